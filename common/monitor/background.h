@@ -1,7 +1,9 @@
-// Background thread of the library: samples the process's memory and processor use, writes the
-// histograms of inter-token latencies (ITL) of all threads as records, and runs the publisher
-// (publisher.h), which sends records to the collector.  A run is the lifetime of a monitor.  Each
-// thread of the run writes its records to a stream; stream 0 is the background thread's.
+// Background thread of a monitor.  It
+// - samples the memory and processor use of the process
+// - writes the histograms of inter-token latencies (ITL) of all threads as records
+// - runs the publisher (publisher.h), which sends records to the collector.
+// A run is the time from inferstat_open to inferstat_close.  A stream is the numbered records of
+// one thread of the run; stream 0 has the records of the background thread.
 #ifndef INFERSTAT_MONITOR_BACKGROUND_H
 #define INFERSTAT_MONITOR_BACKGROUND_H
 
@@ -19,7 +21,7 @@ struct sampled {
 
 struct background;
 
-// Everything is borrowed until background_stop.
+// The structure is copied; everything that it points to is borrowed until background_stop.
 struct background_settings {
     struct thread_slots *slots;          // state of the application's threads
     struct sampled *sampled;             // receives the samples
@@ -27,21 +29,23 @@ struct background_settings {
     struct publisher_settings publisher; // file NULL: nothing is reported
 };
 
-// Opens the publisher and starts the thread, with all signals blocked.
+// Adds stream 0 to the run file, which must have no stream yet, opens the publisher and starts the
+// thread, with all signals blocked.  If nothing is reported, only starts the thread.
 MUST_CHECK enum status background_start(struct background **out,
                                         const struct background_settings *settings,
                                         struct error *err);
 
 // The outcome of background_stop.
 struct background_end {
-    // True if the collector has committed Goodbye, the run's last message, or nothing is reported.
+    // True if nothing is reported, or the collector has committed Goodbye, the run's last message,
+    // or has removed the run.
     bool finished;
     uint64_t acknowledged; // number of records that the collector has committed
     uint64_t in_rings;     // number of records that are only in the run file, not in the spool
 };
 
-// Waits up to `timeout_ns` until all records are acknowledged, moves the others to the spool
-// (records on disk), ends the thread and frees `background`.
+// Waits up to `timeout_ns` until the collector has committed all records and Goodbye.  Moves the
+// uncommitted records to the spool (files on disk), ends the thread and frees `background`.
 struct background_end background_stop(struct background *background, uint64_t timeout_ns);
 
 // Returns the number of records acknowledged so far.  Any thread.

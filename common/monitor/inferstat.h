@@ -1,10 +1,11 @@
 // libinferstat: an instrumentation API for inference engines.
 //
-// A process has one monitor, and trackers for startup, model loads, inferences and
-// operations.  A finished tracker writes one record into the calling thread's ring
-// buffer.  A background thread of the library sends the records to the collector, which
-// commits and acknowledges them.  No call except inferstat_close waits for the collector.
-// When a ring is full, the record is dropped; the collector is told how many were dropped.
+// A process opens a monitor.  Trackers of the monitor measure the startup, each model load,
+// inference and operation.  A tracker that ends writes a record into the calling thread's
+// ring buffer (a load or startup, also one record for each of its stages).  A background
+// thread of the library sends the records to the collector, which commits and acknowledges
+// them.  No call except inferstat_close waits for the collector.  When a ring is full, the
+// record is dropped; the collector is told how many were dropped.
 //
 // A run is the time from inferstat_open to inferstat_close, or until the process dies.
 //
@@ -28,7 +29,7 @@
 //     inferstat_close(monitor, 2000000000, NULL);
 //
 // Durability: a record is in the thread's ring when the call that creates it (_end or
-// _add_) returns.  The rings are in the run file, a memory-mapped file on tmpfs: a killed
+// _add_) returns.  The rings are in the run file, a memory-mapped file on tmpfs.  So a killed
 // process loses no record.  While the collector is unreachable, the library moves records
 // from the rings to the spool, a write-ahead log on disk: when a ring is half full, and every
 // two seconds.  A ring slot is freed when its record is committed by the collector or synced

@@ -1,5 +1,6 @@
-// Definition of struct inferstat_monitor, the opaque handle of the public API (inferstat.h),
-// and helpers for the trackers (of startups, loads, inferences, ...), which write the records.
+// Definition of struct inferstat_monitor, the opaque handle of the public API (inferstat.h), and
+// helpers for the trackers: the modules that measure startups, loads, inferences, operations and
+// pipelines, and write the records of them.
 #ifndef INFERSTAT_MONITOR_MONITOR_H
 #define INFERSTAT_MONITOR_MONITOR_H
 

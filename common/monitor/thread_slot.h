@@ -1,6 +1,6 @@
-// Thread slot: the state that a monitor keeps for one application thread: its ring (buffer of
-// records), recent events and sums of inter-token latencies (ITL).  Only this thread writes it,
-// except where noted.
+// Thread slot: the state that a monitor keeps for one application thread.  It has the thread's ring
+// (buffer of records), recent events and sums of inter-token latencies (ITL).  Only this thread
+// writes it, except where noted.
 //
 // A thread acquires a slot at its first call and releases it when it exits.  The next new
 // thread reuses the slot and continues its stream (the sequence of records in the slot's ring),

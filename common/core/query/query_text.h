@@ -7,7 +7,7 @@
 //   verb   := avg METRIC | summary | overview | audit | slowest [METRIC] | stages |
 //             fleet [METRIC] | baselines | compare [BASELINE] | a kind of records
 //             (loads, inferences, operations, ...)
-//   clause := by DIMENSION,...                      one row per group
+//   clause := by DIMENSION,...                      one row per group (model, host, ...; query.h)
 //           | where DIMENSION=NAME [and ...]        "where" is optional
 //           | since TIME | until TIME               as in --since and --until
 //           | step DURATION | slo NAME=DURATION,...
@@ -15,9 +15,9 @@
 //           | of METRIC | margin RATIO | force      only with "compare"
 //           | against [BASELINE]                    only with "compare": begins its other side
 //
-// Clauses are in any order, each at most once; only "where" may be repeated.  A verb refuses
-// clauses that do not apply to it.  The two sides of "compare" have their own "where", "since" and
-// "until": those before "against" apply to the one side, those after it to the other.
+// Clauses are in any order.  Each occurs at most once, except "where".  A verb refuses clauses that
+// do not apply to it.  "compare" compares two sides: a line has the baseline, "where", "since" and
+// "until" of one side before "against", and those of the other side after it.
 #ifndef INFERSTAT_CORE_QUERY_TEXT_H
 #define INFERSTAT_CORE_QUERY_TEXT_H
 
@@ -36,9 +36,9 @@ enum { QUERY_LINE_SIZE = 16384 };
 typedef enum status query_when(void *context, int64_t *out_ns, const char *text, bool latest,
                                struct error *err);
 
-// Parses a line.  If the line is invalid, returns STATUS_INVALID; `err` names the invalid word, its
-// column and the nearest known word (escaped for a terminal), and `*place` (may be NULL) is the
-// word's position.  `context` is passed to `when`.
+// Parses a line.  If the line is invalid, returns STATUS_INVALID; `err` names the column, the
+// reason and a similar known word if there is one (escaped for a terminal), and `*place` (`place`
+// may be NULL) is the position of the invalid part.  `context` is passed to `when`.
 MUST_CHECK enum status query_text_read(struct query *out, const char *line, query_when *when,
                                        void *context, struct query_place *place, struct error *err);
 

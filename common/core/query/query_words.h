@@ -1,7 +1,7 @@
 // Tokenizer of the query language: splits a line into words, and quotes names.  The parser in
 // query_text.h uses it.  No I/O, no global state.
 //
-// Blanks separate words; "=" and "," are words themselves.  A name that contains a blank, "=", ",",
+// Blanks, tabs and line ends separate words; "=" and "," are words.  A name with one of these, with
 // a quote or a backslash is written in single or double quotes.  Escapes in quotes: \\ \" \' \n \t,
 // \xNN (a byte) and \u{NNNN} (a character).
 #ifndef INFERSTAT_CORE_QUERY_WORDS_H
@@ -35,14 +35,14 @@ struct query_word {
 
 // Reads the next word of `line` (NUL-terminated) from byte `from` on; the word after it is read
 // from word->place.at + word->place.size on.  At the end of the line the word is QUERY_WORD_END. If
-// the word is malformed or too long, returns STATUS_INVALID; word->place has its position and `err`
-// the reason.
+// the word is malformed, too long or not UTF-8, returns STATUS_INVALID; word->place is the invalid
+// part and `err` has the reason.
 MUST_CHECK enum status query_word_read(struct query_word *word, const char *line, size_t from,
                                        struct error *err);
 
-// Appends `text` (UTF-8) at `out[*used]` as one word and a NUL, quoted if necessary or if
-// `in_quotes`; adds no blank.  `*used`, the bytes before the NUL, then counts the word too. Returns
-// false and appends nothing if the word does not fit in the `size` bytes of `out`.
+// Appends `text` (UTF-8) at `out[*used]` as one word and a NUL; adds no blank.  Quotes the word if
+// it needs quotes, or if `in_quotes`.  `*used` (below `size`) counts the bytes before the NUL.
+// Returns false and appends nothing if the word does not fit in the `size` bytes of `out`.
 bool query_word_write(char *out, size_t size, size_t *used, const char *text, bool in_quotes);
 
 // The column, from 1, of the byte at offset `at`: the count of characters before that byte, plus

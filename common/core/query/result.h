@@ -1,5 +1,6 @@
-// Query result: named columns, and rows of typed values.  The store and the codec build results,
-// clients read them.  A result owns its texts; it is used by one thread at a time.
+// Query result: a table with named columns and rows of typed values.  Queries of the store
+// return it; the wire codec (codec.h) transfers it to clients, which read it.  A result has copies
+// of all texts.  One thread at a time may use it.
 #ifndef INFERSTAT_CORE_RESULT_H
 #define INFERSTAT_CORE_RESULT_H
 
@@ -24,7 +25,7 @@ struct value {
     };
 };
 
-// True if both values are the same text, or both are null.
+// True if both values are the same text, or both are null.  False for numbers, even if equal.
 bool value_is_same(struct value a, struct value b);
 
 struct result_column {
@@ -43,8 +44,8 @@ void result_free(struct result *result); // NULL is fine
 MUST_CHECK enum status result_add_column(struct result *result, const char *key, enum unit unit);
 // Adds a row of nulls.
 enum status result_add_row(struct result *result);
-// Set the cell of the last row in the column at index `column`; both must exist.  NaN and infinite
-// reals become null.  Text is copied.
+// Set the cell in the last row and in the column at index `column`; both must exist.  NaN and
+// infinite reals become null.  Text is copied.
 void result_set_int(struct result *result, unsigned column, int64_t value);
 void result_set_real(struct result *result, unsigned column, double value);
 enum status result_set_text(struct result *result, unsigned column, const char *bytes, size_t size);
@@ -67,7 +68,7 @@ struct value result_get(const struct result *result, size_t row, const char *key
 bool result_is(const struct result *result, size_t row, const char *key, const char *text);
 
 // The cell in the column `key` as a number; `absent` if the cell is no number.  result_integer cuts
-// a real to its integer part.
+// a real to its integer part; `absent` if that does not fit.
 double result_number(const struct result *result, size_t row, const char *key, double absent);
 int64_t result_integer(const struct result *result, size_t row, const char *key, int64_t absent);
 

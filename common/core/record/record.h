@@ -1,7 +1,7 @@
-// Record: one row of telemetry as a fixed-size C struct.  A record's kind says which SQL table the
-// row belongs to: an inference, a model load, a sample of a device.  The enums of kinds and columns
-// and their metadata are generated from the schema in record_table.h.  The library, the collector
-// and all clients use this header.  No I/O, no locks.
+// Record: one row of telemetry as a fixed-size C struct.  A record's kind (inference, model load,
+// sample of a device, ...) names the SQL table of the row.  The enums of kinds and columns, and the
+// functions that describe them, are generated from the schema in record_table.h.  The library, the
+// collector and all clients use this header.  No I/O, no locks.
 #ifndef INFERSTAT_CORE_RECORD_H
 #define INFERSTAT_CORE_RECORD_H
 
@@ -182,7 +182,7 @@ static inline bool record_has(const struct record *record, unsigned column)
 
 // Set a TEXT or BLOB column, at most once, to a copy of `size` bytes; return how many were copied.
 // A TEXT that does not fit is cut at a UTF-8 boundary.  A BLOB that does not fit is not copied: the
-// result is 0.
+// result is 0 and the column stays absent.
 size_t record_set_text(struct record *record, unsigned column, const char *text, size_t size);
 size_t record_set_blob(struct record *record, unsigned column, const void *bytes, size_t size);
 

@@ -6,10 +6,10 @@
 // (common/store/schema/schema.h).  A column's position in its kind is its number on the wire,
 // permanently.
 //
-// All kinds also have the columns run, stream and number, which identify a record: a run is one
-// life of a reporting process, a stream is one of its ring buffers, and records of a stream are
-// numbered 1, 2, 3, ...  All kinds have started_ns by the host's wall clock (UTC), and received_ns
-// by the collector's.
+// All kinds but RUN also have the columns run, stream and number, which identify a record.  A run
+// is the time from inferstat_open to inferstat_close in a process; a stream, the sequence of
+// records of one of its threads, numbered 1, 2, 3, ...  All kinds have two more columns:
+// started_ns, by the host's wall clock (UTC), and received_ns, by the collector's.
 //
 // Kind:   X(KIND, "table", "what one record of it is")
 // Column: X(KIND_COLUMN, "column", type, unit, presence, "meaning")

@@ -1,6 +1,7 @@
 // Ring buffer of records: bounded, lock-free, SPSC (single-producer, single-consumer), in memory
-// that may be mapped from a file.  The library has one for each thread that records; its background
-// thread is the consumer.  Neither side blocks, allocates or makes a system call.
+// that may be mapped from a file.  The library has a ring for each thread that records.  That
+// thread is the producer; the library's background thread is the consumer.  Neither side blocks,
+// allocates or makes a system call.
 //
 // Records are numbered 1, 2, 3, ... over the ring's whole history.  A record occupies one slot
 // of 256 bytes, or two consecutive slots if its values and text need more; the producer publishes

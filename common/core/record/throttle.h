@@ -1,5 +1,5 @@
-// GPU clock throttle reasons: names of the bits in the column device_sample.throttle_reasons, which
-// has the value that NVML returns (nvmlDeviceGetCurrentClocksEventReasons, nvml.h).
+// GPU clock throttle reasons: names of the bits in the column device_sample.throttle_reasons.  The
+// column has the value that NVML returns (nvmlDeviceGetCurrentClocksEventReasons, nvml.h).
 #ifndef INFERSTAT_CORE_THROTTLE_H
 #define INFERSTAT_CORE_THROTTLE_H
 
@@ -25,8 +25,8 @@ static inline int64_t throttle_bits(int64_t reasons)
 
 enum { THROTTLE_TEXT_SIZE = 96 };
 
-// Writes the names of the bits in `reasons`, such as "power cap, software thermal", to `text`,
-// which holds THROTTLE_TEXT_SIZE bytes; "" for none.  Returns `text`.
+// Writes the names of the bits of `reasons` that are in THROTTLE_REASONS, such as "power cap,
+// software thermal", to `text` (THROTTLE_TEXT_SIZE bytes); "" for none.  Returns `text`.
 char *throttle_text(char *text, int64_t reasons);
 
 #endif

@@ -31,8 +31,8 @@ enum {
     SKETCH_NS_OFFSET = 64 * SKETCH_PER_OCTAVE, // bucket of 1 ns
 };
 
-// The bucket that a value would have if the buckets had no upper bound; above INT64_MAX for a value
-// below the first bucket, for a negative value and for NaN.
+// The bucket that a value would have if the buckets had no upper bound.  Above INT64_MAX for a
+// value from 0 to the first bucket; at least SKETCH_BUCKETS for a negative value and for NaN.
 static inline uint64_t sketch_bucket_anywhere(double value)
 {
     uint64_t bits;
@@ -71,7 +71,7 @@ struct sketch;
 
 // A memory limit shared by several sketches.
 struct sketch_budget {
-    size_t left; // bytes; set by the caller, reduced by the sketches
+    size_t left; // bytes; set by the caller, reduced by the sketches, never raised
     bool spent;  // an allocation was refused; set by the sketches
 };
 
@@ -81,8 +81,8 @@ MUST_CHECK enum status sketch_new_within(struct sketch **out, struct sketch_budg
 // Allocates the pages of the buckets of sketch_ns_bucket now, so that adding to these buckets never
 // allocates.
 MUST_CHECK enum status sketch_reserve_ns(struct sketch *sketch);
-void sketch_free(struct sketch *sketch);
-void sketch_reset(struct sketch *sketch);
+void sketch_free(struct sketch *sketch);  // NULL is fine
+void sketch_reset(struct sketch *sketch); // removes all values; keeps the pages
 
 // Counts `value` `count` times.  NaN is ignored.
 void sketch_add(struct sketch *sketch, double value, uint64_t count);
@@ -98,7 +98,7 @@ void sketch_merge(struct sketch *into, const struct sketch *from);
 uint64_t sketch_count(const struct sketch *sketch);
 
 // Calls `callback` for each non-empty bucket, with `context`, the value that represents the bucket,
-// and its count.
+// and its count.  Order: negative values, zeros, positive values.
 typedef void sketch_callback(void *context, double value, uint64_t count);
 void sketch_each(const struct sketch *sketch, sketch_callback *callback, void *context);
 

@@ -1,4 +1,4 @@
-// Parser of service level objectives (SLOs): upper limits of durations, such as
+// Parser of service level objectives (SLOs): upper limits of a request's durations, such as
 // "ttft=200ms,tpot=30ms".  Only a request within all limits counts in the metric goodput.  A limit
 // needs a unit, except 0.  No I/O, no global state.
 #ifndef INFERSTAT_CORE_SLO_H
@@ -34,8 +34,9 @@ struct slo {
 // The name of the objective; static.
 const char *slo_name(enum slo_metric metric);
 
-// Parses objectives separated by commas; spaces are ignored.  If the text is invalid or gives an
-// objective twice, returns STATUS_INVALID; `err` names the invalid word.
+// Parses objectives separated by commas; spaces around words are ignored, and a name may end in
+// "_ns".  If the text is invalid or empty, or gives an objective twice, returns STATUS_INVALID;
+// `err` names the invalid word.
 MUST_CHECK enum status slo_parse(struct slo *out, const char *text, struct error *err);
 
 #endif

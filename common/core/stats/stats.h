@@ -1,15 +1,15 @@
-// Robust statistics: median, spread and outlier score of a few values; a distribution-free
-// comparison of two samples of measurements (better, same or worse), with which queries compare
-// periods, baselines and hosts; and a stopping rule for repeated measurements.  No I/O, no global
-// state.
+// Robust statistics.  No I/O, no global state.  The sections:
+//   Median, spread and outliers  of a few values
+//   Comparing two samples        distribution-free test: better, same or worse (query COMPARE)
+//   Repeated measurements        stopping rule: are there enough values
 //
-// Method of the comparison.  The effect size is the ratio of the medians: request times have long
-// tails, several modes and ties, so that their mean says little.  Each median has a confidence
+// Method of the comparison.  The effect size is the ratio of the medians, since request times have
+// long tails, several modes and ties, and their mean says little.  Each median has a confidence
 // interval between two order statistics of its sample, valid for any distribution (Thompson
-// 1936).  Its width follows from the share of values below the median, whose variance is
-// estimated between blocks of consecutive values (Woodruff, JASA 47, 1952; batch means:
-// Schmeiser, Operations Research 30, 1982).  Both intervals, on the logarithmic scale, give
-// the interval of the ratio (MOVER: Zou, Donner, Statistics in Medicine 27, 2008).
+// 1936).  The width of the interval follows from the variance of the share of values below the
+// median.  This variance is estimated between blocks of consecutive values (Woodruff, JASA 47,
+// 1952; batch means: Schmeiser, Operations Research 30, 1982).  The two intervals, on the
+// logarithmic scale, give that of the ratio (MOVER: Zou, Donner, Statistics in Medicine 27, 2008).
 //
 // A rank test was rejected: its p-value gives no effect size, it assumes independent values,
 // and with 10,000 values it calls any difference significant.  (For few independent values,
@@ -19,9 +19,9 @@
 //
 // Assumptions: values in order of time, from representative samples.  Neighbours may be
 // correlated (batching, queues, warm clocks).  Correlation shorter than a block (a 24th of
-// the sample) is part of the variance between blocks; longer correlation is estimated from
-// successive blocks and widens the interval.  A sample of several processes is divided into
-// blocks twice, in order of time and process by process; the larger variance counts.
+// the sample, or more of a small one) is part of the variance between blocks; longer correlation
+// is estimated from successive blocks and widens the interval.  A sample of several processes is
+// divided into blocks twice, in order of time and process by process; the larger variance counts.
 // The interval covers variation between starts of a process only if a sample has several processes.
 // Suppose that the medians of processes differ by 3 %.  Then equal samples get BETTER or WORSE in
 // less than STATS_ERROR_RATE of comparisons with five processes, in 5 % with three, and in 12 %
@@ -86,7 +86,7 @@ enum stats_direction stats_direction(const char *metric, enum unit unit);
 #define STATS_TAIL           0.95 // the quantile that represents the tail
 
 enum {
-    STATS_SAMPLES_MAX = 10000, // values kept of a sample: more do not improve a verdict
+    STATS_SAMPLES_MAX = 10000, // values that callers keep: more do not improve a verdict
     STATS_BLOCKS_MAX = 24,     // blocks of a sample
     STATS_BLOCKS_MIN = 8,
     STATS_BLOCK_VALUES_MIN = 10,                                  // values of a block
@@ -143,7 +143,7 @@ const char *stats_verdict_text(enum stats_verdict verdict);
 
 // The ratio of the medians, after / before, and its confidence interval low..high, which is 0 to
 // infinity if the median of a sample has no interval.  All three are NaN if a median is not above
-// zero.
+// zero; the verdict is then SAME if both medians are surely zero, else UNDECIDED.
 struct stats_effect {
     double ratio, low, high;
     enum stats_verdict verdict;

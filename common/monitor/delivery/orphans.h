@@ -1,6 +1,7 @@
-// Orphan discovery: finds and opens what dead processes left: run files (memory-mapped rings) and
-// spools (write-ahead logs), which may hold unacknowledged records.  An orphan is a run that has
-// such files and whose process is dead.  Used by replay.h and by `inferstat spool`.
+// Orphan discovery: finds and opens the files that dead processes left.  These are run files
+// (memory-mapped ring buffers) and spools (write-ahead logs); they may have records that the
+// collector has not acknowledged.  An orphan is a run that has such files and whose process is
+// dead.  Used by replay.h and by `inferstat spool`.
 //
 // A process is dead if the locks on its files are free (fork_safe_lock.h).  If several processes
 // find an orphan, only one acquires its locks.
@@ -23,8 +24,8 @@ struct orphans_folders {
     // Folder of spools and of run files that were moved there.  NULL: only `runs` is searched.
     const char *spools;
     // Grace period: orphan_open skips a spool without a run file for this long after the spool's
-    // last record, unless the host has restarted since.  For the run may live in another container,
-    // which has its run file: ending it here would lose its later records.  0: no grace period.
+    // last record, unless the host has restarted since.  The reason: the run may have its run file
+    // in another container; sending the spool here would lose the records in that file.  0: none.
     int64_t patience_ns;
     const _Atomic bool *stop; // set it to cancel opening an orphan; may be NULL
 };
@@ -46,8 +47,8 @@ struct orphans_list {
 
 enum { ORPHANS_PATH_SIZE = 4096 };
 
-// Write the path of a run's file, and of its spool's folder.  Return STATUS_FULL if the path is too
-// long.
+// Write the path of a run's file, and of its spool's folder (folders->spools must not be NULL).
+// Return STATUS_FULL if the path is too long.
 MUST_CHECK enum status orphans_file_path(char path[ORPHANS_PATH_SIZE],
                                          const struct orphans_folders *folders,
                                          const struct orphans_place *place, struct error *err);
@@ -55,8 +56,8 @@ MUST_CHECK enum status orphans_spool_path(char path[ORPHANS_PATH_SIZE],
                                           const struct orphans_folders *folders,
                                           const struct orphans_place *place, struct error *err);
 
-// Lists the runs; a missing folder counts as empty.  Removes run files that a process was
-// creating when it died.
+// Lists the runs; a missing or inaccessible folder counts as empty.  Removes run files that a
+// process was creating when it died, a minute after that.
 MUST_CHECK enum status orphans_find(struct orphans_list *out, const struct orphans_folders *folders,
                                     struct error *err);
 void orphans_deinit(struct orphans_list *list);
@@ -68,7 +69,7 @@ MUST_CHECK enum status orphans_look(const struct orphans_folders *folders,
                                     struct spool_totals *spooled, struct error *err);
 
 // Copies the address of an orphan's collector (at most ADDRESS_TEXT_SIZE bytes) to `collector`.
-// False if the run's process is alive or the run has no run file.
+// False if the run's process is alive, or the run has no usable run file.
 bool orphans_collector(const struct orphans_folders *folders, const struct orphans_place *place,
                        char *collector);
 
@@ -86,24 +87,22 @@ struct orphan {
 //   STATUS_NOT_FOUND  if the run's files no longer exist
 //   STATUS_TIMEOUT    if the spool is skipped, see patience_ns
 //   STATUS_CANCELLED  if `stop` was set
-// or another status if the files are unusable: `err` names the reason, and the files are
-// unchanged.
+// or another status if the files are unusable: `err` names the reason, and the records are kept.
 MUST_CHECK enum status orphan_open(struct orphan *out, const struct orphans_folders *folders,
                                    const struct orphans_place *place, struct error *err);
 
 // Returns the number of records not known to be acknowledged.
 uint64_t orphan_records(const struct orphan *orphan);
 
-// Releases the locks and keeps the files.
+// Releases the locks and keeps the files, except a rebuilt run file (`partial`).
 void orphan_close(struct orphan *orphan);
 // Releases the locks and removes the files.
 void orphan_remove(struct orphan *orphan);
 
 // ---- Bounds ---------------------------------------------------------------------
 
-// Storage quota for the files of a user's dead runs, until a collector takes their records: while
-// it is unreachable, an engine that is killed and restarted leaves a run file, and perhaps a spool,
-// each time.
+// Storage quota for the files of a user's dead runs.  While the collector is unreachable, an engine
+// that is killed and restarted leaves a run file, and perhaps a spool, each time.
 struct orphans_bounds {
     uint64_t memory_max; // bytes of dead runs' files in orphans_folders.runs
     uint64_t total_max;  // bytes of all files and spools of dead runs
@@ -114,10 +113,11 @@ struct orphans_bounds {
 //   total_max   16 times `spool_bytes`, at least 4 GiB
 struct orphans_bounds orphans_default_bounds(const char *runs, uint64_t spool_bytes);
 
-// Enforces the bounds on the user's dead runs: frees the parts of run files that hold no record,
-// then takes step 1 with each run, the oldest first, then step 2, and so on, until the runs are
-// within the bounds.  Steps are logged.
-//  1. moves run files from memory to the folder of spools, if that leaves SPOOL_FREE_DEFAULT there
+// Enforces the bounds on the user's dead runs.  First frees the parts of run files that hold no
+// record.  Then takes step 1 with each run, the oldest first, then step 2, and so on, until the
+// runs are within the bounds.  Steps are logged.
+//  1. only if memory_max is exceeded: moves the run's file from memory to the folder of spools, if
+//     that leaves SPOOL_FREE_DEFAULT there
 //  2. drops the run's records: its replay reports them as lost (DELIVERY_SPOOL_FULL)
 //  3. removes the files of a run without records; the collector does not learn of its losses
 // Several processes may call it at once.  Any thread.

@@ -1,14 +1,14 @@
 // Publisher: the network client that sends a run's records to its collector and frees them
-// once the collector has committed them.  The protocol is the producer state machine of
-// common/core/delivery/delivery.h; the publisher does its I/O.
+// once the collector has committed them.  The producer state machine of
+// common/core/delivery/delivery.h decides what to send; the publisher does the I/O.
 //
 // The run belongs to this process, or to a dead one (`replay`).  Each thread of the run writes a
-// stream: numbered records, in a ring buffer of the run file.  The spool (files on disk) has the
-// records that had to leave the rings.
+// stream: numbered records, in a ring buffer of the run file.  The spool (files on disk) has
+// records that were moved from the rings while the collector was unreachable.
 //
-// One thread uses and closes a publisher: the background thread or the replay thread.  The thread
-// calls in a loop: publisher_step, then publisher_wait for at most pause_ns.
-// publisher_step never blocks on the collector or the engine.
+// One thread uses and closes a publisher: the background thread, the replay thread or
+// `inferstat spool flush`.  This thread calls in a loop: publisher_step, then publisher_wait for at
+// most pause_ns.  publisher_step never waits for the collector or the engine.
 #ifndef INFERSTAT_MONITOR_PUBLISHER_H
 #define INFERSTAT_MONITOR_PUBLISHER_H
 
@@ -22,7 +22,7 @@
 #include "common/wire/address.h"
 #include "common/wire/trust.h"
 
-// Everything is borrowed until publisher_close.
+// The structure is copied; everything that it points to is borrowed until publisher_close.
 struct publisher_settings {
     struct runfile *file; // of the run; has stream 0 (the background thread's) unless `replay`
     struct spool *spool;  // of the run; NULL: none

@@ -1,8 +1,8 @@
-// Replay: crash recovery of unsent records.  Sends the records of dead processes (orphans.h) to
-// their collectors, under the runs of these processes, and removes a run's files once all of
-// its records are acknowledged.  A monitor replays in the background, `inferstat spool flush`
-// in the foreground.  The collector deduplicates records, so a replay may be stopped at any
-// point and restarted by any process.
+// Replay: crash recovery of unsent records.  Sends the records that dead processes left (orphans.h)
+// to their collectors, as records of the dead processes' runs.  Removes a run's files once all of
+// its records are acknowledged, or the collector has removed the run.  A monitor replays in the
+// background, `inferstat spool flush` in the foreground.  The collector deduplicates records, so a
+// replay may be stopped at any point and restarted by any process.
 #ifndef INFERSTAT_MONITOR_REPLAY_H
 #define INFERSTAT_MONITOR_REPLAY_H
 
@@ -33,11 +33,11 @@ struct replay_settings {
 enum replay_end {
     REPLAY_SENT,      // all records were acknowledged, the files removed
     REPLAY_FORGOTTEN, // the collector has removed the run: its records were discarded; logged
-    REPLAY_AWAY,      // the collector does not answer, or rejects the run
+    REPLAY_AWAY,      // the collector does not answer, or rejects the run; logged
     REPLAY_HELD,      // skipped during its grace period (orphans_folders.patience_ns); logged
     REPLAY_LATER,     // the files are temporarily unreadable; logged
-    REPLAY_BUSY,      // the run's process is alive, or another process replays the run
-    REPLAY_UNUSABLE,  // the files are damaged or another user's; logged
+    REPLAY_BUSY,      // the run's process is alive, or another process replays or has replayed it
+    REPLAY_UNUSABLE,  // the files are damaged, of another version or another user's; logged
     REPLAY_STOPPED,   // the replay was cancelled
     REPLAY_ENDS
 };
@@ -59,7 +59,7 @@ struct replay_counts {
 
 // Replays all orphans, one after another.  Waits up to 5 seconds for a collector that does not
 // answer, once for all of its orphans.  To cancel the replay, set `*stop` and make `stop_fd`
-// readable; NULL and -1: not cancellable.
+// readable; NULL and -1: not cancellable.  `listener` may be NULL.
 MUST_CHECK enum status replay_all(const struct replay_settings *settings, const _Atomic bool *stop,
                                   int stop_fd, replay_listener *listener, void *context,
                                   struct replay_counts *counts, struct error *err);
@@ -69,9 +69,9 @@ MUST_CHECK enum status replay_all(const struct replay_settings *settings, const 
 struct replay;
 
 // Starts a thread, with all signals blocked, that replays orphans in rounds.  A round calls
-// orphans_tidy, then replays all orphans.  The next round retries orphans whose collector is
-// unreachable or whose files are temporarily unreadable.  A run whose locks are held for half a
-// minute counts as alive.  The thread ends when no orphan is left.  `settings` is copied.
+// orphans_tidy, then replays all orphans.  After a pause (1 second to 8 minutes) the next round
+// retries those that ended as REPLAY_AWAY, HELD or LATER, and for half a minute BUSY ones.  The
+// thread ends when there are no such orphans.  `settings` is copied, not what it points to.
 MUST_CHECK enum status replay_start(struct replay **out, const struct replay_settings *settings,
                                     struct error *err);
 

@@ -1,8 +1,9 @@
-// Uplink: a publisher's ZeroMQ connection to its collector.  With CURVE encryption the uplink
-// reconnects when no answer comes, with back-off and with each known server key in turn,
-// because libzmq does not retry after a refused handshake.  Before it connects to an ipc address,
-// it checks that only trusted users can listen in the folder (peer_folder.h).  Used by one thread,
-// which may be another one than that of uplink_open.
+// Uplink: a publisher's ZeroMQ connection to its collector.  The uplink reconnects, with back-off,
+// when no answer comes: with CURVE encryption after 1 second, with each known server key in turn;
+// without encryption after 5 seconds, or when the connection was closed.  libzmq alone would not
+// retry after a refused handshake.  Before the uplink connects to an ipc address, it checks that
+// only trusted users can listen in the folder (peer_folder.h).  One thread uses the uplink; another
+// one may have called uplink_open.
 #ifndef INFERSTAT_MONITOR_UPLINK_H
 #define INFERSTAT_MONITOR_UPLINK_H
 
@@ -15,7 +16,7 @@
 struct uplink;
 
 // Chooses keys from `trust`; the first uplink_renew connects.  Warnings about the connection's
-// security, and why this side closed it, go to `log` (borrowed).
+// security, and why this side closed it, go to `log` (borrowed; the others are copied).
 MUST_CHECK enum status uplink_open(struct uplink **out, const struct address *address,
                                    const struct trust_source *trust, const struct log_sink *log,
                                    struct error *err);

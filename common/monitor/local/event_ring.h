@@ -1,6 +1,6 @@
 // Lock-free ring buffers with a thread's most recent events (loads, inferences, operations):
-// one ring for each kind of event.  One thread writes, overwriting the oldest entries; any
-// thread reads.
+// one ring for each kind of event.  The thread that owns the rings writes them, overwriting the
+// oldest entries; any thread reads.
 //
 // A reader copies entries, then discards those that the writer has overwritten meanwhile
 // (as with a seqlock).  The writer never waits.

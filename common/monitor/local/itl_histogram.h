@@ -1,11 +1,10 @@
 // Double-buffered histograms of inter-token latencies (ITL): the times between output tokens,
-// called gaps here.  Gaps are counted per request, summed per thread for a few (model, device)
-// pairs, and written as records of kind `itl`.
+// called gaps here.  An engine thread (a thread of the application) counts the gaps of a request in
+// a histogram.  At the request's end it adds the counts to a sum for its (model, device) pair.
 //
-// A bank is an array with the summed histogram of each pair.  An engine thread has two banks: it
-// adds to one of them, and never waits.  The background thread makes the engine thread use the
-// other bank; once the engine thread does, the background thread writes the histograms of the old
-// bank as records.
+// A bank is an array of these sums.  An engine thread has two banks: it adds to one of them, and
+// never waits.  The library's background thread switches it to the other bank.  Once the engine
+// thread has left the old bank, the background thread writes its sums as records of kind `itl`.
 #ifndef INFERSTAT_MONITOR_ITL_HISTOGRAM_H
 #define INFERSTAT_MONITOR_ITL_HISTOGRAM_H
 

@@ -10,9 +10,9 @@
 
 #include <sys/types.h>
 
-// Calls open(2) with O_CLOEXEC and O_NOFOLLOW too, and locks the file without waiting.  Returns a
-// descriptor for fork_safe_lock_close, or -1 with errno set: EWOULDBLOCK if another process has the
-// lock.  Any thread.
+// Opens the file as open(2) does, with O_CLOEXEC and O_NOFOLLOW added to `flags`, and locks it
+// without waiting.  Returns a descriptor for fork_safe_lock_close, or -1 with errno set:
+// EWOULDBLOCK if the file is locked.  Any thread.
 int fork_safe_lock_acquire(const char *path, int flags, mode_t mode);
 
 // Closes the descriptor, which releases its lock.  -1 is fine.

@@ -1,8 +1,8 @@
-// Run file: a memory-mapped file on tmpfs with the ring buffers of one run.  A run is the time
-// from inferstat_open to inferstat_close, or until the process dies; a stream is the sequence
-// of records of one thread, with a ring of its own.  The rings hold the records that are
-// neither committed by the collector nor in the spool (spool.h): a killed process loses none.
-// When the host goes down, the run file is lost and the spool is not.
+// Run file: a memory-mapped file, usually on tmpfs, with the ring buffers of one run.  A run is the
+// time from inferstat_open to inferstat_close, or until the process dies.  A stream is the sequence
+// of records of one thread; each has a ring.  The rings hold the records that are neither committed
+// by the collector nor in the spool (spool.h), so that a killed process loses none.  When the host
+// goes down, a run file on tmpfs is lost; the spool is not.
 //
 // The file is FOLDER/RUN-UUID.run, mode 0600, in the host's byte order (it never leaves its
 // host).  It is named RUN-UUID.run.new during initialisation, then renamed; orphans_find
@@ -43,7 +43,7 @@ enum {
     // Oldest version that runfile_attach accepts.  The layout is the same; versions 2 and 3 have
     // rings of one size, and version 2 has no two-slot records.
     RUNFILE_VERSION_MIN = 2,
-    RUNFILE_RING_MIN = 64, // slots of a ring; a load with all of its stages fits
+    RUNFILE_RING_MIN = 64, // slots: lack of space makes no ring smaller; a load with stages fits
     RUNFILE_UUID_SIZE = 16,
     RUNFILE_HEADER_SIZE = 4096,
     RUNFILE_STREAM_HEADER = 64,

@@ -1,9 +1,9 @@
-// Spool: a write-ahead log on disk with the unacknowledged records of one run, used by the
-// publisher while the collector is unreachable.  A run is the time from inferstat_open to
-// inferstat_close, or until the process dies; a stream is the sequence of records of one
-// thread, numbered from 1 (common/core/delivery/delivery.h).  A thread writes its records to a
-// ring, a buffer in the run file (runfile.h), from which the publisher appends them to the spool.
-// A record is unreleased until it is acknowledged, that is, committed by the collector.
+// Spool: a write-ahead log on disk with the unacknowledged records of one run.  The publisher
+// (publisher.h) writes it while the collector is unreachable.  A run is the time from
+// inferstat_open to inferstat_close, or until the process dies; a stream is the sequence of records
+// of one thread, numbered from 1.  A thread writes its records to a ring, a buffer in the run file
+// (runfile.h); the publisher copies them from there.  A record is unreleased until it is
+// acknowledged, that is, committed by the collector.
 //
 // The run's folder is FOLDER/RUN-UUID/, mode 0700.  It contains `lock` and the append-only
 // segments 00000001.seg, 00000002.seg, ... (0600), and is created by the first append.  The
@@ -54,7 +54,7 @@ struct spool_settings {
     uint64_t bytes_max;        // 0: SPOOL_BYTES_DEFAULT
     uint64_t free_min;         // SPOOL_FREE_DEFAULT, or a number of bytes; 0: no limit
     const struct spool_io *io; // NULL: the real system calls
-    const _Atomic bool *stop;  // set it to cancel spool_attach; may be NULL
+    const _Atomic bool *stop;  // set it to cancel spool_attach and spool_look; may be NULL
 };
 
 // Writes the folder of spools to `out`: `option` unless it is NULL or empty, else
@@ -144,7 +144,7 @@ typedef bool spool_visit(void *context, const struct delivery_range *range);
 // run file's ring: records above ring_released are not lost.
 bool spool_each_lost(struct spool *spool, spool_visit *visit, void *context);
 
-// A count that changes when records are lost; 0: none is.
+// A count that changes when records are lost; 0: none is.  After spool_attach it is at least 1.
 uint64_t spool_losses(const struct spool *spool);
 
 // ---- Reading --------------------------------------------------------------------
@@ -177,9 +177,9 @@ const char *spool_path(const struct spool *spool); // FOLDER/RUN-UUID
 
 struct spool_totals {
     uint64_t bytes;   // of the segments on disk
-    uint64_t records; // number of unreleased records; approximate if a segment is partly released
+    uint64_t records; // number of unreleased records; after a crash, an upper bound
     uint64_t segments;
-    int64_t since_ns; // the earliest started_ns of these records; 0: no records
+    int64_t since_ns; // at most the earliest started_ns of these records; 0: no records
     int64_t until_ns; // the latest
 };
 

@@ -1,5 +1,5 @@
-// Codec of a spool's segment files: the write-ahead log format of spool.h.  No I/O.  A spool has
-// the records of one run; each thread's records are a stream, numbered from 1.
+// Codec of a spool's segment files: the format of the write-ahead log (spool.h).  No I/O.  A spool
+// has the records of one run.  The records of each thread are a stream, numbered from 1.
 //
 // A segment is a header, then entries at multiples of 8 bytes, in the byte order of the
 // machine (a spool never leaves its host).
@@ -19,14 +19,14 @@
 //            after its last used byte and padded to 8 bytes.  A column's position is its
 //            number on the wire, so that later versions can read it.  `previous` is the
 //            number of the stream's last record before this entry.
-//   MARK     empty; ends every append.  `previous` is the number of the stream's last record.
-//            If an entry has a number as its `previous` and no entry has that record, the
-//            record is damaged.
+//   MARK     empty; follows the records of every append.  `previous` is the number of the
+//            stream's last record.  If an entry has a number as its `previous` and no entry has
+//            that record, the record is damaged.
 //   NAMES    `count` names: id (4 bytes), length (1), text; padded.  They precede the
 //            records that refer to them, in the same segment.
 //   STATE    SEGMENT_STATE_HEAD unused bytes, then `count` struct segment_state_row with the
-//            position (struct spool_position) of each stream.  Ends the first append of every
-//            segment, and is written before segments are removed.
+//            position (struct spool_position) of each stream.  Follows the MARK of a segment's
+//            first append, and is written before segments are removed.
 #ifndef INFERSTAT_MONITOR_SPOOL_SEGMENT_H
 #define INFERSTAT_MONITOR_SPOOL_SEGMENT_H
 

@@ -1,7 +1,7 @@
-// Definition of struct spool (spool.h), private to its implementation: the in-memory index of
-// a write-ahead log's segments, the positions of the streams, and what was read last.  Released:
-// the collector has acknowledged the record.  Evicted: its segment was removed as the spool was
-// full.
+// Private definition of struct spool (spool.h), a write-ahead log: the index of its segments (the
+// log's files), the positions of the streams (each thread's records), and what was read last.  A
+// record is released when the collector has acknowledged it.  It is evicted if it was dropped
+// before that, because the spool was full.
 #ifndef INFERSTAT_MONITOR_SPOOL_STATE_H
 #define INFERSTAT_MONITOR_SPOOL_STATE_H
 

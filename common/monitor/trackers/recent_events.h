@@ -1,6 +1,6 @@
-// Local event history: the most recent loads, inferences and operations of this process, which
-// the application can read even if nothing is reported to a collector.  Trackers add the events
-// here; inferstat.h declares the functions that read them (inferstat_history and others).
+// Local event history: the most recent loads, inferences and operations of this process.  The
+// application reads them (inferstat_history and others in inferstat.h), even if nothing is reported
+// to a collector.  The modules that measure them (trackers/) add them here.
 #ifndef INFERSTAT_MONITOR_RECENT_EVENTS_H
 #define INFERSTAT_MONITOR_RECENT_EVENTS_H
 
