@@ -45,7 +45,8 @@ struct grid {
 enum {
     GRID_UNSORTED = -1, // no column
     GRID_COLUMNS_MAX = 24,
-    // Columns of this rank and above are omitted before texts are truncated, others after.
+    // Columns of this rank and above are omitted before texts are truncated; others only if
+    // truncation does not suffice.
     GRID_RANK_LUXURY = 5,
 };
 

@@ -1,10 +1,11 @@
 // Background poller: a thread that sends the dashboard's queries and puts the answers into a
 // mailbox, from which the caller takes them.
 //
-// The thread sends queries in rounds.  A round sends all queries when the interval has passed or
-// the caller requests it, or only some: those whose answers new records have made out of date.  The
-// mailbox gets all answers of a round at once.  It keeps the newest answer to each query until the
-// caller takes it.  Only the thread that opened the poller may call the functions below.
+// The thread sends queries in rounds.  A round of all queries begins when the interval has passed
+// or the caller requests it.  When new records have made answers out of date, a round sends only
+// those queries.  The mailbox gets all answers of a round at once, and keeps the newest answer to
+// each query until the caller takes it.  Only the thread that opened the poller may call the
+// functions below.
 #ifndef INFERSTAT_TUI_POLLER_H
 #define INFERSTAT_TUI_POLLER_H
 

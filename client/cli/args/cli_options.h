@@ -12,7 +12,8 @@
 #include "common/wire/trust.h"
 
 // One row per option: enumerator, long name, letter (0: none), name of its value in the help
-// (NULL: the option has no value), type and struct member of its value, help text.
+// (NULL: the option has no value), type and struct member of its value, help text.  The macros of
+// the types are in common/sys/option_table.h and, like the lists of words, in cli_options.c.
 #define CLI_OPTIONS(X)                                                                             \
     X(COLLECTOR, "collector", 0, "ADDR", TEXT_AT(collector),                                       \
       "ask the collector at ADDR: ipc:///FOLDER or tcp://HOST:PORT (else INFERSTAT_COLLECTOR)")    \

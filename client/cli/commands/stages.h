@@ -29,7 +29,7 @@ MUST_CHECK enum status stages_ask(struct stages *stages, struct cli *cli,
                                   const struct result *loads, struct error *err);
 void stages_deinit(struct stages *stages);
 
-// Chooses the load in `row` of `loads`.
+// Chooses the load in `row` of `loads`, the page of stages_ask.
 MUST_CHECK enum status stages_choose(struct stages *stages, const struct result *loads, size_t row,
                                      struct error *err);
 

@@ -24,7 +24,7 @@ struct column {
     enum table_align align;
     unsigned minor;    // rank: a narrow terminal omits the columns with the highest first, 0 last
     column_cell *cell; // NULL: column_value
-    bool is_whole;     // never truncated, like right-aligned columns and "started_ns"
+    bool is_whole;     // never truncated; right-aligned columns and "started_ns" never are
 };
 
 // Initialisers of `align` and `minor`: {"host", "host", COLUMN_LEFT(1)}.

@@ -13,8 +13,9 @@
 //   2. pass acknowledgements: delivery_producer_ack
 //   3. perform the actions of delivery_producer_next until it returns false
 //
-// Messages: Hello opens a connection and lists the streams; Batch carries records, or none as a
-// heartbeat; Goodbye ends the run.  The collector's answer is an acknowledgement (Ack).
+// Messages: Hello opens a connection and lists the streams (a stream: the records of one ring
+// buffer); Batch carries records, or none as a heartbeat; Goodbye ends the run.  The collector's
+// answer is an acknowledgement (Ack).
 #ifndef INFERSTAT_CORE_DELIVERY_H
 #define INFERSTAT_CORE_DELIVERY_H
 

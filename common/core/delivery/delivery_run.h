@@ -2,8 +2,9 @@
 // one life of a reporting process.  No I/O, no clock, no threads.
 //
 // The state machine tracks up to which number each stream's records are stored or dropped.  It
-// deduplicates, and converts a message to steps: names to store, ranges to record as dropped,
-// records to store.  It holds neither records nor ranges.  For each message the caller
+// converts a message to steps: names to store (texts that records refer to by id), ranges to record
+// as dropped, and records to store, without duplicates.  It holds none of these.  For each message
+// the caller
 //
 //   1. decides with delivery_hear whether to accept it;
 //   2. executes the steps of delivery_accept and delivery_accept_next in a transaction;

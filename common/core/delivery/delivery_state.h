@@ -1,6 +1,5 @@
-// Private state of the producer's state machine for at-least-once delivery (delivery.h): the
-// producer sends each record until the collector acknowledges it.  Only delivery.c and
-// delivery_next.c use it, and only they set the members.
+// Private state of the delivery protocol's producer (delivery.h: at-least-once delivery of records
+// to the collector).  Only delivery.c and delivery_next.c include this header and set the members.
 #ifndef INFERSTAT_CORE_DELIVERY_STATE_H
 #define INFERSTAT_CORE_DELIVERY_STATE_H
 

@@ -164,7 +164,7 @@ struct query_metric {
     const char *name; // "ttft_ns"
     const char *meaning;
     enum unit unit;
-    int column;                           // position in the kind; -1: not stored
+    int column;                           // index of the kind's column; -1: not stored
     const struct record_derived *derived; // NULL: not derived
 };
 
@@ -172,10 +172,10 @@ struct query_metric {
 const struct query_metric *query_metrics(unsigned *count);
 
 // Metrics that exist only as aggregates.
-#define QUERY_METRIC_ITL     "itl_ns"
-#define QUERY_METRIC_MBU     "mbu_ratio"
-#define QUERY_METRIC_FLOOR   "floor_ns"
-#define QUERY_METRIC_GOODPUT "goodput_per_second"
+#define QUERY_METRIC_ITL     "itl_ns"             // inter-token latency
+#define QUERY_METRIC_MBU     "mbu_ratio"          // model bandwidth utilisation
+#define QUERY_METRIC_FLOOR   "floor_ns"           // least time that a load can take
+#define QUERY_METRIC_GOODPUT "goodput_per_second" // requests that met every objective / time
 
 // True if a single record has a value of the metric, stored or derived.
 bool query_metric_is_of_records(const struct query_metric *metric);
