@@ -1,5 +1,6 @@
-// Peer identity: who is at the other end of a connection, by CURVE key, by user of this host, or by
-// IP address only.  It decides which owner the data of a peer belongs to.  Any thread.
+// Peer identity: says who is at the other end of a connection: a CURVE key, a user of this host, or
+// only an IP address.  The peer's owner (a key, a user, or all other peers) owns the data that
+// the peer sends.  Any thread.
 #ifndef INFERSTAT_WIRE_PEER_H
 #define INFERSTAT_WIRE_PEER_H
 

@@ -27,7 +27,7 @@ bool peer_is_trusted(const struct peer_trust *trust, const struct wire_peer *pee
 // Opens the folder (O_PATH) and checks that only trusted users can listen in it:
 // - a trusted user owns the folder;
 // - neither its group nor others may write to it;
-// - a trusted user owns the file `socket` in it, if that exists (NULL: not checked).
+// - if the file `socket` exists in it, this is a socket of a trusted user (NULL: not checked).
 // Adds the folder's owner to `trust` if root has given the folder to this user: only root may write
 // to the parent folder, and no other user could have put a link into the path.  `folder` is an
 // absolute path of at most ADDRESS_TEXT_SIZE bytes.  The caller closes `*fd`, which refers to this
@@ -38,12 +38,12 @@ MUST_CHECK enum status peer_open_folder(int *fd, struct peer_trust *trust, const
 
 // Sets the default address to the first of these:
 // 1. `collector` (the value of INFERSTAT_COLLECTOR), if not NULL and not empty;
-// 2. the folder "inferstat" in `runtime_dir` (the value of XDG_RUNTIME_DIR, may be NULL) or else in
-//    /run/user/UID, if this user owns that folder (for root not below /run/user, since that folder
-//    is removed at logout);
-// 3. /run/inferstat.
-// If `connects`, /run/inferstat also precedes 2 when a collector listens only there.  Returns the
-// errors of address_parse.
+// 2. the folder "inferstat" in `runtime_dir` (the value of XDG_RUNTIME_DIR; may be NULL);
+// 3. the folder "inferstat" in /run/user/UID;
+// 4. /run/inferstat.
+// 2 and 3 require that this user owns the parent folder and no other may write to it.  Root never
+// uses a folder below /run/user, which is removed at logout.  If `connects`, /run/inferstat comes
+// before 2 and 3 when a collector listens only there.  Returns the errors of address_parse.
 MUST_CHECK enum status peer_default_address(struct address *out, const char *collector,
                                             const char *runtime_dir, bool connects,
                                             struct error *err);

@@ -1,6 +1,6 @@
-// Client sockets: connections to a collector (a DEALER of ZeroMQ's protocol ZMTP, by libzmq, over
-// TCP optionally with CURVE keys for authentication and encryption).  A message has one frame.  The
-// collector's side is listener.h.
+// Client sockets: each connects to one service of a collector, over ipc or TCP.  A socket is a
+// ZeroMQ DEALER, implemented by libzmq.  Over TCP it can authenticate and encrypt with CURVE keys.
+// A message has one frame.  The collector's side is listener.h.
 //
 // One thread at a time may use a socket.  The thread that creates it may pass it to a thread that
 // it starts afterwards.
@@ -19,7 +19,7 @@
 struct wire_context; // libzmq's threads; one per program or library handle; any thread
 struct wire_socket;
 
-// Pass: the client's credentials for a connection to a collector with keys.
+// Pass: a client's credentials for a connection to a collector that has keys.
 struct wire_pass {
     struct wire_keypair own; // the client's
     unsigned char server_key[WIRE_KEY_SIZE];
@@ -77,7 +77,7 @@ enum wire_handshake wire_handshake(struct wire_socket *socket);
 // Valid until wire_close.
 const char *wire_trouble(const struct wire_socket *socket);
 
-// Counts a received message that the caller could not decode.
+// Counts a received message that the caller could not decode, as an unreadable message.
 void wire_count_garbage(struct wire_socket *socket);
 
 // Sends a message; never blocks.  Returns STATUS_FULL if too much is unsent or no server is

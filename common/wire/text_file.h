@@ -35,7 +35,7 @@ const struct stat *text_file_stat(const struct text_file *file);
 // more, not UTF-8, or with a control character other than tab.
 char *text_file_next(struct text_file *file);
 
-// Like text_file_next, but skips blank lines and lines that begin with '#'.
+// Like text_file_next, but skips leading blanks, blank lines, and lines that begin with '#'.
 char *text_file_next_entry(struct text_file *file);
 
 // The line number, from 1, of the line read last.

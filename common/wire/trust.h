@@ -2,7 +2,7 @@
 // first row that applies decides.  A "plain" connection has no keys: no encryption and no
 // authentication.
 //
-//   ipc address        plain, if only trusted users can listen there (peer_folder.h).
+//   ipc address        plain; trust_connect checks who can listen there (peer_folder.h).
 //   known server key   CURVE with that key and this user's key file.  The server key comes
 //                      from an option, the environment or a line of known_collectors.
 //   loopback address   plain.

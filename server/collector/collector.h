@@ -1,7 +1,7 @@
-// The collector: the telemetry server that the daemon inferstatd runs.  This module starts, watches
-// and stops its threads: writer, ingest (receives records), query, and live (sends new records to
-// subscribers).  They share one store, an SQLite database, and listen at up to ENDPOINTS_MAX
-// addresses.  Used by the main thread only.
+// The collector: the telemetry server that the daemon inferstatd runs.  This module starts and
+// stops its threads: ingest (receives records), writer (stores them), query (answers queries) and
+// live (sends new records to subscribers).  They share one store, an SQLite database.  All but the
+// writer listen at up to ENDPOINTS_MAX addresses.  Used by the main thread only.
 #ifndef INFERSTAT_COLLECTOR_COLLECTOR_H
 #define INFERSTAT_COLLECTOR_COLLECTOR_H
 
@@ -9,11 +9,11 @@
 
 struct collector;
 
-// Locks the store and each ipc folder, opens the store and the sockets and starts the threads.
+// Locks the store and each ipc folder, opens the store and the sockets, and starts the threads.
 // When the call returns, producers and readers are served.  Returns STATUS_BUSY if another
-// collector uses the store or an address.  A failure leaves no new lock file behind.  `options`
-// is borrowed until collector_stop.  `keys` are the collector's own keys, which are copied and
-// used if options->key is set.
+// collector uses the store, or another program an address.  A failure leaves no new lock file
+// behind.  `options` is borrowed until collector_stop.  `keys` are the collector's own keys, which
+// are copied; they are used only if options->key is set.
 MUST_CHECK enum status collector_start(struct collector **out, const struct options *options,
                                        const struct wire_keypair *keys, struct error *err);
 

@@ -18,20 +18,20 @@
 struct options {
     struct address listen[ENDPOINTS_MAX];
     unsigned listen_count;
-    char db[PATH_MAX];     // the store's file
-    bool db_is_default;    // true if no option or file sets `db`
-    char config[PATH_MAX]; // configuration file; empty: the system's files, if they exist
-    char key[PATH_MAX];    // file of the collector's own keys; empty: none
-    char authorized_keys[PATH_MAX];
-    char files_under[PATH_MAX]; // folder of files named over TCP; empty: none may be named
-    bool group_read;            // the store's group may read it, too
-    bool insecure;              // accept TCP addresses open to other hosts, without keys
+    char db[PATH_MAX];              // the store's file
+    bool db_is_default;             // true if no option or file sets `db`
+    char config[PATH_MAX];          // configuration file; empty: the system's files, if they exist
+    char key[PATH_MAX];             // file of the collector's own keys; empty: none
+    char authorized_keys[PATH_MAX]; // file of the keys that may connect (access_list.h)
+    char files_under[PATH_MAX];     // folder of files named over TCP; empty: none may be named
+    bool group_read;                // the store's group may read it, too
+    bool insecure;                  // accept TCP addresses open to other hosts, without keys
     struct limits limits;
     struct quota_rules quota;
     struct retention_rules retention;
     int rollups; // not a bool: 0: on (the default); 1: off
     enum log_level log_level;
-    bool check_config, help, version;
+    bool check_config, help, version; // do only this; do not start the collector
 };
 
 // The relevant environment; members may be NULL.
@@ -50,8 +50,8 @@ MUST_CHECK enum status options_read(struct options *options, int argc, char *con
                                     const struct options_environment *environment,
                                     struct error *err);
 
-// Checks that no address is open to other hosts without keys, unless `insecure`.  Reads the
-// collector's keys, if any, to `*keys`, and checks the file of authorized keys.
+// Checks that no address is open to other hosts without keys, unless `insecure`.  If options->key
+// is set, reads the collector's keys to `*keys` and checks the file of authorized keys.
 MUST_CHECK enum status options_check(const struct options *options, struct wire_keypair *keys,
                                      struct error *err);
 

@@ -57,7 +57,7 @@ struct pool {
     size_t received, unsent;
     bool has_waiting;   // connections wait for room
     bool was_short;     // port_send refused a message since the last check of times, each second
-    bool was_shortened; // connections that wait are to try again, since memory was released
+    bool was_shortened; // memory was released: connections that wait are to try again
 };
 
 // An owner (a key or user; peer_is_same_owner) with connections to a port.  Under the lock.
@@ -67,7 +67,7 @@ struct owner {
     struct port *port;
     struct wire_peer peer;
     unsigned connections;          // structures, also of closed connections with unread frames
-    size_t received, unsent;       // the owner's part of the pool's bytes
+    size_t received, unsent;       // the owner's bytes of pool.received and pool.unsent
     struct connection_list active; // connections with a frame that port_receive may take now
     size_t credit;                 // deficit round robin: bytes that the owner may still take
 };
@@ -108,8 +108,8 @@ struct connection {
     TAILQ_ENTRY(connection) next_waiting; // in the port's `waiting`
     TAILQ_ENTRY(connection) next_active;  // in its owner's `active`
     enum wait wait;
-    // Has sent a message (else in `unheard`); in `dirty`; in `active`; descriptor closed, so that
-    // only unread frames remain.
+    // is_heard: has sent a message (else it is in `unheard`).  is_dirty, is_active: is in that
+    // list.  is_ended: its descriptor is closed, and only unread frames remain.
     bool is_heard, is_dirty, is_active, is_ended;
     bool is_cut;                 // shut down by this side, and no longer counted
     bool is_gone;                // the peer reads no more
@@ -135,13 +135,14 @@ struct port {
     int ready_fd;                     // eventfd for the user's thread
     char *file;                       // path of an ipc socket; NULL: TCP
     uint64_t file_device, file_inode; // of `file`, to remove no other socket
-    bool is_paused, is_refused; // accepts nothing for a second, for lack of descriptors or memory;
-                                // epoll did not take it
+    // is_paused: accepts nothing for a second, for lack of descriptors or memory.  is_refused:
+    // epoll did not take the port's descriptor.
+    bool is_paused, is_refused;
     struct wire_guard guard;
     struct zmtp_rules rules;
     TAILQ_ENTRY(port) next;
     // Under the lock.  Only the listener thread adds to the first three lists.
-    // All connections; those that have sent no message, the oldest first.
+    // connections: all.  unheard: those that have sent no message, the oldest first.
     struct connection_list connections, unheard;
     struct connection_list waiting; // those with a `wait`
     struct owner_list owners;

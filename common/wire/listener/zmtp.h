@@ -31,7 +31,7 @@ enum {
     ZMTP_GREETING_SIZE = 64,
     ZMTP_COMMAND_MAX = 1024, // largest command; a larger one breaks the connection
     ZMTP_CONTEXT_MAX = 16,   // bytes of a heartbeat that are sent back
-    ZMTP_REPLY_MAX = 192,
+    ZMTP_REPLY_MAX = 192,    // most bytes to send at a step
     ZMTP_PONG_MAX = 2 + CURVE_MESSAGE_OVERHEAD + 5 + ZMTP_CONTEXT_MAX,
 };
 
@@ -65,12 +65,12 @@ struct zmtp_step {
 // Private.
 struct zmtp {
     const struct zmtp_rules *rules;
-    unsigned char stage, part; // of the connection; of the frame that is being received
+    unsigned char stage, part; // state of the connection; state within the frame being received
     unsigned char flags;       // of this frame
-    size_t size, have;         // of this frame: all bytes, those received
-    unsigned char *body;       // where they go: the room, `command`; NULL: the beginning to `head`
+    size_t size, have;         // of this frame: all bytes; bytes received so far
+    unsigned char *body;       // where these bytes go: the room or `command`; NULL: into `head`
     unsigned char *command;    // of the handshake; allocated
-    size_t head_have;
+    size_t head_have;          // bytes in `head`
     unsigned char head[ZMTP_GREETING_SIZE]; // greeting, frame header, beginning of a command
     struct curve_server curve;
 };

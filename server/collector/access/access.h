@@ -43,11 +43,11 @@ enum access_verdict access_check(struct access *access, enum address_service ser
 bool access_continues(struct access *access, const unsigned char key[WIRE_KEY_SIZE],
                       const unsigned char owner[WIRE_KEY_SIZE]);
 
-// Sets `name` to the name of an authorized key.  Returns false if it is not authorized.
+// Sets `name` to the name of `key`, expired or not.  Returns false if the file lacks the key.
 bool access_name_of(struct access *access, const unsigned char key[WIRE_KEY_SIZE],
                     char name[QUERY_KEY_SIZE]);
 
-// Sets `key` to the authorized key with this name.  Returns false if there is none.
+// Sets `key` to the key with this name, expired or not.  Returns false if there is none.
 bool access_key_named(struct access *access, const char *name, unsigned char key[WIRE_KEY_SIZE]);
 
 // Returns the number of revocations so far: reloads that removed a key or a role, and expiries of

@@ -13,14 +13,14 @@
 
 struct files_hold {
     int folder; // descriptor of the folder that contains or will contain the file; -1: none
-    // Path of the file through that descriptor (common/store/sqlite/fd_path.h).
+    // Path of the file through that descriptor (fd_path.h); valid until files_under_release.
     char path[NAME_MAX + 64];
 };
 
 #define FILES_HOLD_NONE ((struct files_hold){.folder = -1})
 
-// Checks that the file at `path`, or the file's folder if the file is missing, is below `folder`
-// after all links are resolved.  Returns STATUS_DENIED if it is not, or `folder` is NULL or empty.
+// Checks that the file at `path` (absolute), or the file's folder if the file is missing, is below
+// `folder` after all links are resolved.  Returns STATUS_DENIED if not, or `folder` is NULL or "".
 MUST_CHECK enum status files_under_check(const char *folder, const char *path, struct error *err);
 
 // Checks the path as files_under_check does and keeps the file's folder open.  Does not open the

@@ -1,14 +1,14 @@
-// Quotas: count and limit the resources of the collector that each owner of runs uses.  An owner is
-// a key, a user over ipc, or all peers over TCP without keys.  Two kinds of quotas:
+// Quotas: count and limit the collector's resources that each owner uses.  An owner is a key, a
+// user over ipc, or all peers over TCP without keys.  Two kinds of quotas:
 // - a level (such as connections) rises with quota_take and falls with quota_give;
 // - a rate (such as runs an hour) is a token bucket, which refills to its limit within its period.
 //
-// At 80 % of a limit, and when something is refused, a warning in the log names the owner, the
-// quota and its numbers: at most one line per owner and reason in 10 s.  Up to 4,095 owners are
-// counted separately, all others together.
+// At 80 % of a limit (not of KILLS and PRESSURE), and when something is refused, a warning in the
+// log names the owner, the quota and its numbers: at most one line per owner and reason in 10 s.
+// Up to 4,095 owners are counted separately, all others together.
 //
-// All threads of the collector share one object.  Any thread may call the functions; each takes one
-// mutex for some tens of nanoseconds, and accepts NULL, which limits nothing.
+// All threads of the collector share one object.  Any thread may call the functions, each of which
+// holds a mutex for some tens of nanoseconds.  A NULL object limits nothing.
 #ifndef INFERSTAT_COLLECTOR_ACCESS_QUOTA_H
 #define INFERSTAT_COLLECTOR_ACCESS_QUOTA_H
 
@@ -36,7 +36,7 @@ struct quota;
     X(CELLS, "cells", 16384, 28800, " in 8 hours", NONE,                                           \
       "names become other, and further losses or old records wait")                                \
     X(KILLS, "kills", 10, 60, " a minute", NONE, "runs are killed again and again")                \
-    /* what the owner added while the store is too large: see quota_press */                       \
+    /* what the owner added while the store is too large: see quota_press; not in --quota */       \
     X(PRESSURE, "bytes", 0, 0, "", BYTES,                                                          \
       "messages are discarded, since the store exceeds its limit of bytes")
 
@@ -71,7 +71,7 @@ MUST_CHECK enum status quota_new(struct quota **out, const struct quota_rules *r
                                  int64_t store_bytes, uint64_t store_names, struct error *err);
 void quota_free(struct quota *quota); // accepts NULL
 
-// Returns the number of the peer's owner, for the calls below; 0 for NULL.
+// Returns the number of the peer's owner, for the calls below; 0 if `quota` is NULL.
 unsigned quota_owner(struct quota *quota, const struct wire_peer *peer);
 
 // Takes `amount` of the owner's quota; returns false if that would exceed the limit.  Of a rate an
@@ -107,19 +107,20 @@ struct quota_message {
 
 // Admits a message to ingest: returns false if the owner has exceeded its QUOTA_BYTES,
 // QUOTA_RECORDS or QUOTA_PRESSURE; the message is then to be discarded, as if it had been lost, and
-// the producer sends it again later.  Small messages always pass, so that runs stay open, unless
-// they have records (or, for QUOTA_PRESSURE, rows).  Sets `*owner` to the number of the peer's
-// owner.
+// the producer sends it again later.  Messages of at most 4096 bytes always pass, so that runs stay
+// open, unless they have records (or, for QUOTA_PRESSURE, rows).  Sets `*owner` to the number of
+// the peer's owner.
 bool quota_admit(struct quota *quota, const struct wire_peer *peer,
                  const struct quota_message *message, uint64_t now_ns, unsigned *owner);
 
 // Says that the store exceeds its limit by `over` bytes (0: it does not), beside `queued` bytes
 // that were admitted and are not in it yet.  Meanwhile what each owner adds is counted
-// (QUOTA_PRESSURE).  Each owner may add four times what is left of the excess that is permitted,
-// 1/16 of the limit: so those who add most are refused first, and leave room for others.  Of the
-// last eighth of the excess each owner has an equal part.  What was deleted since the last call is
-// taken off all counts in proportion; if nothing is, they fall by half in a minute.  Call it ten
-// times a second.
+// (QUOTA_PRESSURE).  The store may exceed its limit by 1/16, the margin.  An owner may add the
+// larger of two amounts:
+// - four times what is left of the first 7/8 of the margin: those who add most are refused first;
+// - an equal part of the last 1/8 of the margin.
+// All counts shrink as the excess shrinks, and besides by half each minute.  Call it ten times a
+// second.
 void quota_press(struct quota *quota, uint64_t over, uint64_t queued, uint64_t now_ns);
 
 // Logs a warning that `peer` did something wrong, `count` times: "user alice (1001), process 4711:

@@ -1,13 +1,14 @@
 // Background maintenance of the store.  Writer thread only.  Tasks:
 // - flush, backfill, rebuild and prune rollups (pre-aggregated rows; rollups.h);
-// - delete expired records and rollups (retention.h);
-// - delete records for an administrator (JOB_CLEAR, JOB_FORGET);
-// - checkpoint SQLite's write-ahead log (WAL).
+// - delete expired records, rollups and runs (retention.h);
+// - delete records or runs for an administrator (JOB_CLEAR, JOB_FORGET);
+// - checkpoint and reset SQLite's write-ahead log (WAL);
+// - tell the quotas how full the store is (quota_press).
 //
-// The tasks run round-robin in slices of some milliseconds, each in its own transactions, between
-// the writer's groups (a group: the jobs that one transaction commits).  While jobs wait, the
-// slices between two groups take at most a third of the last group's time, but at least one slice
-// runs.
+// The writer calls maintenance_run between its groups (a group: the messages that one transaction
+// commits).  The first three tasks run round-robin in slices of some milliseconds, each in its own
+// transactions.  While jobs wait, no slice begins after a third of the last group's time, at most
+// 20 ms; but at least one runs.
 #ifndef INFERSTAT_COLLECTOR_MAINTENANCE_MAINTENANCE_H
 #define INFERSTAT_COLLECTOR_MAINTENANCE_MAINTENANCE_H
 
@@ -23,17 +24,17 @@ struct rollups;
 struct sqlite3;
 struct maintenance;
 
-// All arguments are borrowed.  `rollups` is NULL if none are written.  Reads from channels->inbox
-// only if jobs wait; queues the answers to JOB_CLEAR in channels->replies.
+// All arguments are borrowed; `rules` only during the call.  `rollups` is NULL if none are written.
+// Queues answers in channels->replies; takes nothing from channels->inbox.
 MUST_CHECK enum status maintenance_new(struct maintenance **out, struct sqlite3 *db,
                                        struct rollups *rollups, const struct retention_rules *rules,
                                        struct channels *channels, struct error *err);
-// Cancels a running JOB_CLEAR, which is answered with an error.  Accepts NULL.
+// Cancels a running JOB_CLEAR or JOB_FORGET, which is answered with an error.  Accepts NULL.
 void maintenance_free(struct maintenance *maintenance);
 
 // Starts a JOB_CLEAR or JOB_FORGET, which is answered when all is cleared, and takes ownership of
-// it.  A second one at the same time is rejected.  After a JOB_FORGET has begun, the caller must
-// reload the runs in memory from the store: they may have tombstones (forget.h).
+// it.  A second one at the same time is answered with an error.  After a JOB_FORGET has begun, the
+// caller must reload the runs in memory from the store: they may have tombstones (forget.h).
 void maintenance_clear(struct maintenance *maintenance, struct job *job);
 
 // Call it after each commit of a group.
@@ -53,8 +54,8 @@ void maintenance_run(struct maintenance *maintenance, const struct maintenance_l
 uint64_t maintenance_timeout_ns(const struct maintenance *maintenance,
                                 const struct maintenance_load *load);
 
-// True if runs were removed from the store since the last call: the caller must then drop the ended
-// runs in memory (runs_were_removed).
+// True if retention removed runs since the last call: the caller must then drop the ended runs in
+// memory (runs_were_removed).
 bool maintenance_removed_runs(struct maintenance *maintenance);
 
 // True if a checkpoint ran out of memory since the last commit.

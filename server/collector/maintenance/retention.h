@@ -9,10 +9,11 @@
 //   4. shrink the store to its size limit: delete the oldest records, beginning with those of
 //      implausible times, or, if no records may be deleted, the oldest rollups of the finest level;
 //   5. truncate free pages.  Up to 1/32 of the file stays free, unless the file exceeds the limit.
-// The next pass begins a minute later, or a second later while the store exceeds its limit.
+// The next pass begins a minute later; a second later while the store exceeds its limit and does
+// not wait for rollups.
 //
-// Records may be deleted only after the rollups of their day are built.  While some records still
-// wait for these rollups, step 4 deletes nothing, but for at most 5 passes in a row.
+// Records are deleted only after the rollups of their day are built.  While some records still wait
+// for this, step 4 deletes nothing, but for at most 5 passes in a row.
 #ifndef INFERSTAT_COLLECTOR_MAINTENANCE_RETENTION_H
 #define INFERSTAT_COLLECTOR_MAINTENANCE_RETENTION_H
 
@@ -48,9 +49,10 @@ MUST_CHECK enum status retention_excess(struct retention *retention, uint64_t *o
 // True if runs were removed since the last call.
 bool retention_removed_runs(struct retention *retention);
 
-// Reports the times of the last slice; call it after each.  Adapts the size of later slices to
-// about 15 ms, and schedules the next: at once, after three times the duration if `is_busy` and the
-// store is within its limit, or when the next pass begins.
+// Reports the monotonic times of the last slice; call it after each.  Adapts the size of later
+// slices to about 15 ms.  Schedules the next slice: when the next pass begins, if this one has
+// ended; else after three times the slice's duration, if `is_busy` and the store is within its
+// limit; else at once.
 void retention_record_time(struct retention *retention, uint64_t began_ns, uint64_t ended_ns,
                            bool is_busy);
 

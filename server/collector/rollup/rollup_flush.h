@@ -2,11 +2,11 @@
 // the other, and merges the results into the rows of the SQL table rollup.
 //
 // A memtable holds records that are not in rollups yet (rollup_memtable.h).  A grouping is a set of
-// columns, such as model and host (enum rollup_grouping); a series is one combination of their
-// values.
+// columns, such as model and host (enum rollup_grouping).  A series is one combination of values of
+// these columns.
 //
 // For each slice of a memtable the caller calls rollup_flush_begin, then rollup_flush_write, then
-// rollup_flush_end.
+// rollup_flush_end (also after a failure).
 //
 // Writer thread only, inside a transaction that the caller has begun.
 #ifndef INFERSTAT_COLLECTOR_ROLLUP_FLUSH_H
@@ -69,9 +69,8 @@ enum { ROLLUP_ALL_LEVELS = (1 << ROLLUP_LEVEL_COUNT) - 1 };
 
 // Adds the slice's records to the rollup rows of the levels (bit i: enum rollup_level i), for all
 // metrics.  `gaps` is an array with a set per grouping: rollup rows that overlap a gap, an interval
-// without rollups (gap_table.h), are left out.  Returns STATUS_CORRUPT if an
-// existing row is damaged, and sets `*damaged` to the key of that row; otherwise
-// `damaged->metric` is 0.
+// without rollups (gap_table.h), are left out.  Returns STATUS_CORRUPT if an existing row is
+// damaged, and sets `*damaged` to the key of that row; otherwise `damaged->metric` is 0.
 MUST_CHECK enum status rollup_flush_write(struct rollup_flush *flush, unsigned levels,
                                           const struct gap_set *gaps,
                                           struct rollup_row_key *damaged, struct error *err);

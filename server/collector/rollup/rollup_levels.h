@@ -4,10 +4,13 @@
 // level of months: over the whole month).  Otherwise the day becomes a gap of this level
 // (ROLLUP_SPARSE): queries read the records instead.
 //
-// The policy computes this average at two times.  Before the rows in memory (the memtable) are
-// written to the SQL table `rollup`, so that a level which is too sparse is not written at all;
-// and when the day or month is over, from the table.  Exception: rollups of days whose records
-// have expired are kept, however few records they aggregate.
+// The policy computes this average at two times:
+// - before a memtable (records in memory that are not in rollups yet) is written to the SQL table
+//   `rollup`.  A level that is too sparse is not written.  A quarter of the average is enough while
+//   the day or month is not over;
+// - when the day or month is over, from the table.
+// Exceptions: daily rollups of days whose records have expired, and rollups of records with
+// implausible times, are kept, however few records they aggregate.
 //
 // Writer thread only, inside a transaction that the caller has begun.
 #ifndef INFERSTAT_COLLECTOR_ROLLUP_LEVELS_H
@@ -32,9 +35,9 @@ enum { ROLLUP_SUBJECTS = RECORD_KIND_COUNT * ROLLUP_GROUPING_COUNT * ROLLUP_LEVE
 struct rollup_levels {
     struct sqlite3 *db;
     int64_t counted_ns[ROLLUP_SUBJECTS]; // by kind, grouping and level: what starts before is done
-    int64_t rest_until_ns;               // wall; no day ends before
+    int64_t rest_until_ns;               // wall clock; no day ends before this time
     unsigned next;                       // index of counted_ns
-    bool has_old_groupings;              // rows of earlier versions that are no longer read
+    bool has_old_groupings; // there may be rows of earlier versions that are no longer read
 };
 
 // Makes rollup_levels_step begin with the oldest day of the SQL table.
@@ -50,8 +53,8 @@ struct rollup_job {
     int64_t wall_ns;         // current wall-clock time
 };
 
-// Writes the slice, except in gaps.  Before the first slice of a memtable, adds gaps for the days
-// and months that have no rows yet and that would get too many rows for their records.  Sets
+// Writes the slice with `flush`, except in gaps.  Before a memtable's first slice, adds gaps for
+// days and months that have no rows yet and would get too many rows for their records.  Sets
 // `*end_row` to the first row after the slice, and `*damaged` as rollup_flush_write does.
 MUST_CHECK enum status rollup_levels_write(struct rollup_levels *levels, struct rollup_flush *flush,
                                            const struct rollup_job *job, size_t *end_row,

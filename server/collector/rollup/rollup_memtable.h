@@ -77,7 +77,7 @@ struct batch_run {
     int64_t received_ns;  // the collector's wall clock
     const int64_t *names; // [i]: the store's id of the run's name number i + 1
     const uint8_t *fold;  // [row]: 1 if its names are replaced by `other`; NULL: of no row
-    int64_t other;
+    int64_t other;        // id of the name "other"
 };
 
 // A batch of records of one run.

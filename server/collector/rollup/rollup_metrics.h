@@ -1,9 +1,9 @@
 // Expression evaluator for the metrics of rollups (pre-aggregated rows): says which metrics a
 // kind of record has, and computes their values from the records' columns.  No I/O.
 //
-// The one definition of a derived metric is its pair of SQL expressions in RECORD_DERIVED,
-// numerator and denominator, which are evaluated here over integers.  The parser understands
-// the part of SQL that they need:
+// A derived metric is a quotient.  RECORD_DERIVED defines it by two SQL expressions, the sides:
+// numerator and denominator.  They are evaluated here over integers.  The parser understands the
+// part of SQL that they need:
 //
 //   side    = [CASE WHEN column (>= | > | =) integer THEN] term [END]
 //   term    = min(operand, operand) | (operand [- operand]) [* 1e9]; parentheses are optional

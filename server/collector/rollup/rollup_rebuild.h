@@ -2,15 +2,15 @@
 // first.  A day is rebuilt if a gap (a time span without valid rollups; gap_table.h) covers it, and
 // the gap's reason is one of these:
 //
-//   ROLLUP_CLEARED   records were cleared, or a rollup row failed its checksum;
+//   ROLLUP_CLEARED   records were cleared, a rollup row was damaged, or metrics are new;
 //   ROLLUP_EXPIRING  retention will delete the day's records soon; the rollups must be built
 //                    before, and stay.
 //
-// To rebuild a day, its rollup rows are deleted, its records are read once into a memtable
-// (rollup_memtable.h) and flushed, and its gap is removed.  Until then queries read the records.  A
-// day is never rebuilt if some of its records have expired: its rollups stay as they are, or are
-// deleted if they are damaged (rollup_rebuild_damaged).  Only the rollups of days and finer levels
-// are rebuilt, not those of a month: queries then use the daily rollups of that month.
+// To rebuild a day, its rollup rows are deleted, its records are read into a memtable (a buffer in
+// memory; rollup_memtable.h) and flushed, and its gap is removed.  Until then queries read the
+// records.  A day is never rebuilt if some of its records have expired: its rollups stay as they
+// are, or are deleted if they are damaged (rollup_rebuild_damaged).  The rollups of its month are
+// deleted and not rebuilt: queries then use the daily rollups of that month.
 //
 // Writer thread only, each step inside a transaction that the caller has begun.
 #ifndef INFERSTAT_COLLECTOR_ROLLUP_REBUILD_H
@@ -26,8 +26,8 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
-// The caller sets the first three members (borrowed), and calls rollup_rebuild_stop before the
-// first use and after the last.  Private, but for `kind`.
+// The caller sets db, flush and levels (borrowed), and calls rollup_rebuild_stop before the first
+// use and after the last.  The caller may read `kind`; the other members are private.
 struct rollup_rebuild {
     struct sqlite3 *db;
     struct rollup_flush *flush;
@@ -35,7 +35,7 @@ struct rollup_rebuild {
     enum record_kind kind; // that is being rebuilt; RECORD_KIND_COUNT: none
     enum { REBUILD_ERASE, REBUILD_READ, REBUILD_WRITE } phase;
     struct gap_span day;
-    bool keeps_days;
+    bool keeps_days;                      // the gap is ROLLUP_EXPIRING; see struct rollup_job
     int64_t before_ns[RECORD_KIND_COUNT]; // days from there on were passed over
     int64_t watermark;        // records up to it were there when the day's rows were gone
     int64_t read_ns, read_id; // the last record that was read
@@ -51,8 +51,8 @@ struct rollup_rebuild {
 MUST_CHECK enum status rollup_rebuild_begin(struct rollup_rebuild *rebuild, enum record_kind kind,
                                             int64_t watermark, bool *found, struct error *err);
 
-// Returns the day being rebuilt; empty: none.  While it is rebuilt, the caller also writes rollups
-// of records that arrive for this day, although it still has a gap.
+// Returns the day being rebuilt; empty: none, or its old rows are still being deleted.  The caller
+// also writes rollups of records that arrive for this day, although it still has a gap.
 struct gap_span rollup_rebuild_span(const struct rollup_rebuild *rebuild);
 
 // Rebuilds a slice of the current day, the one begun last; `watermark` is that of the kind now.
@@ -68,8 +68,9 @@ void rollup_rebuild_stop(struct rollup_rebuild *rebuild);
 // come first.  False if no day is current.
 bool rollup_rebuild_pass_over(struct rollup_rebuild *rebuild);
 
-// Adds gaps so that the days that the damaged row covers are rebuilt.  The rows of days with
-// expired records are deleted; these days become permanent gaps (ROLLUP_LOST).
+// Handles a damaged row.  A month becomes a gap of the level of months: queries use its days.  A
+// day with expired records becomes a permanent gap (ROLLUP_LOST); its rows are deleted.  Another
+// day becomes a gap to be rebuilt.
 MUST_CHECK enum status rollup_rebuild_damaged(struct sqlite3 *db, enum record_kind kind,
                                               const struct rollup_row_key *damaged,
                                               struct error *err);

@@ -38,14 +38,15 @@ void rollups_add(struct rollups *rollups, const struct rollup_batch *batch);
 // Empties the memtables after a rollback, as their records may never have been stored.
 void rollups_forget(struct rollups *rollups);
 
-// Say that records of a kind were inserted without rollups_add, or were deleted.
+// Say that records of a kind were inserted without rollups_add, or that records were deleted that
+// may still be in the memtable, which is then emptied.
 void rollups_rows_added(struct rollups *rollups, enum record_kind kind);
 void rollups_rows_removed(struct rollups *rollups, enum record_kind kind);
 
 // Says that the SQL table rollup_gap was changed.
 void rollups_gaps_changed(struct rollups *rollups);
 
-// Says that records that are in rollups were cleared: restarts the day being rebuilt.
+// Says that records were deleted that the table already contains: restarts the day being rebuilt.
 void rollups_cleared(struct rollups *rollups);
 
 // True if a memtable is to be flushed now.

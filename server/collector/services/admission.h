@@ -3,9 +3,8 @@
 // collector; only this thread uses them.
 //
 // A key is checked when its peer connects and again for each message.  When a key or a role is
-// removed, two sorts of TCP connections are closed within two seconds, after a short delay in which
-// the peers receive the reason: those whose key is no longer admitted, and those that have sent
-// nothing yet.
+// removed, TCP connections whose key is no longer admitted, and those that have sent nothing yet,
+// are closed within two seconds.  Before that the peers have 0.7 s to receive the reason.
 #ifndef INFERSTAT_COLLECTOR_SERVICES_ADMISSION_H
 #define INFERSTAT_COLLECTOR_SERVICES_ADMISSION_H
 
@@ -37,6 +36,7 @@ struct endpoints {
     unsigned connections_max; // limit of connections per socket; 0: none
 };
 
+// Private, but for `sockets` and `count`, which the owning thread reads.
 struct admission {
     const struct endpoints *endpoints;
     enum address_service services[ADMISSION_SERVICES_MAX];
@@ -68,8 +68,8 @@ bool admission_allows(const struct admission *admission, unsigned socket,
 // bit i of `*ready` for socket i, and bit `count` for `fd`.
 void admission_wait(struct admission *admission, int fd, uint32_t *ready);
 
-// Closes connections when that is due, and counts rejected connections.  Called alone by a thread
-// that cannot receive at the moment.
+// Closes connections when that is due, and counts rejected connections.  A thread that cannot
+// receive at the moment calls this instead of admission_wait.
 void admission_update(struct admission *admission, uint64_t now_ns);
 
 #endif

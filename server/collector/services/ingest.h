@@ -2,9 +2,9 @@
 // writer's acknowledgements.
 //
 // Backpressure: while the writer's inbox is full, the thread takes no messages, so that the
-// sockets' bounded memory fills up (listener.h), and producers keep their records.  A message
-// of a peer far beyond its credit (peer_credit.h) is dropped.  Owners, and the connections of each
-// owner, are served in turns of 64 KiB.
+// sockets' bounded memory fills up (listener.h), and producers keep their records.  A message is
+// dropped if its peer is far beyond its credit (peer_credit.h) or its owner has exceeded a quota
+// (quota.h).  Owners, and the connections of each owner, are served in turns of 64 KiB.
 #ifndef INFERSTAT_COLLECTOR_SERVICES_INGEST_H
 #define INFERSTAT_COLLECTOR_SERVICES_INGEST_H
 

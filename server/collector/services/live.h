@@ -1,7 +1,7 @@
 // The live thread, a publish-subscribe service with credit-based flow control: sends committed
-// records to subscribed readers (dashboards).  A reader that has used up its credit misses
-// records and is told how many; other readers are not affected.  Records are read from the store
-// when they are sent, not buffered in memory.
+// records, or on request only their highest ids, to subscribed readers (dashboards).  A reader's
+// credit is the number of messages that it has asked for.  Without credit it misses records and is
+// told how many; other readers are not affected.  Records are read from the store when sent.
 #ifndef INFERSTAT_COLLECTOR_SERVICES_LIVE_H
 #define INFERSTAT_COLLECTOR_SERVICES_LIVE_H
 

@@ -1,7 +1,7 @@
 // The query thread: answers readers' queries and administrators' commands.  It reads the store
-// through a read-only SQLite connection of its own, so that it never blocks ingest.  A query is
-// cancelled when it exceeds its time budget.  Long queries are passed to worker threads
-// (query_worker.h), changes of the store to the writer thread.
+// through a read-only SQLite connection of its own, so that it never blocks ingest.  It cancels a
+// query after 4 s.  It passes longer queries and imports to worker threads (query_worker.h), and
+// other changes of the store to the writer thread.
 #ifndef INFERSTAT_COLLECTOR_SERVICES_QUERY_SERVICE_H
 #define INFERSTAT_COLLECTOR_SERVICES_QUERY_SERVICE_H
 

@@ -1,7 +1,7 @@
-// Worker thread for long queries, with an SQLite connection of its own, so that short queries are
-// not delayed.  The query service has two workers.  One runs queries that take minutes, one at a
-// time: audits, comparisons, copies, imports, and reading the records of a baseline.  The other
-// runs averages that must scan records, and has a short queue.
+// Worker thread for long queries: runs one at a time, each on an SQLite connection of its own, so
+// that short queries are not delayed.  The query service has two workers.  The first runs audits,
+// comparisons, copies and imports and reads the records of baselines, which takes minutes.  The
+// second runs averages that must scan records.
 #ifndef INFERSTAT_COLLECTOR_SERVICES_QUERY_WORKER_H
 #define INFERSTAT_COLLECTOR_SERVICES_QUERY_WORKER_H
 
@@ -26,7 +26,7 @@ struct query_worker;
 // True for kinds of queries that may take minutes.
 bool query_worker_handles(enum query_kind kind);
 
-// True for averages that rollups cannot answer, so that records must be scanned.
+// True for averages that rollups cannot answer: the records must be scanned.
 bool query_worker_scans(const struct query *query);
 
 // Starts the thread.  `path` is the store's file.  `path` and `channels` are borrowed until
@@ -38,9 +38,9 @@ MUST_CHECK enum status query_worker_start(struct query_worker **out, const char 
 
 // Queues a query, to be answered later; the worker passes the baseline of a QUERY_BASELINE_SAVE to
 // the writer, which answers it.  `act` is what the writer notes when the query ends (admin_log.h);
-// NULL: nothing.  A file that the query names must be below the folder `below`
-// (files_under.h; borrowed until query_worker_stop); NULL: not restricted.  Returns STATUS_BUSY
-// if the worker holds `room` queries.
+// NULL: nothing.  A file that the query names must be below the folder `below` (files_under.h);
+// NULL: not restricted.  `below` is borrowed until query_worker_stop, the rest is copied.  Returns
+// STATUS_BUSY if the worker holds `room` queries.
 MUST_CHECK enum status query_worker_ask(struct query_worker *worker, const struct job_return *to,
                                         const struct message_query *asked, const char *below,
                                         const struct admin_act *act, struct error *err);

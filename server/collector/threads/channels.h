@@ -46,10 +46,10 @@ struct channels {
     struct queue *acks;    // struct answer, from the writer to ingest
     struct queue *replies; // struct answer, from the writer and query workers to the query service
     struct reject_counters rejects;
-    struct peer_credit credit;
-    struct reader_gate gate; // of all queries that read the store
-    struct quota *quota;     // borrowed; NULL: none
-    // Set before ingest starts: true if the connection to ingest is open.  Any thread.  NULL: no
+    struct peer_credit credit; // of producers
+    struct reader_gate gate;   // of the query service and its workers
+    struct quota *quota;       // borrowed; NULL: none
+    // Set by ingest_start: returns true if the connection to ingest is open.  Any thread.  NULL: no
     // connection is.
     bool (*is_connected)(void *connections, const struct job_return *at);
     void *connections;

@@ -1,5 +1,5 @@
 // Messages between the collector's threads: jobs for the writer thread, and encoded answers for
-// the threads that own the sockets.  The queues pass ownership.
+// the threads that own the sockets (ingest and query).  The queues pass ownership.
 #ifndef INFERSTAT_COLLECTOR_THREADS_JOB_H
 #define INFERSTAT_COLLECTOR_THREADS_JOB_H
 
@@ -45,11 +45,11 @@ struct job {
     enum job_kind kind;
     struct job_return from;
     struct wire_peer peer;           // JOB_MESSAGE: the sender
-    unsigned owner;                  // JOB_MESSAGE: of the sender; see quota_admit
-    int64_t received_ns;             // the collector's wall clock
+    unsigned owner;                  // JOB_MESSAGE: number of its owner, from quota_admit
+    int64_t received_ns;             // JOB_MESSAGE; the collector's wall clock
     struct message message;          // JOB_MESSAGE; owned
     struct peer_credit_slot *credit; // counts the message's records as in flight; or NULL
-    uint32_t records;                // what the message costs of credit
+    uint32_t records;                // JOB_MESSAGE: as passed to peer_credit_acquire
     uint64_t query_id;               // JOB_CLEAR, JOB_FORGET, JOB_BASELINE
     struct query *query;             // JOB_CLEAR, JOB_FORGET, JOB_BASELINE; owned
     struct import_request *import;   // JOB_IMPORT; owned by the waiting thread
@@ -82,11 +82,11 @@ MUST_CHECK enum status job_submit(struct queue *inbox, struct job *job, struct e
 // at most; an act that is not noted then is logged.  Acts without an action are ignored.
 void job_note(struct queue *inbox, const struct admin_act *act);
 
-// Queues the batch in the writer's inbox, and waits until it is applied or rejected.
+// Queues the batch in the writer's inbox and waits until the writer has applied or rejected it.
 MUST_CHECK enum status job_import(struct queue *inbox, struct import_batch *batch,
                                   struct error *err);
 
-// Sets the result of a JOB_IMPORT and wakes the waiting thread, after which job->import is NULL.
+// Sets the result of a JOB_IMPORT and wakes the thread in job_import; job->import is NULL then.
 void job_imported(struct job *job, enum status status, const struct error *err);
 
 // An encoded answer for the thread that owns the socket.  An answer of size 0 only wakes the
@@ -100,7 +100,7 @@ struct answer {
 void answer_free(void *answer); // accepts NULL
 
 // Sends an answer from its socket and frees it; an empty answer is only freed.  Returns
-// STATUS_NOMEM if `answer` is NULL, or an error of wire_send: then the answer is lost.
+// STATUS_NOMEM if `answer` is NULL, or an error of port_send: then the answer is lost.
 enum status answer_send(struct port *const *sockets, struct answer *answer);
 
 // The same; counts a lost answer in `rejects`, unless its peer has disconnected.

@@ -1,4 +1,4 @@
-// Resource limits of a collector: per run, per key, per socket and per store.
+// Resource limits of a collector: per run, per owner of runs, per socket and per store.
 #ifndef INFERSTAT_COLLECTOR_THREADS_LIMITS_H
 #define INFERSTAT_COLLECTOR_THREADS_LIMITS_H
 
@@ -19,9 +19,9 @@ enum {
     LIMITS_CONNECTIONS_MOST = 65535, // largest accepted option value of connections
     LIMITS_STORE_NAMES = 1000000,    // default of store_names
     LIMITS_OPEN_RUNS = 16384,        // open runs of all owners
-    LIMITS_OPEN_SHARE = 4,           // an owner may have so many times what is left of them
-    // Bytes of a batch.  A larger one is rejected after it was decoded; the sockets accept
-    // messages of twice that size (socket.h).
+    LIMITS_OPEN_SHARE = 4, // an owner's runs may be so many times what is left of LIMITS_OPEN_RUNS
+    // Bytes of a batch.  A larger one is rejected after it was decoded; the sockets accept messages
+    // that are 64 KiB larger (listener.h).
     LIMITS_BATCH_BYTES = 4 * 1024 * 1024,
 };
 

@@ -5,9 +5,9 @@
 // A producer that ignored its credit would fill the inbox and block the others.  A message far
 // beyond its sender's credit (see the limit below) is therefore dropped, as if lost on the network.
 //
-// Peers are counted in PEER_CREDIT_SLOTS slots, by a keyed hash of their route that they cannot
-// predict.  A slot's limit is twice the credit plus 16384, so that two peers that share the slot
-// and respect their credit fit.  A message costs its number of records plus 16.
+// Peers are counted in PEER_CREDIT_SLOTS slots.  A hash of its route, with a random key, selects a
+// peer's slot.  A slot's limit is twice the credit plus 16384, so that two peers that share it and
+// respect their credit fit.  A message costs its number of records plus 16.
 #ifndef INFERSTAT_COLLECTOR_THREADS_PEER_CREDIT_H
 #define INFERSTAT_COLLECTOR_THREADS_PEER_CREDIT_H
 
@@ -27,8 +27,8 @@ struct peer_credit {
     struct peer_credit_slot slots[PEER_CREDIT_SLOTS];
     uint32_t seed;               // of the hash
     atomic_uint_fast32_t credit; // the larger of the two below, in records; relaxed
-    uint32_t latest, earlier;    // credit of the current and the previous period; writer thread
-    uint64_t since_ns;           // start of the current period; writer thread
+    uint32_t latest, earlier;    // largest credit of this and of the previous 5 s; writer thread
+    uint64_t since_ns;           // start of this period of 5 s; writer thread
 };
 
 // `peer_credit` is zeroed.

@@ -2,10 +2,11 @@
 //
 // SQLite can reuse the log from its start only when no read transaction (snapshot) needs a part of
 // it.  While queries overlap there is no such moment, and the log would grow without end.  So when
-// the log has become long, the writer closes the gate: new queries wait, running queries end, or
-// are cancelled when the log has grown further by reader_gate_log_limit.  Then the writer resets
-// the log (checkpoint_restart) and opens the gate.  If another process holds a snapshot, the reset
-// fails, the gate is opened all the same, and the log grows.
+// the log has become long, the writer closes the gate.  New queries then wait, for a limited time.
+// Running queries end, or are cancelled when the log has grown by reader_gate_log_limit since they
+// began.  Then the writer resets the log (checkpoint_restart) and opens the gate.  If another
+// process holds a snapshot, the reset fails, the gate is opened all the same, and the log grows.
+// While a READER_LONG runs, the gate stays open: the log can grow until that query ends.
 //
 // Thread-safe.
 #ifndef INFERSTAT_COLLECTOR_THREADS_READER_GATE_H
@@ -18,8 +19,7 @@
 enum reader_kind {
     READER_SHORT, // a query of the query service's thread, which waits at most 0.2 s a second
     READER_SCAN,  // an average that scans records, for seconds
-    READER_LONG,  // an audit, comparison, baseline or copy, for minutes; the gate stays open
-                  // meanwhile
+    READER_LONG,  // an audit, comparison, baseline or copy, for minutes
     READER_KIND_COUNT
 };
 
@@ -37,13 +37,14 @@ struct reader_gate {
 void reader_gate_init(struct reader_gate *gate);
 void reader_gate_deinit(struct reader_gate *gate);
 
-// Enters before a query begins its read transaction; waits while the gate is closed, but not longer
-// than other queries can last.  After it, reader_gate_leave must be called.
+// Call it before a query begins its read transaction, and reader_gate_leave after.  Waits while the
+// gate is closed (READER_LONG: while the log is long), then enters even if it still is: after 0.2 s
+// from the closing (READER_SHORT), 5 s (READER_SCAN) or 10 s (READER_LONG).
 void reader_gate_enter(struct reader_gate *gate, enum reader_kind kind);
 void reader_gate_leave(struct reader_gate *gate, enum reader_kind kind);
 
-// Returns by how many bytes the log may grow during a query of this kind.  The query is cancelled
-// then (store_set_log_limit).
+// Returns by how many bytes the log may grow during a query of this kind.  The caller passes it to
+// store_set_log_limit, which cancels the query then.
 int64_t reader_gate_log_limit(const struct reader_gate *gate, enum reader_kind kind);
 
 // Sets the size limit of the store, before readers enter.  Writer thread.

@@ -22,9 +22,9 @@ struct sqlite3;
 struct writer;
 
 struct writer_config {
-    const char *path; // of the store; the caller holds its lock
-    struct channels *channels;
-    struct access *access; // NULL: no keys
+    const char *path; // of the store, whose lock the caller holds; borrowed until writer_join
+    struct channels *channels; // borrowed
+    struct access *access;     // borrowed; NULL: no keys
     struct limits limits;
     struct retention_rules retention;
     bool no_rollups; // do not write rollups

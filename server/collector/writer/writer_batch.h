@@ -40,7 +40,7 @@ MUST_CHECK enum status batches_apply(struct batches *batches, const struct job *
 uint32_t batches_records(const struct batches *batches);
 
 // Queues the group's Acks; call it after the commit.  All messages of a run on one route share an
-// Ack, except that each Hello and each message of an unknown run has its own.
+// Ack.  Each Hello, each rejected message and each message of an unknown run has an Ack of its own.
 void batches_send_acks(struct batches *batches);
 
 // Discards the group's Acks; call it after a rollback.

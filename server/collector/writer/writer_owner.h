@@ -1,14 +1,14 @@
-// Authorization of a run's messages: decides who may send them.  A run belongs to the peer that
-// opened it: a key, a user of this host over ipc, or all peers over TCP without keys.  The run's
-// connection is the one that sent its latest Hello; only this connection may send its messages.
-// A Hello moves the run to another connection of the owner:
+// Authorization of a run's messages: decides who may send them.  Writer thread only.
 //
-// - over ipc, if the same process opens it;
-// - if the run's connection is closed; over ipc another process of the user may then only send the
-//   run's remaining records (a replay), and root may replay any run;
-// - over TCP, if nothing has come from the run's connection for 3 s: its host may be gone.
-//
-// Writer thread only.
+// A run's owner is the peer that opened it: a key, a user of this host over ipc, or all peers over
+// TCP without keys.  A key that replaces the owner's key counts as the owner.  The run's connection
+// is the one that sent its latest accepted Hello; only this connection may send its messages.  A
+// Hello from another connection makes that one the run's connection:
+// - TCP: if the sender is the owner, and the run's connection is closed or was silent for 3 s;
+// - ipc, the same process: always;
+// - ipc, another process of the owner: if the run's connection is closed, and only to send its
+//   remaining records (a replay), unless a process number is unknown (another PID namespace);
+// - ipc, root: if the run's connection is closed, for a replay of any run.
 #ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_OWNER_H
 #define INFERSTAT_COLLECTOR_WRITER_WRITER_OWNER_H
 

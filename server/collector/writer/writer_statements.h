@@ -23,12 +23,12 @@ enum statement {
     STATEMENT_OWNER_ADD,      // name of the owner (peer_owner_text)
     STATEMENT_OWNER_FIND,     // name of the owner -> owner
     STATEMENT_TOMBSTONE_FIND, // uuid -> 1 if the run has a tombstone (forget.h), else 0
-    STATEMENT_HORIZONS,     // time -> names of the owners whose horizon (forget.h) it is not after
-    STATEMENT_REPLAY_COUNT, // owner; counts an attempt to open a removed run again
-    STATEMENT_RUN_FIND,     // uuid -> columns of the run, see SQL
-    STATEMENT_RUN_OWN,      // owner; run
-    STATEMENT_RUN_OPEN,     // -> uuid; one row for each open run
-    STATEMENT_RUN_ADD,      // columns of the run, see SQL
+    STATEMENT_HORIZONS,       // time -> names of the owners whose horizon (forget.h) is not earlier
+    STATEMENT_REPLAY_COUNT,   // owner; counts an attempt to open a removed run again
+    STATEMENT_RUN_FIND,       // uuid -> columns of the run, see SQL
+    STATEMENT_RUN_OWN,        // owner; run
+    STATEMENT_RUN_OPEN,       // -> uuid; one row for each open run
+    STATEMENT_RUN_ADD,        // columns of the run, see SQL
     STATEMENT_RUN_UNFINISHED, // owner, time -> number of open and silent runs heard since the time
     STATEMENT_RUN_UPDATE,     // columns of the run, see SQL; run
     STATEMENT_RUN_DESCRIBE,   // cpu_governor, container, driver, cuda (NULL: unchanged); run

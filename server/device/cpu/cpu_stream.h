@@ -1,5 +1,6 @@
-// Streams, events and kernels of the CPU back end: a stream is a thread with a bounded queue of
-// commands. One thread uses a stream and adds commands; the stream's thread executes them in order.
+// Streams, events and kernels (functions of the host) of the CPU back end.  A stream is a thread
+// with a bounded queue of commands.  One thread uses a stream and adds commands; the stream's
+// thread executes them in order.  Recording an event adds a command that marks the event as done.
 //
 // A failed stream executes no more copies and kernels, but still records events, waits for events
 // of other streams and frees memory, so that no wait hangs.  A stream that waits for an event
@@ -36,7 +37,7 @@ struct command {
 struct cpu_stream {
     struct device_stream base; // must be the first member
     const char *name;
-    unsigned int threads; // of the pool
+    unsigned int threads; // number of threads of `pool`
     struct command_queue *queue;
     struct thread_pool *pool; // for kernels; NULL until the first one
     struct thread thread;
@@ -51,7 +52,7 @@ struct cpu_stream {
 MUST_CHECK enum status cpu_stream_begin(struct cpu_stream *stream, struct device *device,
                                         const char *name, unsigned int threads, struct error *err);
 
-// Waits for queued work and ends the thread.  Accepts a stream that did not start.
+// Waits for queued work and ends the thread.  Call it also after a failed cpu_stream_begin.
 void cpu_stream_end(struct cpu_stream *stream);
 
 // Queues `command` with `size` bytes of arguments, at most COMMAND_ARGUMENTS_MAX; waits while the
