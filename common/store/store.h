@@ -1,6 +1,6 @@
-// Query API of a store: executes a query on an open store (session.h) and returns its answer as a
-// table of cells (result.h), and restores a store from a backup.  Used by the collector's query
-// service, and by clients on a store file.  One thread at a time.
+// Query API of a store.  store_query executes a query on an open store (session.h) and returns its
+// answer as a table of cells (result.h).  store_restore replaces a store file by a backup.  Used by
+// the collector's query service, and by clients on a store file.  One thread at a time.
 #ifndef INFERSTAT_STORE_STORE_H
 #define INFERSTAT_STORE_STORE_H
 
@@ -39,8 +39,7 @@
 //   each reason, as text: "names 10, message_size 3") forgotten_runs forgotten_stored
 //   forgotten_lost forgotten_on_request (runs that were removed, their records and losses, and how
 //   many of these runs FORGET removed, regardless of the filter) store_bytes (the file and its
-//   write-ahead
-//   log) store_error? (as in PING) pipelines pipelines_failed last_pipeline_workload
+//   write-ahead log) store_error? (as in PING) pipelines pipelines_failed last_pipeline_workload
 //   last_pipeline_model last_pipeline_started_ns last_pipeline_status
 //   last_pipeline_items_per_second last_pipeline_overlap_ratio.  Sums include rollups, as in
 //   AVERAGE; inferences_failed, loads_failed and pipelines_failed count only records that have not

@@ -1,5 +1,5 @@
-// File-system helpers: creates directories, builds paths, writes files atomically, syncs
-// directories, and finds the user's data and cache directories (XDG).  A folder is a directory.
+// File-system helpers: directories, paths, syncing, atomic writing of files, the user's data and
+// cache directories (XDG), and JSON output to a file.  A folder is a directory.
 #ifndef INFERSTAT_SYS_FILES_H
 #define INFERSTAT_SYS_FILES_H
 

@@ -1,5 +1,5 @@
 // Logger: writes messages with severity levels to standard error.  Any thread may call it; each
-// message is one write call.
+// message is one write call.  Longer messages are cut after 1023 bytes.
 #ifndef INFERSTAT_SYS_LOG_H
 #define INFERSTAT_SYS_LOG_H
 

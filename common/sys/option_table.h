@@ -91,7 +91,7 @@ MUST_CHECK enum status option_reader_next(struct option_reader *reader, const ch
 // Finds an option by name; NULL: none.
 const struct option *option_find(const struct option_table *table, const char *name);
 
-// Parses `value` into the option's member of `target`.  `value` may be NULL for a flag.
+// Parses `value` into the option's member of `target`.  NULL: the option was given without a value.
 MUST_CHECK enum status option_set(const struct option *option, void *target, const char *value,
                                   struct error *err);
 

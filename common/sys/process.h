@@ -1,5 +1,5 @@
-// Facts about this process and its host: memory, CPU time, hardware, operating system; also random
-// bytes.  Nothing is cached: each call asks the kernel again.  Any thread.
+// Process and host information: memory, CPU time, hardware, operating system; also random bytes.
+// Nothing is cached: each call asks the kernel again.  Any thread.
 #ifndef INFERSTAT_SYS_PROCESS_H
 #define INFERSTAT_SYS_PROCESS_H
 
@@ -21,7 +21,7 @@ enum { PROCESS_TEXT_SIZE = 128 };
 
 // Description of the host.  Texts are NUL-terminated; "": unknown.
 struct process_host {
-    char host[PROCESS_TEXT_SIZE]; // INFERSTAT_HOST, else the host name
+    char host[PROCESS_TEXT_SIZE]; // environment variable INFERSTAT_HOST, else the host name
     char os[PROCESS_TEXT_SIZE];   // PRETTY_NAME in os-release, else the kernel's name
     char kernel[PROCESS_TEXT_SIZE];
     char cpu[PROCESS_TEXT_SIZE];

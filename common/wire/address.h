@@ -40,8 +40,8 @@ MUST_CHECK enum status address_parse_listen(struct address *out, const char *tex
 // True for addresses that only this host can reach: ipc, 127.0.0.0/8, ::1, localhost.
 bool address_is_local(const struct address *address);
 
-// Writes the ZeroMQ endpoint of a service ("ipc:///run/inferstat/query",
-// "tcp://127.0.0.1:5572") to `text`, which holds ADDRESS_TEXT_SIZE bytes.  Returns `text`.
+// Writes the ZeroMQ endpoint of a service ("ipc:///run/inferstat/query", "tcp://127.0.0.1:5572" for
+// localhost) to `text`, which holds ADDRESS_TEXT_SIZE bytes.  Returns `text`.
 char *address_endpoint(char *text, const struct address *address, enum address_service service);
 
 // The name of a service: "ingest", "query", "live" or "admin"; static.

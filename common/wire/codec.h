@@ -1,12 +1,13 @@
-// Message codec: converts the structures of message.h to protobuf frames (proto/inferstat.proto)
-// and back.  Collector, library and clients use it.  All functions may be called from any thread.
+// Message codec: encodes the structures of message.h as protobuf frames (proto/inferstat.proto) and
+// decodes them.  A frame is one encoded message.  Collector, library and clients use it.  All
+// functions may be called from any thread.
 //
-// A frame is one encoded message.  Decoding validates sizes, counts, enumerations, texts (UTF-8, no
-// NUL), numbers and times.  A stream is the sequence of records of one producing thread, numbered
-// from 1.  A batch carries a range first..last of one stream in columnar tables, one table per
-// record kind.  In a decoded batch each number from first to last occurs in exactly one table, and
-// within a table the numbers ascend.  Columns have one value per row, of the column's type.  Ids of
-// names are in 1..65535, reals are finite, durations and counts are in 0..MESSAGE_VALUE_MAX.
+// A stream is the sequence of records of one producing thread, numbered from 1.  A batch carries a
+// range first..last of one stream in columnar tables, one table per record kind.  Decoding checks
+// all values but those of queries.  In a decoded batch without a fault (see codec_decode), each
+// number from first to last occurs in exactly one table, and within a table the numbers ascend.
+// Columns have one value per row, of the column's type.  Texts are UTF-8 without NUL, ids of names
+// are in 1..65535, reals are finite, durations and counts are in 0..MESSAGE_VALUE_MAX.
 #ifndef INFERSTAT_WIRE_CODEC_H
 #define INFERSTAT_WIRE_CODEC_H
 
@@ -34,16 +35,15 @@ MUST_CHECK enum status codec_encode(unsigned char **out, size_t *size,
 MUST_CHECK enum status codec_decode(struct message *message, const void *bytes, size_t size,
                                     struct error *err);
 
-// Decodes a frame of an untrusted peer.  Unlike codec_decode, it limits the memory to 8 times the
-// frame's size plus 4 MiB, enough for the largest valid counts, and returns STATUS_INVALID beyond.
-// (A frame of empty parts would otherwise need sixty times its size.)  It also frees the memory of
-// an invalid batch's tables.
+// Decodes a frame of an untrusted peer.  It limits the memory to 8 times the frame's size plus
+// 4 MiB, enough for the largest valid counts, and returns STATUS_INVALID beyond (codec_decode: 4
+// times MESSAGE_SIZE_MAX).  It also frees the memory of an invalid batch's tables.
 MUST_CHECK enum status codec_decode_untrusted(struct message *message, const void *bytes,
                                               size_t size, struct error *err);
 
 void message_free(struct message *message);
 
-// Heap bytes that a decoded message holds.
+// Heap bytes that a decoded message holds, without the result of a reply or of live records.
 size_t message_memory(const struct message *message);
 
 // ---- Columnar tables of records ---------------------------------------------------

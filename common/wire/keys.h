@@ -25,8 +25,8 @@ enum {
 };
 
 // Creates a key pair and writes `path` (0600) and `path`.pub (0644), each atomically; creates
-// missing parent folders (0700).  `comment` is one line.  Returns STATUS_BUSY if `path` exists; it
-// stays unchanged.
+// missing parent folders (0700).  `comment` is one line.  Returns STATUS_BUSY if one of the files
+// exists; existing files stay unchanged.
 MUST_CHECK enum status keys_create(struct wire_keypair *out, const char *path, const char *comment,
                                    struct error *err);
 

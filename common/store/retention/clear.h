@@ -60,8 +60,7 @@ MUST_CHECK enum status clear_slice(struct clearing *clearing, struct sqlite3 *db
                                    struct error *err);
 
 // Adapts the batch size to the duration of the last batch, aiming at CLEAR_SLICE_NS.  A batch that
-// visited fewer ids than the size can only decrease it: a small table says nothing about large
-// ones.
+// visited fewer ids can only decrease it, since a small table says nothing about large ones.
 void clear_took(struct clearing *clearing, uint64_t took_ns);
 
 // Creates the answer to QUERY_CLEAR, or to QUERY_FORGET if clearing->forgets: one row with the

@@ -12,10 +12,9 @@
 MUST_CHECK enum status file_probe_look(const char *path, struct error *err);
 
 // Calls file_probe_look, then checks the header.  Returns STATUS_CORRUPT if the file is no SQLite
-// database or belongs to another program, STATUS_TOO_NEW if a newer version wrote it.  An empty
-// file passes, and STATUS_OK does not prove that the file is a store.  Must not be called while
-// this process has the file open through SQLite: closing any descriptor of a file drops the
-// process's POSIX locks on it.
+// database or another program's, STATUS_TOO_NEW if a newer version wrote it.  An empty file passes;
+// STATUS_OK does not prove that the file is a store.  Must not be called while this process has the
+// file open through SQLite: closing any descriptor of a file drops the process's POSIX locks on it.
 MUST_CHECK enum status file_probe_check(const char *path, struct error *err);
 
 // Error constructors: the next three functions check nothing; they set `err` and return the status.

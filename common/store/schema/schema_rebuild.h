@@ -22,7 +22,6 @@ MUST_CHECK enum status schema_rebuild(struct sqlite3 *db, enum record_kind kind,
 // Moves the rows of all segments in the table `sealed`, if it exists, back into the table inference
 // under their former ids; no other kind was sealed.  One transaction per segment: a killed
 // migration continues at the next call.
-//
 // A damaged segment is deleted; an error in the program's log has the count of its records and
 // their period, and the audit reports them as missing.  Returns STATUS_UNSUPPORTED if the
 // format of a segment is unknown.

@@ -1,9 +1,9 @@
-// Backup and export: copies a store as one snapshot (backup), or the part that a filter covers as a
-// separate store (bundle).  The query COPY uses it.  The copy is one file without a write-ahead
-// log, created atomically (atomic_file.h).
+// Backup and export of a store, for the query COPY.  A backup is a copy of one snapshot of the
+// store.  A bundle is a separate store with the part that a filter covers.  Either is one file
+// without a write-ahead log, created atomically (atomic_file.h).
 //
-// The store's log cannot be checkpointed while a copy reads its snapshot, and grows with each
-// commit.  A copy fails if the log has grown by more than COPY_LOG_BYTES_MAX.  When the
+// While a copy reads its snapshot, the store's write-ahead log cannot be checkpointed and grows
+// with each commit.  A copy fails if that log has grown by more than COPY_LOG_BYTES_MAX.  When the
 // copy is written, the snapshot ends; an integrity check then reads only the copy, not the store.
 #ifndef INFERSTAT_STORE_TRANSFER_COPY_H
 #define INFERSTAT_STORE_TRANSFER_COPY_H
@@ -23,17 +23,18 @@ struct store;
 // Answers QUERY_COPY: one row with
 //   path, bytes   of the copy
 //   runs, records, rollups, baselines   counts in the copy; `records` are those of all kinds
-//   left_out      bundle: records of its runs that the filter does not cover, so that the bundle
-//                 lacks them; the bundle's ledger counts them as cleared.  Backup: 0
+//   left_out      bundle: records of its runs that it lacks, since the filter does not cover them;
+//                 its table ledger (schema.h) counts them as cleared.  Backup: 0
 //   baselines_left_out   bundle: baselines that the filter does not cover.  Backup: 0
 //   log_bytes     growth of the store's log meanwhile
 //   duration_ns
 //   KIND          one column for each record kind except run: the count of its records in the copy
-// Returns STATUS_NO_DATA if a bundle would be empty, or an error of atomic_file_begin.
+// Returns STATUS_NO_DATA if a bundle would be empty, or an error of atomic_file_begin.  `*out` is
+// NULL before the call; the caller frees it, also after a failure.
 MUST_CHECK enum status query_copy(struct store *store, const struct query *query,
                                   struct result **out, struct error *err);
 
-// ---- Shared by the copy's source files ---------------------------------------------
+// ---- For the source files of copies and store_builder.c -----------------------------
 
 // A copy in progress.
 struct copying {
@@ -43,7 +44,7 @@ struct copying {
     int64_t left_out, baselines_left_out; // the columns above; set by bundle_fill
 };
 
-// Opens the copy's file for writing, without a log and without syncing; atomic_file_end syncs it.
+// Opens a file that atomic_file_begin created, without a log or syncing; atomic_file_end syncs it.
 MUST_CHECK enum status copying_open(struct sqlite3 **out, const char *path, struct error *err);
 
 // Copies the records that the query's filter covers into the empty file at `path` (a bundle).

@@ -1,8 +1,8 @@
-// Internal state of an import, which merges another store's file into this store (import.h).  It is
-// shared by the source files that read and validate the file; used only by the reading thread.
+// Internal state of an import, which merges another store's file into this store (import.h).  The
+// import*.c files share it.  Only one thread uses it: the one that reads and validates the file.
 //
-// A batch is the validated rows for one transaction; the sink (struct import_sink) passes it to the
-// thread that writes this store.  import_file calls the steps at the end of this header in order.
+// A batch is the validated rows for one transaction.  The sink (struct import_sink) passes it to
+// the thread that writes this store.  import_file calls import_send_runs, then sends the baselines.
 #ifndef INFERSTAT_STORE_TRANSFER_IMPORT_READING_H
 #define INFERSTAT_STORE_TRANSFER_IMPORT_READING_H
 
@@ -30,12 +30,12 @@ enum import_table {
     IMPORT_TABLES,
 };
 
-// A run to import.  `from` is its id in the file, `to` its id in this store (0: not inserted yet).
-// import_send_runs adds it, and sets `to` if the run is new.
+// A run to import: `from` is its id in the file, `to` its id in this store (0: not inserted yet).
+// Only import_send_runs sets the members.
 struct coming {
     int64_t from, to;
-    bool is_here;  // the run was here before the import, with some of its records
-    int64_t taken; // its records imported so far
+    bool is_here;  // this store had the run before the import; missing records are added
+    int64_t taken; // count of its records imported so far
     // Per kind, set hash (set_hash.h) of the rows that the file has.
     uint64_t hashes[RECORD_KIND_COUNT];
 };
@@ -102,10 +102,10 @@ MUST_CHECK enum status import_send(struct importing *importing, struct error *er
 
 void import_rows_close(struct import_rows *rows); // accepts a zeroed one
 
-// ---- Steps ----------------------------------------------------------------------------------
+// ---- Runs and records -----------------------------------------------------------------------
 
-// Decides by their audit which of the file's runs are imported.  Sends the new ones, then the
-// records of all, kind by kind.
+// Decides by their audit which of the file's runs are imported.  Sends the new runs, then the
+// records of all imported runs, kind by kind.
 MUST_CHECK enum status import_send_runs(struct importing *importing, struct error *err);
 
 #endif

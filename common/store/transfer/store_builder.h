@@ -2,8 +2,8 @@
 // results.  The file can be imported like any bundle (a part of a store as a separate file; copy.h,
 // import.h).  One thread at a time.
 //
-// Order: store_builder_new; for each run store_builder_run, then its names and records; at last, or
-// after a failure of one of these, store_builder_end.
+// Order: store_builder_new; for each run store_builder_run, then its names and records; at last
+// store_builder_end, also after a failure of any of these but store_builder_new.
 #ifndef INFERSTAT_STORE_TRANSFER_STORE_BUILDER_H
 #define INFERSTAT_STORE_TRANSFER_STORE_BUILDER_H
 
@@ -16,7 +16,7 @@
 struct store_builder;
 
 // Description of a run: the lifetime of the process to which the records are attributed.  Texts
-// are borrowed; NULL: unknown.
+// are borrowed during the call; NULL: unknown.
 struct store_builder_run {
     unsigned char uuid[16];
     const char *host; // required
@@ -25,7 +25,7 @@ struct store_builder_run {
     int64_t started_ns, ended_ns; // since 1970 UTC
 };
 
-// Begins the file at `path`.  Returns the errors of atomic_file_begin.
+// Begins the file at `path`.  Returns an error of atomic_file_begin or of SQLite.
 MUST_CHECK enum status store_builder_new(struct store_builder **out, const char *path,
                                          struct error *err);
 

@@ -2,8 +2,8 @@
 // with keys on Curve25519.  Without I/O: commands and frames in, commands and frames out.
 //
 // The handshake: the client sends HELLO, the server answers WELCOME, the client sends INITIATE with
-// its permanent key, the server answers READY.  Then both send MESSAGE frames.  All commands are
-// passed without the frame header of ZMTP.
+// its permanent key, the server answers READY.  Then both send MESSAGE frames.  Commands and frames
+// are passed without the frame header of ZMTP.
 //
 // One thread at a time may use a connection, except that after curve_server_ready one thread may
 // call curve_server_seal while another calls curve_server_open.
@@ -60,10 +60,10 @@ bool curve_server_initiate(struct curve_server *curve, const struct wire_keypair
 void curve_server_ready(struct curve_server *curve, unsigned char *out,
                         const unsigned char *metadata, size_t size);
 
-// Takes a MESSAGE of `size` bytes and decrypts it in place: its flags (0x01: more frames follow,
-// 0x02: a command) go to `*flags`, its payload of `size` - CURVE_MESSAGE_OVERHEAD bytes lies at
-// `frame` + CURVE_MESSAGE_OVERHEAD.  False if it is malformed, does not decrypt, or its nonce is
-// not larger than the last.
+// Takes a MESSAGE of `size` bytes from the client and decrypts it in place: its flags (0x01: more
+// frames follow, 0x02: a command) go to `*flags`, its payload of `size` - CURVE_MESSAGE_OVERHEAD
+// bytes lies at `frame` + CURVE_MESSAGE_OVERHEAD.  False if it is malformed, does not decrypt, or
+// its nonce is not larger than the last.
 bool curve_server_open(struct curve_server *curve, unsigned char *frame, size_t size,
                        unsigned char *flags);
 

@@ -2,38 +2,41 @@
 // messages with them (ZMTP 3, zmtp.h; a peer sees a ROUTER).  A message has one frame.
 //
 // Threads: a listener has one thread, which accepts connections, receives, sends and closes.  It
-// waits for no peer and for no other thread.  Any thread may call the functions of a port (one
-// server socket), but only one thread at a time port_receive and port_send.
+// waits for no peer and for no other thread.  A port is one server socket.  Any thread may call its
+// functions, but port_receive and port_send only one thread at a time.
 //
-// Memory has bounds, whatever peers send.  The sockets of one service share two:
+// Memory has bounds, whatever peers send.  Each service (enum address_service) has a bound on the
+// bytes received and one on the bytes unsent, of all its ports together; frame_max is per frame:
 //
 //   service  frame_max      received  unsent
 //   ingest   4 MiB + 64 KiB  16 MiB    4 MiB
 //   query    64 KiB           2 MiB   17 MiB
 //   live     64 KiB           1 MiB   13 MiB
-//   admin    64 KiB           1 MiB    1 MiB, or one message, if nothing else is unsent
+//   admin    64 KiB           1 MiB    1 MiB
 //
-// - A frame counts as received, with 128 bytes more, from its announcement to port_release.
-// - Fair share: an owner (peer_is_same_owner) may begin a frame only if the owner's received bytes,
-//   with this frame, are at most the bytes that are free.  So one owner alone can use half of the
-//   bound, and the next owner always finds some room.
-// - A connection that finds no room, or has 256 KiB (ingest) or 128 KiB unread, is not read until
-//   that has changed; nothing is lost.
-// - port_send refuses a message that exceeds the owner's fair share of the unsent bytes (messages
-//   up to 64 KiB may use all but 1/32 of the bound), or if the connection already has more than
-//   1 MiB (ingest), 5 MiB (live) or 16 MiB (query, admin) unsent.
+// - A frame counts as received, with 128 bytes more, from the arrival of its header to
+// port_release.
+// - Fair share: an owner (one key or user; peer_is_same_owner) may begin a frame only if the bytes
+//   received of the owner, with this frame, are at most the bytes that are free.  So one owner
+//   alone can use half of the bound, and the next owner always finds some room.
+// - A connection that finds no room, or of which port_receive has yet to take 256 KiB (ingest) or
+//   128 KiB, is not read until that has changed; nothing is lost.
+// - port_send refuses a message if the connection already has more than 1 MiB (ingest), 5 MiB
+//   (live) or 16 MiB (query, admin) unsent.  It also refuses one beyond the owner's fair share of
+//   the unsent bytes, unless the service has nothing unsent, or the message has up to 64 KiB and
+//   leaves 1/32 of the bound free.
 // - The next query of a connection to query or admin is received after its last answer was sent.
 // - A connection itself takes about 1 KB, and 2 KB in its handshake.
 //
 // A connection is closed (enum wire_cut) if its peer
-// - breaks ZMTP;
+// - breaks ZMTP, or a rule of this module (routing ids and messages of several frames);
 // - needs more than 5 s for the handshake, or 30 s for a frame (2 s while another owner, which has
 //   received less, waits for room);
 // - reads nothing for 10 s (2 s while messages are refused), or not the whole of a message within
 //   30 s of port_send;
 // - or sends more than 1,000 heartbeats and other commands in a second.
 // One user, IPv4 address or /64 of IPv6 may make 1,000 handshakes at once, then 1,000 a second
-// (with keys 200).
+// (with keys 200); all together 1,000 at once, then 5,000 a second (with keys 1,000).
 #ifndef INFERSTAT_WIRE_LISTENER_H
 #define INFERSTAT_WIRE_LISTENER_H
 
@@ -59,7 +62,7 @@ struct wire_route {
 struct wire_frame {
     struct wire_route route;
     struct wire_peer peer; // the sender; PEER_KEY: a TCP port with keys has authenticated it
-    const void *bytes;     // borrowed until port_release
+    const void *bytes;     // borrowed until port_release; NULL: empty
     size_t size;
     void *received; // private: owns `bytes`
 };
@@ -97,10 +100,10 @@ struct wire_counters {
     uint64_t handshakes;      // closed before any message, though not refused by `admit`: the
                               // handshake failed (no CURVE, a wrong server key, no ZeroMQ, a
                               // timeout), or it was a port scan
-    uint64_t cuts[WIRE_CUTS]; // closed by this side, by reason
+    uint64_t cuts[WIRE_CUTS]; // closed or refused by this side, by reason; not by port_hang_up
 };
 
-// Connections of one peer that were closed for the same reason.
+// Connections of one owner and host that were closed or refused for the same reason.
 struct wire_complaint {
     struct wire_peer peer;
     enum wire_cut cut;
@@ -127,8 +130,8 @@ void port_close(struct port *port);
 MUST_CHECK enum status port_receive(struct port *port, struct wire_frame *frame);
 void port_release(struct wire_frame *frame);
 
-// Sends a message; never blocks.  Returns STATUS_FULL if too much is unsent, STATUS_UNREACHABLE if
-// the peer of `route` has disconnected.
+// Sends a copy of a message (MESSAGE_SIZE_MAX bytes at most); never blocks.  Returns STATUS_FULL if
+// too much is unsent, STATUS_UNREACHABLE if the peer of `route` has disconnected.
 MUST_CHECK enum status port_send(struct port *port, const struct wire_route *route,
                                  const void *bytes, size_t size);
 
