@@ -6,9 +6,8 @@
 // the other.  Queued work borrows its memory until the work is done.  To learn when it is done,
 // record an event after the work and query the event or wait for it.
 //
-// Threads: one thread at a time passes a stream to any function below, also to allocate and free
-// device memory.  Any thread may query events, wait for them on the host, and allocate and free
-// pinned memory.
+// Threads: one thread at a time uses a stream, also to allocate and free device memory.  Any thread
+// may query events, wait for them on the host, and allocate and free pinned memory.
 //
 // Errors: a call that queues work returns errors in its arguments at once.  A stream fails if its
 // copy or kernel fails or the device is lost.  The failure is sticky: every later call on the
@@ -37,8 +36,8 @@
 MUST_CHECK enum status device_memory_new(struct device_stream *stream, void **out, size_t size,
                                          struct error *err);
 
-// Frees device memory of `size` bytes, as allocated, when the work queued on `stream` so far is
-// done.  `memory` may be NULL.
+// Frees device memory, allocated with `size`, when the work queued on `stream` so far is done.
+// `memory` may be NULL.
 void device_memory_free(struct device_stream *stream, void *memory, size_t size);
 
 // Allocates pinned host memory, page-aligned, with undefined contents.  Copies from and to pinned

@@ -133,8 +133,8 @@ MUST_CHECK enum status pipeline_check_plan(const struct pipeline_plan *plan, str
 struct pipeline;
 
 // Creates a pipeline, which belongs to the submitting thread: allocates slots, buffers, streams and
-// events.  Fails with STATUS_INVALID if a value of `plan` that tuning_plan sets is still zero or a
-// value is out of range, STATUS_NOMEM, or STATUS_IO.
+// events.  Fails with STATUS_INVALID if a value is out of range, or zero though tuning_plan would
+// replace it, STATUS_NOMEM, or STATUS_IO.
 MUST_CHECK enum status pipeline_new(struct pipeline **out, struct device *device,
                                     const struct pipeline_plan *plan, struct error *err);
 void pipeline_free(struct pipeline *pipeline); // accepts NULL

@@ -75,9 +75,8 @@ MUST_CHECK enum status fill_workers_start(struct fill_workers **out, const struc
 MUST_CHECK enum status fill_workers_next(struct fill_workers *workers, struct chunk *out,
                                          struct error *err);
 
-// Closes the slot pool, joins the threads and releases the slots of chunks that fill_workers_next
-// did not return.  Frees the workers.
-// Returns the time spent in `fill`, summed over the threads.  Accepts NULL.
+// Closes the slot pool, joins the threads, releases the slots of chunks not returned, and frees the
+// workers.  Returns the time spent in `fill`, summed over the threads.  Accepts NULL.
 uint64_t fill_workers_end(struct fill_workers *workers);
 
 // ---- Completion thread ----------------------------------------------------

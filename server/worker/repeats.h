@@ -1,6 +1,6 @@
-// Benchmark repetition: decides how often a workload is repeated until the median of its throughput
-// has converged (common/core/stats/stats.h), and prints the statistics.  Used by the commands
-// `encode` and `llm`.
+// Benchmark repetition: repeats a run until the median of the runs' throughput has converged
+// (common/core/stats/stats.h) or a maximum is reached, and prints the statistics.  Used by the
+// commands `encode` and `llm`, which run again as long as repeats_add returns true.
 #ifndef INFERSTAT_SERVER_WORKER_REPEATS_H
 #define INFERSTAT_SERVER_WORKER_REPEATS_H
 
@@ -16,8 +16,8 @@
 
 enum { REPEATS_MAX = 1000 };
 
-// Least ratio and help texts of the options --until-steady and --repeats, whose ranges the
-// commands' option tables enforce.
+// Help texts of the options --until-steady and --repeats, and the least ratio.  The option tables
+// of the commands check the options' ranges.
 #define REPEATS_RATIO_LEAST 0.001
 #define REPEATS_RATIO_HELP  "until the median of the speed is known to this ratio, such as 0.03"
 #define REPEATS_MOST_HELP   "maximum number of repeats, 5 to 1000 (default 30)"
@@ -28,7 +28,7 @@ struct repeats {
     size_t tries; // finished runs, including those of unknown speed
     struct convergence convergence;
     bool is_reached;            // the median is known to `ratio`
-    double values[REPEATS_MAX]; // convergence.count known speeds, unordered
+    double values[REPEATS_MAX]; // the known speeds, convergence.count of them, unordered
 };
 
 // Initialises the state.  `ratio` and `most` are the values of --until-steady and --repeats; 0: not
@@ -38,11 +38,11 @@ MUST_CHECK enum status repeats_init(struct repeats *repeats, double ratio, int64
                                     struct error *err);
 
 // Adds a finished run with its speed (NaN: unknown).  Returns true if another run is needed; do not
-// call it again after false.
+// call it again after false.  Without repetition only returns false.
 bool repeats_add(struct repeats *repeats, double speed);
 
-// Writes the statistics as members of a JSON object; their names begin with `metric`.  Without
-// repetition their values are null.
+// Writes the statistics as members of a JSON object: "repeats", "steady", and statistics whose
+// names begin with `metric`.  Without repetition their values are null.
 void repeats_write(struct json_writer *json, const struct repeats *repeats, const char *metric);
 
 // Prints the statistics as a line of text; nothing without repetition.

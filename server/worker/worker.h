@@ -1,5 +1,5 @@
-// Commands of the program `inferstat-worker`, which runs GPU workloads and records their telemetry:
-// their declarations (main.c has the table), common options, exit codes and helper functions.
+// Command interface of the program `inferstat-worker`, which runs GPU workloads and records their
+// telemetry: the commands, and the options, exit codes and helper functions that they share.
 #ifndef INFERSTAT_SERVER_WORKER_WORKER_H
 #define INFERSTAT_SERVER_WORKER_WORKER_H
 
@@ -38,15 +38,15 @@ enum {
     WORKER_CHECK_FAILED = 1, // a request failed or a result is wrong
     WORKER_USAGE = 2,        // wrong command line or option value
     WORKER_NO_DATA = 3,      // no prompt
-    WORKER_UNREACHABLE = 4,  // a file, a device or the output cannot be used
-    WORKER_STOPPED = 130,    // a bounded run was interrupted; the shell's code for SIGINT
+    WORKER_UNREACHABLE = 4,  // any other error: a file, a device or the output cannot be used
+    WORKER_STOPPED = 130,    // `encode` was interrupted; the shell's code for SIGINT
 };
 
 // A command.  The values of its options are stored as `options` says before `run` is called.
 struct worker_command {
     const char *name;
     const char *summary;
-    const char *words; // positional arguments in the help, "OUT.gguf"; "": none
+    const char *words; // arguments in the help's usage line, "OUT.gguf"; "": none
     const struct option_table *options;
     // Runs the command with `count` positional arguments `words`; returns the exit code.
     int (*run)(const struct worker_options *options, char *const *words, int count);
@@ -65,7 +65,8 @@ int worker_fail(const struct error *err);
 MUST_CHECK enum status worker_open_monitor(struct inferstat_monitor **out,
                                            const struct worker_options *options, struct error *err);
 
-// Closes the monitor within a deadline and fills `*totals`.  `monitor` may be NULL.
+// Closes the monitor: waits at most 2 s until the collector has committed all records, then logs a
+// warning if some remain.  Fills `*totals`.  `monitor` may be NULL.
 void worker_close_monitor(struct inferstat_monitor *monitor, struct inferstat_totals *totals);
 
 // Writes the totals as members of a JSON object.

@@ -1,5 +1,5 @@
 // Random-access byte source (vtable): reads ranges of bytes from a file, or from memory in tests.
-// Used by the readers of model and array files.
+// Used by the readers of model and array files.  Any number of threads may read concurrently.
 //
 // Files are read, not mapped, so that a truncated file gives an error instead of SIGBUS.
 #ifndef INFERSTAT_SERVER_WORKLOAD_BYTE_SOURCE_H
@@ -35,15 +35,15 @@ MUST_CHECK enum status byte_source_read(const struct byte_source *source, uint64
                                         size_t size, struct error *err);
 
 // Returns the fraction of the file's pages that are in the page cache, 0..1; negative: unknown. The
-// kernel reports it only to users with write permission for the file.
+// kernel reports it only to the file's owner and to users with write permission for it.
 double byte_source_cached_ratio(const struct byte_source *source);
 
 enum { SOURCE_DIGEST_SIZE = 64 };
 
 // Computes a sampled content digest, "sampled-crc32c:CRC-SIZE".  SIZE is the file's size.  CRC is
-// the CRC-32C of 256 evenly spaced pages of 4096 bytes, the last page included, or of all bytes of
-// a file that is smaller.  Sampling suffices because training or quantising a model changes every
-// page.
+// the CRC-32C of 256 evenly spaced pages of 4096 bytes, the first and the last included, or of the
+// whole file if it is smaller.  Sampling suffices because training or quantising a model changes
+// every page.
 MUST_CHECK enum status byte_source_digest(const struct byte_source *source,
                                           char text[SOURCE_DIGEST_SIZE], struct error *err);
 

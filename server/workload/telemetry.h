@@ -1,7 +1,7 @@
-// Telemetry of a workload: records the properties of its device, with the bandwidths of its memory
-// and copies, and converts the metrics of a pipeline run (server/pipeline/pipeline.h) to a record.
-// A calibration (a short benchmark) after an earlier run has measured and cached the bandwidths;
-// this module also runs the calibration.
+// Telemetry of a workload: records the properties of its device, and converts the metrics of a
+// pipeline run (server/pipeline/pipeline.h) to a record.  The properties include the device's
+// rates: the bandwidths of its memory and of copies to it.  A calibration (a short benchmark),
+// which device_calibrate_for_later runs, measures the rates and caches them for later processes.
 #ifndef INFERSTAT_SERVER_WORKLOAD_TELEMETRY_H
 #define INFERSTAT_SERVER_WORKLOAD_TELEMETRY_H
 
@@ -24,11 +24,11 @@ uint32_t device_record(struct inferstat_monitor *monitor,
 // it after all timed work of a successful run.  Ignores failures.
 void device_calibrate_for_later(struct device *device);
 
-// The result of work that ended with `status`.
+// The result of work that ended with `status`: ok, cancelled (STATUS_CANCELLED) or error.
 enum inferstat_result telemetry_result(enum status status);
 
-// Fills the fields of `*out` that `plan` and `figures` determine.  Metrics that the plan disables
-// stay absent.  The caller sets workload, model, device, result, start, items and batch_items.
+// Fills `*out` from `plan` and `figures`; unknown or disabled metrics are absent.  The caller then
+// sets the other fields: workload, model, device, result, start, items and batch_items.
 void pipeline_record(struct inferstat_pipeline *out, const struct pipeline_plan *plan,
                      const struct pipeline_figures *figures);
 

@@ -40,8 +40,7 @@ struct encode_kernels {
     void (*spread)(void *out, const void *base, const void *high, const void *low, size_t rows,
                    size_t columns);
 
-    // to = the Walsh-Hadamard transform (not normalised) of `from`: `n` numbers, a power of two.
-    // Overwrites `from`.
+    // to = Walsh-Hadamard transform (unnormalised) of `n` numbers, a power of two; clobbers `from`.
     void (*transform)(void *to, void *from, size_t n, bool stream);
 
     // The same transform in place, across 2^levels rows that begin `stride` reals apart.  A row has

@@ -1,6 +1,6 @@
-// SIMD fast Walsh-Hadamard transform (FWHT), not normalised.  Only encode_template.h includes this
-// file; it defines REAL, VECTOR_SIZE and the vector functions.  The entry points are `transform`
-// and `walsh_rows`; encode_kernels.h describes them.
+// SIMD fast Walsh-Hadamard transform (FWHT), not normalised.  Included only by encode_template.h,
+// after this has defined REAL, VECTOR_SIZE and the vector functions.  The entry points, `transform`
+// and `walsh_rows`, are described in encode_kernels.h.
 //
 // A *level* is one of the transform's log2(n) butterfly stages.  Its *distance* is how many reals
 // the two inputs of a butterfly are apart; it is even, since complex numbers are pairs of reals.

@@ -1,9 +1,8 @@
 // SIMD kernels of the CPU back end's tensor operations: one function table per instruction set,
 // selected at run time.  The functions access only the caller's memory; any thread may call them.
 //
-// Within a table, the sequence of operations for an output element does not depend on how the work
-// is split.  So results depend neither on the number of threads nor on the batch size.  The tables
-// round differently: only AVX2 uses fused multiply-add.
+// Within a table, results depend neither on the number of threads nor on the batch size: how the
+// work is split does not change the operations for an output element.  Tables round differently.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_KERNELS_H
 #define INFERSTAT_SERVER_DEVICE_CPU_KERNELS_H
 

@@ -1,4 +1,4 @@
-// Fork-join thread pool: splits a task into parts and executes them on several threads.
+// Fork-join thread pool: executes the parts of a task on several threads.
 //
 // The pool has one owner: the thread that calls thread_pool_run.  It executes parts as well.  The
 // pool runs one task at a time.  Idle threads spin for a short time, then sleep.

@@ -8,8 +8,7 @@
 
 enum cuda_encode_way {
     CUDA_ENCODE_CHOSEN,   // the choice of device_encode: RESIDENT if supported, else PASSES
-    CUDA_ENCODE_RESIDENT, // one kernel, which keeps the state in shared memory and accesses global
-                          // memory once to read the inputs and once to write the state
+    CUDA_ENCODE_RESIDENT, // one kernel, with the state in shared memory until it is written once
     CUDA_ENCODE_PASSES,   // several kernels, each over the whole batch
 };
 

@@ -22,8 +22,8 @@ enum inputs_from {
 
 const char *inputs_from_name(enum inputs_from from);
 
-// Total size of the inputs that are generated in advance, rounded to whole batches.  Later batches
-// repeat these inputs.
+// Maximum bytes of inputs generated in advance, rounded down to whole batches, but at least one.
+// Later batches repeat these inputs.
 enum { INPUTS_STRETCH = 256 * 1024 * 1024 };
 
 struct inputs_options {
@@ -31,9 +31,10 @@ struct inputs_options {
     unsigned int qubits;
     int type;         // enum encode_type; negative: the file's, or f64
     size_t batch;     // samples of a batch
-    uint64_t batches; // number of batches; 0: the whole file, or 1 if generated
-    const char *path; // NULL: generated
-    enum inputs_from from;
+    uint64_t batches; // number of batches (of a file at most); 0: the whole file, or 1 if generated
+    // NULL: generated.  A one-dimensional array is one sample; basis: each number is a sample.
+    const char *path;
+    enum inputs_from from; // used only if generated, like the seed
     uint64_t seed;
 };
 
@@ -46,8 +47,8 @@ struct inputs;
 MUST_CHECK enum status inputs_open(struct inputs **out, const struct inputs_options *options,
                                    struct error *err);
 
-// Generates the inputs in advance if `from` is PAGEABLE or PINNED, else does nothing.  Sets
-// `*took_ns` to the time of generating.  Fails with STATUS_NOMEM.
+// Generates the inputs in advance if there is no file and `from` is PAGEABLE or PINNED (by
+// `device`).  Sets `*took_ns` to the time of generating.  Fails as device_pinned_new does.
 MUST_CHECK enum status inputs_prepare(struct inputs *inputs, struct device *device,
                                       uint64_t *took_ns, struct error *err);
 
@@ -65,7 +66,7 @@ struct inputs_shape {
 const struct inputs_shape *inputs_get_shape(const struct inputs *inputs);
 
 // Copies `size` bytes from byte `offset` of the concatenated samples to `to`.  The range must lie
-// within one batch.  Any thread, concurrently.
+// within one batch and consist of whole numbers.  Any thread, concurrently.
 MUST_CHECK enum status inputs_fill(const struct inputs *inputs, uint64_t offset, void *to,
                                    size_t size, struct error *err);
 
@@ -75,8 +76,8 @@ const void *inputs_borrow(const struct inputs *inputs, uint64_t offset);
 
 // ---- Random numbers -------------------------------------------------------
 
-// A sequence of random inputs, set by the caller.  Each number depends only on these members and on
-// its position, so that any thread can generate any range.
+// Parameters of a sequence of random inputs.  Each number depends only on them and on its position,
+// so that any thread can generate any range.
 struct generator {
     enum encoder encoder;
     enum encode_type type;

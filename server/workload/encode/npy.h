@@ -29,9 +29,9 @@ struct npy_header {
     uint64_t data_size;      // bytes of all array elements; above zero
 };
 
-// Reads the header's size from `bytes`, the file's first `size` bytes; `size` is at least
-// NPY_PREFIX_SIZE.  npy_open calls it, then npy_parse.  Fails with STATUS_CORRUPT if the file is no
-// .npy file, STATUS_UNSUPPORTED if its version is unknown or its header exceeds NPY_HEADER_MAX.
+// Reads the size of the header (all before the data) from `bytes`, the file's first `size` bytes.
+// npy_open calls it, then npy_parse.  Fails with STATUS_CORRUPT if `size` < NPY_PREFIX_SIZE or it
+// is no .npy file, STATUS_UNSUPPORTED on an unknown version or a header over NPY_HEADER_MAX.
 MUST_CHECK enum status npy_header_size(size_t *out, const unsigned char *bytes, size_t size,
                                        struct error *err);
 
@@ -62,10 +62,10 @@ struct npy_writer;
 
 // Creates a file of `rows` rows of `columns` complex numbers.  Until npy_finish the file is named
 // `path`.part (.part1 and so on if that exists), and an existing file at `path` stays.  If `path`
-// is a pipe or a device file, the writer writes to it directly.  Fails with STATUS_BUSY if a
-// regular file exists at `path` and `replace` is false.  Fails with STATUS_IO if the disk has no
-// space for all rows, or npy_finish could not replace `path` (dangling link, mount point, read-only
-// file).
+// is a pipe or a device file, the writer writes to it directly, with `rows` in the header.  Fails
+// with STATUS_BUSY if a regular file exists at `path` and `replace` is false.  Fails with STATUS_IO
+// if the disk has no space for all rows, or npy_finish could not replace `path` (dangling link,
+// mount point, read-only file).
 MUST_CHECK enum status npy_create(struct npy_writer **out, const char *path, enum encode_type type,
                                   uint64_t rows, uint64_t columns, bool replace, struct error *err);
 
@@ -73,10 +73,10 @@ MUST_CHECK enum status npy_create(struct npy_writer **out, const char *path, enu
 MUST_CHECK enum status npy_append(struct npy_writer *writer, const void *rows, size_t size,
                                   struct error *err);
 
-// Writes the number of rows to the header, syncs the file and renames it to `path`, so that a power
-// failure leaves either the new or the old file.  On failure removes the written file; but a
-// complete file that cannot be renamed is kept, and `err` names it.  Frees the writer also on
-// failure.
+// Writes the number of appended rows to the header, syncs the file and renames it to `path`, so
+// that a power failure leaves either the new or the old file.  Only closes a pipe or device file.
+// On failure removes the written file; but a complete file that cannot be renamed is kept,
+// and `err` names it.  Frees the writer also on failure.
 MUST_CHECK enum status npy_finish(struct npy_writer *writer, struct error *err);
 
 // Frees the writer and removes the unfinished file; an existing file at `path` stays.  Accepts

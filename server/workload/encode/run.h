@@ -27,8 +27,8 @@ struct encoding_options {
     bool (*cancelled)(void); // polled; NULL: never cancelled
 };
 
-// Metrics of one encoding_run.  Those of several devices are summed, except the difference (the
-// worst one), the duration (from the first fill to the last result) and the percentiles (0).
+// Metrics of one encoding_run.  With several devices they are sums over the devices, except:
+// `worst` is the worst one, the duration is that of encoding_run, and the percentiles are 0.
 struct encoding_figures {
     struct pipeline_figures pipeline;
     uint64_t items;                    // samples encoded
@@ -36,23 +36,23 @@ struct encoding_figures {
     uint64_t take_ns;                  // time spent writing and checking states
     uint64_t checked;                  // samples compared with the reference
     uint64_t differing;                // checked samples outside the tolerance
-    struct reference_difference worst; // largest difference and lowest fidelity of all samples
+    struct reference_difference worst; // largest difference and lowest fidelity of checked samples
 };
 
 struct encoding;
 
-// Opens devices and inputs, allocates all memory, and records a load of each device.  Fails with
-// STATUS_NOMEM, before it allocates much, if memory does not suffice.  `monitor`, which may be
-// NULL, and the texts in `*options` are borrowed until encoding_free.
+// Opens devices, inputs and output, allocates all memory, tunes the pipelines with trial runs, and
+// records a load of each device.  Fails with STATUS_NOMEM, before it allocates much, if memory does
+// not suffice.  Borrows `monitor` (may be NULL) and the texts in `*options` until encoding_free.
 MUST_CHECK enum status encoding_new(struct encoding **out, const struct encoding_options *options,
                                     struct inferstat_monitor *monitor, struct error *err);
 void encoding_free(struct encoding *encoding); // accepts NULL
 
 // Encodes all batches.  Fails with STATUS_CORRUPT if a sample cannot be encoded (`err` names the
-// sample), STATUS_CANCELLED, or as pipeline_run and npy_append do.  A failed run writes no output
-// file, and an existing one stays.  When one device fails, the others stop too, and its error is
-// returned.  Samples that differ from the reference are counted, not an error.  `*figures` is valid
-// also after a failure.  If options.output is NULL, encoding_run may be called again after success.
+// sample), STATUS_CANCELLED, or as pipeline_run, npy_append and npy_finish do.  A failed run leaves
+// an existing output file as it was.  If one device fails, the others stop too; the error of the
+// first failed batch is returned.  Samples that differ from the reference are only counted.
+// `*figures` is valid also after a failure.  May be repeated after success if there is no output.
 MUST_CHECK enum status encoding_run(struct encoding *encoding, struct encoding_figures *figures,
                                     struct error *err);
 
@@ -64,7 +64,7 @@ struct encoding_description {
     const struct inputs_shape *inputs;
     size_t batch;         // samples of a batch
     unsigned int devices; // number of devices
-    uint64_t load_ns;     // time of opening and allocating
+    uint64_t load_ns;     // duration of encoding_new
     uint64_t generate_ns; // time of generating inputs in advance
     int64_t device_bytes; // allocated on all devices
 };

@@ -1,5 +1,5 @@
-// Private structs of data-parallel encoding (run.h).  load.c creates them, run.c runs all devices,
-// and device_share.c runs one device's share of the batches.
+// Internals of data-parallel encoding (run.h): the structs that its three sources share.  load.c
+// creates them, run.c runs all devices, and device_share.c runs one device's share of the batches.
 #ifndef INFERSTAT_SERVER_WORKLOAD_ENCODE_RUN_PARTS_H
 #define INFERSTAT_SERVER_WORKLOAD_ENCODE_RUN_PARTS_H
 
@@ -9,7 +9,7 @@
 #include "server/workload/encode/npy.h"
 #include "server/workload/encode/run.h"
 
-enum { ENCODING_NAME_SIZE = 64, ENCODING_BEGUN = 32 }; // ENCODING_BEGUN: elements of begun_ns
+enum { ENCODING_NAME_SIZE = 64, ENCODING_BEGUN = 32 }; // bytes of `name`, elements of `begun_ns`
 
 static_assert((int)ENCODING_BEGUN > PIPELINE_BUFFERS_MAX + PIPELINE_GROUPS_BEHIND + 1,
               "more places than batches can be in flight");
@@ -20,8 +20,8 @@ static_assert((int)ENCODING_BEGUN > PIPELINE_BUFFERS_MAX + PIPELINE_GROUPS_BEHIN
 // output_order_advance.  Any thread may call the functions.
 //
 // A pipeline that stops early ends the run at its first unfinished batch.  The other pipelines
-// finish all batches before that one and no later ones, so that the output of a failed run does not
-// depend on timing.
+// finish the batches before that one and write no later ones, so that the output of a failed run
+// does not depend on timing.
 struct output_order {
     pthread_mutex_t lock; // guards all members below
     pthread_cond_t changed;
@@ -60,8 +60,8 @@ struct device_share {
     unsigned char *sample; // inputs of the sample being checked
 
     size_t chunks_a_batch;
-    // A batch's results on the device are the faults of its samples, the states and scratch memory;
-    // these are the offsets of the last two.
+    // A batch's results on the device are three parts: the faults of its samples, the states, and
+    // scratch memory.  These are the offsets of the last two, in bytes.
     size_t states_at, scratch_at;
 
     struct encoding_share report; // during a run the completion thread owns its `figures`
@@ -106,7 +106,7 @@ MUST_CHECK enum status device_share_tune(struct device_share *share, struct erro
 // Runs a device's share to its end.  Sets share->report.status and share->why.
 void device_share_run(struct device_share *share);
 
-// Adds the pipeline record of the share's run.
+// Adds the pipeline record of the share's run to the monitor.
 void device_share_record(const struct device_share *share);
 
 #endif

@@ -62,8 +62,8 @@ const struct gguf_tensor_type *gguf_tensor_type(uint32_t number);
 struct gguf;
 
 // Reads the header; `source` may be closed afterwards.  Fails with STATUS_CORRUPT if the file is
-// malformed or truncated (`err` names the offset), STATUS_UNSUPPORTED if its version or byte order
-// is another, STATUS_NOMEM, or STATUS_IO.
+// malformed or truncated (`err` names the offset), STATUS_UNSUPPORTED if it is big-endian or of
+// another version, STATUS_NOMEM, or STATUS_IO.
 MUST_CHECK enum status gguf_read(struct gguf **out, const struct byte_source *source,
                                  struct error *err);
 
@@ -94,7 +94,7 @@ MUST_CHECK enum status gguf_get_bool(const struct gguf *gguf, const char *key, b
 MUST_CHECK enum status gguf_get_text(const struct gguf *gguf, const char *key,
                                      struct gguf_text *out, struct error *err);
 
-// An array value, whose elements the functions below read.  `data` (the next unread element) and
+// An array value; the functions below read its elements.  `data` (the next unread element) and
 // `end` (the end of the array) are private.
 struct gguf_array {
     enum gguf_value_type type;

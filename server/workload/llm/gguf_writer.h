@@ -2,7 +2,7 @@
 // renames it when it is complete.  The caller writes the metadata, then the list of tensors, then
 // the tensors' data in the order of the list.
 //
-// A failed write is sticky: after it the functions do nothing, and gguf_writer_close returns it.
+// A write error is sticky: the functions then write nothing more, and gguf_writer_close returns it.
 // Texts and data are borrowed only during the call.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_WRITER_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_WRITER_H
@@ -40,8 +40,8 @@ void gguf_writer_tensor(struct gguf_writer *writer, const char *name, uint32_t t
 // data of each tensor.
 void gguf_writer_align(struct gguf_writer *writer);
 
-// Appends tensor data, in parts of any size.  The data of every tensor must be complete before
-// gguf_writer_close with STATUS_OK; more than that may not be appended.
+// Appends tensor data, in parts of any size.  The sizes of all data must add up to those of the
+// list before gguf_writer_close with STATUS_OK; more may not be appended.
 void gguf_writer_data(struct gguf_writer *writer, const void *data, size_t size);
 
 // Ends the file and frees the writer.  `status` is the caller's result.  If it and all writing are

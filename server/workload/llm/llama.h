@@ -48,13 +48,13 @@ struct transfer_figures {
 struct llama;
 struct llama_session;
 
-// Creates a model: copies all weights to the memory of `device`, which is borrowed until
-// llama_free; `source` and `gguf` are needed only during the call.  `cancelled`, if not NULL, is
-// polled between chunks; once it returns true, the load ends with STATUS_CANCELLED.  Fills
-// `*figures` also after a failure.  Fails with STATUS_NOT_FOUND if a tensor is missing,
-// STATUS_CORRUPT if a tensor has the wrong shape or a read meets the file's end,
-// STATUS_UNSUPPORTED if a tensor is unknown or not F32 or F16, STATUS_INVALID if a chunk or pool
-// size from the environment is out of range (tuning.h), STATUS_NOMEM, or STATUS_IO.
+// Creates a model: copies all weights to the memory of `device`.  Borrows `device` until
+// llama_free, `source` and `gguf` only during the call.  Polls `cancelled` (may be NULL); once it
+// returns true, the load ends with STATUS_CANCELLED.  Fills `*figures` also after a failure.  Fails
+// with STATUS_NOT_FOUND if a tensor is missing, STATUS_CORRUPT if a tensor has the wrong shape or a
+// read meets the file's end, STATUS_UNSUPPORTED if a tensor is unknown, is not F32 or F16 (norms:
+// F32), or heads are too large for the device, STATUS_INVALID if a chunk or pool size from the
+// environment is out of range (tuning.h), STATUS_NOMEM, or STATUS_IO.
 MUST_CHECK enum status llama_load(struct llama **out, struct device *device,
                                   const struct byte_source *source, const struct gguf *gguf,
                                   const struct llama_config *config, bool (*cancelled)(void),
@@ -84,9 +84,9 @@ enum {
 // The model's own context, at most LLAMA_CONTEXT_DEFAULT.
 size_t llama_default_context(const struct llama *llama);
 
-// Creates a session: allocates a KV cache for `context` positions, at most the model's own context,
-// and activations.  Fails with STATUS_NOMEM, before it allocates anything, if the session would
-// exceed the device's available memory or the limit above.
+// Creates a session: allocates activations and a KV cache for `context` positions.  Fails with
+// STATUS_INVALID if `context` is 0 or above the model's own, and with STATUS_NOMEM, before it
+// allocates device memory, if the session would exceed the available memory or the limit above.
 MUST_CHECK enum status llama_session_new(struct llama_session **out, const struct llama *llama,
                                          size_t context, struct error *err);
 
@@ -97,8 +97,8 @@ void llama_session_free(struct llama_session *session);
 void llama_session_reset(struct llama_session *session);
 
 // Sets the callback that llama_session_eval polls before every layer; NULL: none.  Once it returns
-// true, llama_session_eval ends with STATUS_CANCELLED, and the KV cache keeps the batches of tokens
-// that were complete.
+// true, llama_session_eval ends with STATUS_CANCELLED.  It computes up to 64 tokens at once; the KV
+// cache keeps those that were complete, also after other errors.
 void llama_session_set_cancelled(struct llama_session *session, bool (*cancelled)(void));
 
 // The number of tokens in the KV cache, and the maximum of this number.
@@ -107,7 +107,8 @@ size_t llama_session_context(const struct llama_session *session);
 
 // Appends `count` > 0 tokens to the text and computes the next token's logits, one per token of the
 // vocabulary, in host memory.  Fails with STATUS_FULL if the context is too short (the KV cache
-// stays as it was), STATUS_INVALID if a token is outside the vocabulary, or STATUS_CANCELLED.
+// stays as it was), STATUS_INVALID on a token outside the vocabulary, STATUS_CANCELLED, or
+// STATUS_IO.
 MUST_CHECK enum status llama_session_eval(struct llama_session *session, const uint32_t *ids,
                                           size_t count, float *logits, struct error *err);
 

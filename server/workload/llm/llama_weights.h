@@ -12,14 +12,14 @@ struct llama_layer {
 
 struct llama_weights {
     struct tensor embedding, output_norm;
-    struct tensor output; // zeroed when tied: the embedding is the output matrix
-    struct llama_layer *layers;
+    struct tensor output;       // zeroed when tied: the embedding is the output matrix
+    struct llama_layer *layers; // layer_count of them, allocated by llama_weights_load
     size_t layer_count;
     // Elements by type, and bytes, of all tensors.  A tied output counts once.
     uint64_t elements[TENSOR_TYPE_COUNT], bytes;
 };
 
-// Implements llama_load.  Frees everything on failure.
+// Loads the weights for llama_load (llama.h).  Frees everything on failure.
 MUST_CHECK enum status llama_weights_load(struct llama_weights *weights, struct device *device,
                                           const struct byte_source *source, const struct gguf *gguf,
                                           const struct llama_config *config,

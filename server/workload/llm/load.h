@@ -1,5 +1,5 @@
-// Model loader of the LLM workload: opens the device and the model file, and records the load and
-// the durations of its five stages as telemetry.
+// Model loader of the LLM workload: opens a device and a GGUF file, loads tokenizer and weights.
+// Records the load and the durations of its five stages as telemetry.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_LOAD_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_LOAD_H
 
@@ -35,8 +35,8 @@ struct llm {
 };
 
 // Loads a model and records the load.  The record of a failed load has the reason.  Fails as
-// device_open, byte_source_open, gguf_read, tokenizer_new and llama_load do, or with
-// STATUS_CANCELLED.  `monitor` may be NULL: then nothing is recorded.  Borrows nothing.
+// device_open, byte_source_open, gguf_read, tokenizer_new, llama_config_read and llama_load do, or
+// with STATUS_CANCELLED.  `monitor` may be NULL: then nothing is recorded.  Borrows nothing.
 MUST_CHECK enum status llm_load(struct llm **out, const struct llm_load_options *options,
                                 struct inferstat_monitor *monitor, struct error *err);
 

@@ -23,15 +23,15 @@ MUST_CHECK enum status prompts_from_file(struct prompts **out, const char *path,
 // Accepts NULL.
 void prompts_free(struct prompts *prompts);
 
-// Sets `*text` and `*size` to the next prompt, borrowed until the next call of prompts_next or
-// prompts_poll.  A source of lines waits for the next line.  A repeated text never ends and never
-// fails.  Fails with STATUS_NO_DATA after the last prompt, STATUS_CANCELLED if `stop_fd` is
-// readable, STATUS_INVALID if a line exceeds 16 MiB (the next call skips this line), or STATUS_IO.
+// Sets `*text` (not NUL-terminated) and `*size` to the next prompt, borrowed until the next call of
+// prompts_next or prompts_poll.  A repeated text never ends or fails.  A source of lines waits for
+// the next line.  Fails with STATUS_NO_DATA after the last line, STATUS_CANCELLED if `stop_fd` is
+// readable, STATUS_INVALID if a line exceeds 16 MiB (the next call skips it), or STATUS_IO.
 MUST_CHECK enum status prompts_next(struct prompts *prompts, const char **text, size_t *size,
                                     struct error *err);
 
-// Returns the arrival time of the last returned prompt: when its last byte was read from a pipe or
-// terminal, monotonic clock.  0 for a text or a file.
+// Returns the arrival time of the last returned prompt (monotonic clock): when its last byte was
+// read from a pipe or terminal.  0 for a repeated text or a regular file.
 uint64_t prompts_ready_ns(const struct prompts *prompts);
 
 // Reads available input without waiting.  Call it often while computing, so that arrival times are

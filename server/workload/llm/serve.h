@@ -21,15 +21,15 @@ struct llm_serve_options {
     struct token_sampler_options sampler;
     bool terminal; // `write` writes to a terminal: control characters are replaced
     // Writes generated text, in whole UTF-8 characters; a newline follows each request's text.
-    // Returns 0, or an errno, which ends serving.  EINTR means that a stop was requested.
+    // Returns 0, or an errno, which ends serving.  EINTR after a stop request is no error.
     int (*write)(void *context, const char *text, size_t size);
     void *write_context;
     // Called when a request has failed, with the reason; serving continues.
     void (*failed)(void *context, uint64_t request, const char *why);
     void *failed_context;
-    // Called when a request has ended.  `tokens` is the number of tokens generated after the first
-    // one, and `ns` the time of decoding them; both are 0 if the request failed.  Returns false to
-    // end serving.  May be NULL.
+    // Called when a request has ended, unless it was cancelled.  `tokens` is the number of tokens
+    // generated after the first one, and `ns` the time of decoding them; both are 0 if the request
+    // failed.  Returns false to end serving.  May be NULL.
     bool (*served)(void *context, uint64_t tokens, uint64_t ns);
     void *served_context;
 };
@@ -62,11 +62,11 @@ MUST_CHECK enum status llm_server_new(struct llm_server **out, const struct llm 
 // Accepts NULL.
 void llm_server_free(struct llm_server *server);
 
-// Call it once per server.  Serves the requests, until all are done or stop_requested()
-// (common/sys/stop.h) is true.  A stop cancels the request in progress, also during its prefill.
-// With a rate, requests arrive at their scheduled times and queue.  A request arrives later than
-// scheduled if its prompt is read later.  A prompt line that is too long counts as a failed
-// request.  Fails with STATUS_IO if prompts cannot be read or text cannot be written,
+// Call it once per server.  Serves the requests, until all are done, `served` returns false, or
+// stop_requested() (common/sys/stop.h) is true.  A stop cancels the request in progress, also
+// during its prefill.  With a rate, requests arrive at their scheduled times and queue.  A request
+// arrives later than scheduled if its prompt is read later.  A prompt line that is too long counts
+// as a failed request.  Fails with STATUS_IO if prompts cannot be read or text cannot be written,
 // STATUS_NO_DATA if there was no prompt.
 MUST_CHECK enum status llm_server_run(struct llm_server *server, struct prompts *prompts,
                                       struct llm_figures *figures, struct error *err);

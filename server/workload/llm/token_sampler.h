@@ -1,4 +1,4 @@
-// Token sampling: chooses the next token from a model's logits by temperature and top-p.
+// Token sampling: chooses the next token from a model's logits by temperature and top-p (nucleus).
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_TOKEN_SAMPLER_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_TOKEN_SAMPLER_H
 
@@ -11,7 +11,7 @@ struct token_sampler;
 
 struct token_sampler_options {
     double temperature; // 0 or more; 0: greedy, the token with the largest logit
-    double top_p; // above 0, at most 1; nucleus sampling: total probability of the likeliest tokens
+    double top_p; // above 0, at most 1; choose among the likeliest tokens of this total probability
     uint64_t seed;
 };
 

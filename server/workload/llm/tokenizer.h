@@ -42,7 +42,7 @@ struct token_list {
 
 struct encode_options {
     bool add_special;   // add the tokens for beginning and end of a text if the model expects them
-    bool parse_special; // "<s>" in the text becomes the special token, not three characters
+    bool parse_special; // "<s>" in the text becomes the control token, not three characters
 };
 
 // Encodes `size` arbitrary bytes in O(n log n).  Fails with STATUS_INVALID if the vocabulary has no
@@ -53,7 +53,7 @@ MUST_CHECK enum status tokenizer_encode(const struct tokenizer *tokenizer, const
 
 // Decodes a token: writes its bytes to `out`, which has TOKEN_SIZE_MAX bytes, and returns their
 // number.  The bytes need not be whole characters (text_stream.h assembles characters).  A control
-// token has no bytes.
+// token, the unknown token and an id outside the vocabulary have none.
 size_t tokenizer_piece(const struct tokenizer *tokenizer, uint32_t id, char *out);
 
 #endif

@@ -1,12 +1,13 @@
-// The vocabulary in a tokenizer: an array of tokens, and a hash table from a token's text to its id
-// (index).
+// Vocabulary of a tokenizer (tokenizer.h): an array of tokens, and a hash table from a token's text
+// to its id (index).
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_VOCABULARY_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_VOCABULARY_H
 
 #include "server/workload/llm/tokenizer.h"
 
-// Kinds of tokens, with the same values as in a GGUF file.  CONTROL: a mark without text, such as
-// the end of a text; USER_DEFINED: one token wherever its spelling occurs; BYTE: a byte, "<0x0A>".
+// Kinds of tokens, with the same values as in a GGUF file.  UNKNOWN: for text without a token;
+// CONTROL: a mark without text, such as the end of a text; USER_DEFINED: one token wherever its
+// spelling occurs; BYTE: a byte, "<0x0A>"; the others: plain text.
 enum token_kind {
     TOKEN_UNDEFINED,
     TOKEN_NORMAL,
@@ -36,7 +37,8 @@ struct tokenizer {
     uint32_t bytes[256]; // the token of each single byte; TOKEN_NONE: none
     uint32_t *special;   // ids of control, unknown and user-defined tokens, longest text first
     uint32_t special_count;
-    bool add_bos, add_eos, add_space_prefix; // the model expects these at the ends of a text
+    // What the model expects: `bos` before a text, `eos` after it, a space before each plain part.
+    bool add_bos, add_eos, add_space_prefix;
 };
 
 // Returns the id of the token with the text `text`; the last id if several tokens have it,
