@@ -2,13 +2,12 @@
 // Averages, summaries and overviews use it.
 //
 // A rollup is the aggregate of one time bucket, computed in advance (rollup.h).  The rollups of a
-// metric include only records with ids up to the metric's watermark.  So the scan answers a query
-// about a time window from two parts:
-// - Records up to the watermark: from rollups where they cover the window, from the records
-//   themselves in the rest of it (rollup_plan.h decides).
-// - Records above the watermark: always from the records.
-// If the query filters or groups by a dimension that rollups do not have (run, stage), the scan
-// reads only records.
+// metric include only records with ids up to the metric's watermark.  So the scan has two parts:
+// - Records up to the watermark: from rollups.  For parts of the query's time window without usable
+//   rollups, from the table of records (rollup_plan.h decides).
+// - Records above the watermark: from the table of records.
+// The scan reads no rollups if the query filters or groups by a dimension that rollups do not have
+// (run, stage, workload, status), or if one of its metrics has no rollups (mbu_ratio, goodput).
 //
 // The caller zeroes struct aggregate_scan, sets `query` and `kind`, adds metrics with
 // aggregate_scan_want, and calls aggregate_scan_run once.
@@ -34,8 +33,7 @@ enum {
 struct aggregate_scan_metric {
     const struct query_metric *metric;
     bool wants_quantiles;
-    // Formula of a metric without a column, which the caller may set; NULL: none.  Such a metric is
-    // computed from records; rollups are not used for it.
+    // Formula of a computed metric; NULL: none.  The scan sets it; the caller sets it for goodput.
     const struct record_derived *derived;
 };
 

@@ -1,5 +1,6 @@
-// Internal state of an aggregation (aggregate_scan.h), shared by its source files
-// aggregate_scan*.c.
+// Internal state of the aggregation engine (aggregate_scan.h), shared by its source files
+// aggregate_scan*.c.  A rollup is the aggregate of a time bucket, computed in advance.  A metric's
+// watermark is the highest record id in its rollups.
 #ifndef INFERSTAT_STORE_AGGREGATE_AGGREGATE_SCAN_PARTS_H
 #define INFERSTAT_STORE_AGGREGATE_AGGREGATE_SCAN_PARTS_H
 
@@ -17,12 +18,12 @@ struct aggregate_scan_state {
     int number[AGGREGATE_SCAN_METRICS_MAX];        // rollup_metric_number of each metric
     int64_t watermark[AGGREGATE_SCAN_METRICS_MAX]; // of each metric; INT64_MIN: no rollups
     int64_t filter_ids[QUERY_DIMENSION_COUNT];     // GROUP_KEY_NONE: no filter; -1: unknown name
-    bool leaves_out;  // records with implausible times (rollup.h) are outside the window
+    bool leaves_out;  // records with implausible times (rollup.h) are left out
     int64_t asked_ns; // start of the query's window, before it is cut to existing data
 };
 
-// Finds or adds the group with these keys and the step that contains `time_ns`; sets `*out` to its
-// ratios, one per metric.
+// Finds or adds the group with these keys (one per dimension of group_by) and the step that
+// contains `time_ns`; sets `*out` to its ratios, one per metric.
 MUST_CHECK enum status aggregate_scan_find(struct aggregate_scan_state *state, const int64_t *keys,
                                            int64_t time_ns, struct ratio **out, struct error *err);
 

@@ -8,10 +8,10 @@
 //    = (g - 1) * (weights + kv_bytes_per_token * (p + g / 2)),
 // and takes the time from the first token (TTFT) to the end of the request (E2E): E2E - TTFT.
 //
-// The weights are the bytes of the run's last successful load; if that load has expired or is not
-// in a bundle, the size of the model's file.  If the model's KV cache size is unknown, only the
-// weights count.  A request with fewer than two tokens, unknown weights or unknown bandwidth has no
-// value.
+// The weights are the bytes of the run's last successful load of the model; if the store has no
+// such load (any more), the size of the model's file.  If the model's KV cache size is unknown,
+// only the weights count.  A request with fewer than two tokens, unknown weights or unknown
+// bandwidth has no value.
 #ifndef INFERSTAT_STORE_AGGREGATE_BANDWIDTH_H
 #define INFERSTAT_STORE_AGGREGATE_BANDWIDTH_H
 

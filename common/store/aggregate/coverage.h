@@ -4,8 +4,8 @@
 //
 // Each loss has an interval in which it happened, by the host's clock.  The interval is clipped to
 // the run's lifetime; if its times are unknown, it is the whole lifetime.  A loss counts in full in
-// every step that its interval overlaps, so the losses of the steps may add up to more than those
-// of the window.  COVERAGE_VAGUE reports that.  The interval of a loss, by its reason:
+// the window, and in every step, that its interval overlaps.  So the losses of the steps may add up
+// to more than those of the window.  COVERAGE_VAGUE reports that.  The interval, by the reason:
 //   spool_full, spool_damaged, unspecified  as the producer reported it
 //   acknowledged_elsewhere (another store   any time before the producer noticed the loss
 //   has the records)
@@ -14,11 +14,12 @@
 //   ring_full                               as in the table `unnumbered` (schema.h); unknown if the
 //                                           table lacks the loss (stores of older versions)
 //
-// Stored records are counted only if there are losses.  Where the count comes from:
-//   run inside the window  the ledger (counts of records per run and kind, schema.h).  It includes
-//                          records deleted by retention, but not those an administrator cleared
-//   other runs             rollups (aggregates computed in advance, rollup.h), or single records if
-//                          the answer is by run
+// Stored records are counted only if there are losses.  The count of a host or run comes from:
+//   without steps, if all its   the ledger (counts of records per run and kind, schema.h).  It
+//   runs lie inside the window  includes records deleted by retention, but not those that an
+//                               administrator cleared
+//   otherwise                   rollups (aggregates computed in advance, rollup.h), or single
+//                               records if the answer is by run or the kind has no rollups
 // Rollups do not count records, only the values of each metric.  In most kinds of records one
 // metric always has a value, so that its count is that of the records.  Samples of devices have no
 // such metric: their number is estimated as the largest count.

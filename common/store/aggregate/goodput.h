@@ -1,5 +1,6 @@
-// Goodput (goodput_per_second): the rate of requests that met every latency objective (SLO), per
-// second.  Used by the query AVERAGE, on an aggregation scan (aggregate_scan.h).
+// Goodput (goodput_per_second): requests per second that met every latency objective (SLO).  The
+// query AVERAGE computes it with an aggregation scan (aggregate_scan.h): it counts the requests
+// that satisfy goodput_sql, and divides by goodput_seconds.
 #ifndef INFERSTAT_STORE_AGGREGATE_GOODPUT_H
 #define INFERSTAT_STORE_AGGREGATE_GOODPUT_H
 
@@ -13,8 +14,8 @@
 enum { GOODPUT_SQL_SIZE = 1024 };
 
 // Writes the SQL expression that is 1 if row `t` of the table inference finished with stop or
-// length and meets the objectives of `slo` (slo.h), else 0.  Returns STATUS_INVALID if `slo` is
-// invalid.
+// length and meets the objectives of `slo` (slo.h), else 0.  A request without a second token meets
+// objectives on later tokens.  Returns STATUS_INVALID if `slo` is invalid.
 MUST_CHECK enum status goodput_sql(char out[GOODPUT_SQL_SIZE], const char *slo, struct error *err);
 
 // Adds the end times of the requests to the scan, as its second metric.  The scan must have one

@@ -1,10 +1,9 @@
-// Consistency check of a store (audit): recounts the rows of every kind, and compares them with the
-// store's ledgers (counts per run and kind: records stored; expired, that is deleted by retention;
-// cleared, that is deleted by an administrator; schema.h).  A run is the lifetime of one monitored
-// process; each thread of it has a stream, which is its numbered records.
-// Each contradiction becomes a finding, in words.
+// Consistency check of a store (audit): recounts the rows of every kind of records, and compares
+// the counts with the store's ledgers.  Each contradiction becomes a finding, in words.
 //
-// An audit checks that:
+// A run is the lifetime of one monitored process; a stream, the numbered records of one of its
+// threads.  A ledger (schema.h) has counts per run and kind: stored records, expired ones (deleted
+// by retention) and cleared ones (deleted by an administrator).  An audit checks that:
 //   * the ranges of each stream (intervals of numbers, stored or dropped) cover all numbers below
 //     the next expected one, `next`, without holes or overlaps; the stream has produced at least
 //     next - 1 records, and exactly as many if its run was closed or killed
@@ -16,7 +15,7 @@
 //   * there are no orphan rows: each range, stream, ledger and record belongs to an existing run
 //     and stream
 //   * if a ledger counts expired records of a kind, the table expiry has a time for that kind
-//   * an open run has no end time
+//   * an open run has no end time; no count is negative; no kind, end or reason is unknown
 //
 // An audit cannot check data that the store holds without redundancy:
 //   * measurements
@@ -32,7 +31,7 @@
 // audit then checks counts, and that no row's number is outside the stored ranges.
 //
 // An audit proceeds by pages of runs.  It uses a fixed amount of memory for each run and stream of
-// a page.  A page ends after AUDIT_RUNS_MAX runs or AUDIT_STREAMS_MAX streams.
+// a page.  A page ends after the caller's `limit` of runs, or before AUDIT_STREAMS_MAX is exceeded.
 #ifndef INFERSTAT_STORE_AUDIT_AUDIT_H
 #define INFERSTAT_STORE_AUDIT_AUDIT_H
 
@@ -50,7 +49,7 @@ struct sqlite3;
 struct store;
 
 enum {
-    AUDIT_RUNS_MAX = QUERY_ROWS_MAX,
+    AUDIT_RUNS_MAX = QUERY_ROWS_MAX, // most runs of a page; callers enforce it
     AUDIT_STREAMS_MAX = 131072,
     AUDIT_ORPHANS_MAX = 16,    // runs with orphan rows that are reported one by one
     AUDIT_FINDING_SIZE = 1024, // text of a run's findings, with the terminating NUL
@@ -107,12 +106,12 @@ struct audit_run {
 // A page of an audit.  The members from `kind` on are internal.
 struct audit {
     struct store *store;
-    const struct query_filter *filter;
-    bool is_whole;          // no filter: orphan rows of missing runs are audited, too
-    int64_t after, last;    // the page has the runs with after < id <= last
-    bool more;              // there are runs above `last`
-    uint32_t limit;         // max. runs in the page
-    struct audit_run *runs; // ascending by id
+    const struct query_filter *filter; // borrowed
+    bool is_whole;                     // no filter: orphan rows of missing runs are audited, too
+    int64_t after, last;               // the page has the runs with after < id <= last
+    bool more;                         // there are runs above `last`
+    uint32_t limit;                    // max. runs in the page
+    struct audit_run *runs;            // ascending by id
     size_t run_count, run_room;
     struct audit_stream *streams; // of all runs of the page
     size_t stream_count;

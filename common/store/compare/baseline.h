@@ -1,6 +1,7 @@
-// Baselines: named snapshots of samples (samples.h) and of the environment in which they were
-// measured (environment.h), stored for later comparison.  The query COMPARE reads them; the
-// collector's writer saves and deletes them.
+// Baselines: named snapshots of measurements, stored for later comparison.  A baseline has samples
+// (series of a metric's values, samples.h) and the environment in which they were measured
+// (environment.h).  The query COMPARE reads baselines.  The collector's writer saves and deletes
+// them; without a collector, baseline_write_file does.
 #ifndef INFERSTAT_STORE_COMPARE_BASELINE_H
 #define INFERSTAT_STORE_COMPARE_BASELINE_H
 
@@ -81,8 +82,8 @@ MUST_CHECK enum status baseline_write_file(const char *path, const struct query 
 unsigned char *baseline_encode(const char *metric, const struct sample *sample, size_t *size);
 
 // Decodes the blob of a sample to which `count` values were added into an empty `sample`.  Returns
-// STATUS_CORRUPT if the checksum is wrong, a value is not finite, or there are more than
-// STATS_SAMPLES_MAX values.
+// STATUS_CORRUPT if the checksum is wrong, a value is not finite, or there are no values or more
+// than STATS_SAMPLES_MAX or `count`.
 MUST_CHECK enum status baseline_decode(struct sample *sample, const char *metric, uint64_t count,
                                        const void *blob, size_t size, struct error *err);
 

@@ -1,6 +1,6 @@
 // Statistical samples for comparisons.  A sample is the series of one metric's values for one
-// subject (a model, operation or workload) on one device, in order of time.  Used for baselines
-// (baseline.h) and the query COMPARE.
+// subject (a model, operation or workload) on one device, in order of time; of pipelines also for
+// one batch size.  Used for baselines (baseline.h) and the query COMPARE.
 #ifndef INFERSTAT_STORE_COMPARE_SAMPLES_H
 #define INFERSTAT_STORE_COMPARE_SAMPLES_H
 
@@ -96,8 +96,8 @@ struct sample_group *samples_at(const struct samples *samples, size_t index);
 MUST_CHECK enum status samples_group(struct samples *samples, const struct sample_key *key,
                                      struct sample_group **out, struct error *err);
 
-// Reads the samples of the records that the filter covers.  Returns STATUS_FULL if there are too
-// many groups or values.
+// Reads the samples of the records that the filter covers.  Skips kinds of records that lack a
+// dimension of the filter.  Returns STATUS_FULL if there are too many groups or values.
 MUST_CHECK enum status samples_collect(struct samples *samples, struct store *store,
                                        const struct query_filter *filter, struct error *err);
 

@@ -1,6 +1,7 @@
 // Fleet outlier explanation: finds the facts (hardware, software, workload) in which a slower or
 // faster host differs from its peers.  Peers are hosts with the same model and device.  The query
-// FLEET uses it, and reads the medians of requests and loads itself; fleet_read reads all others.
+// FLEET uses it.  That query computes the facts FLEET_CONCURRENT, FLEET_PROMPT and
+// FLEET_PAGE_CACHE; fleet_read reads all others.
 #ifndef INFERSTAT_STORE_QUERY_FLEET_H
 #define INFERSTAT_STORE_QUERY_FLEET_H
 
@@ -27,7 +28,7 @@ enum fleet_number {
     FLEET_PROMPT,        // median over requests: prompt tokens
     FLEET_PAGE_CACHE,    // median over loads: share of the model's file in the host's page cache
     FLEET_DEVICE_MEMORY, // in use
-    FLEET_HOST_MEMORY,   // in use
+    FLEET_HOST_MEMORY,   // memory of the host, used or not
     FLEET_CPU_COUNT,
     FLEET_TOLD,
     // Not reported by themselves: what the device supports, and the reasons for throttling, ORed
@@ -68,9 +69,9 @@ enum fleet_subject {
 
 // Writes the facts that distinguish a host from its peers into `text` (FLEET_REASON_SIZE bytes) and
 // returns it: "PCIe x8 of x16 (peers x16), driver 535.1 (peers 550.2)"; "" if there are none.  A
-// number is reported if it differs from the peers' median in the direction that makes a host worse
-// (`is_worse`) or better; a text, if more than half of the peers share another one.  `others` are
-// the facts of the `count` peers, without the host.
+// number is reported if it differs enough from the peers' median, in the direction that makes a
+// host worse (`is_worse`) or better; a text, if more than half of the peers that have one share
+// another.  `others` are the facts of the `count` peers, without the host.
 char *fleet_reason(char *text, enum fleet_subject subject, bool is_worse,
                    const struct fleet_facts *host, const struct fleet_facts *const *others,
                    size_t count);
@@ -79,10 +80,10 @@ char *fleet_reason(char *text, enum fleet_subject subject, bool is_worse,
 // in each of equal parts of the window.
 enum { FLEET_RUNS_MAX = 50000, FLEET_SLICES = 20, FLEET_SLICE_SAMPLES = 5000 };
 
-// Fills the facts of all groups that the caller has added to `places`, from each host's newest run
-// in the window, each device's newest description (the lowest values, if devices share a name),
-// and device samples spread over the window.  The keys of a group are host and device (ids of the
-// table name); its data are a struct fleet_facts.
+// Sets all facts of all groups that the caller has added to `places`; those not found are unknown.
+// Sources: each host's newest run in the window, each device's newest description (the lowest
+// values, if devices share a name), and device samples spread over the window.  The keys of a group
+// are host and device (ids of the table name); its data are a struct fleet_facts.
 MUST_CHECK enum status fleet_read(struct groups *places, struct store *store,
                                   const struct query_filter *filter, struct error *err);
 

@@ -2,14 +2,13 @@
 // peers, into phases and causes.  The query SLOWEST uses it.  Only concurrent_events_read does I/O.
 //
 // A request's time is queue + prefill + decode.  The excess of each phase over the median of that
-// phase is split in three steps.  First, more work takes more time, at most all of the phase's
-// excess:
+// phase is split in three steps.  First, the time for more (or less) work, up to all of the excess:
 //
 //   prompt       more prompt tokens to compute: extra tokens x the median time per token
 //   tokens       more generated tokens: extra tokens x the median time per token
 //
-// Second, causes that were present during the phase get the remainder, each at most for as long as
-// it was present; in proportion, if together they exceed the remainder:
+// Second, a positive remainder goes to causes that were present during the phase.  Each gets the
+// time for which it was present; if these times exceed the remainder, it is shared in proportion:
 //
 //   throttle     the device's clocks were throttled
 //   load         a model was being loaded on the host
@@ -18,9 +17,9 @@
 //   concurrency  more requests than the median were in progress; at most the share
 //                1 - median / requests of the phase
 //
-// Third, the rest stays with the phase itself (queue, prefill, decode).  The part `other` makes up
-// for the fact that the median of the whole time is not the sum of the phases' medians.  Parts can
-// be negative; their sum is exactly the excess.
+// Third, the rest stays with the phase itself (queue, prefill, decode).  The part `other` has the
+// excess of phases of unknown time, and makes up for the fact that the median of the whole time is
+// not the sum of the phases' medians.  Parts can be negative; their sum is exactly the excess.
 //
 // A cause that got a part was present at the time.  That it caused the delay is likely, not proven.
 #ifndef INFERSTAT_STORE_QUERY_LATENCY_ATTRIBUTION_H
@@ -122,7 +121,7 @@ struct concurrent_events {
     // Overlap by phase and cause, at most the phase's duration.  The index of a cause is its part
     // minus ATTRIBUTION_COPY; ATTRIBUTION_CONCURRENCY stays 0.
     int64_t ns[ATTRIBUTION_PHASES][ATTRIBUTION_CAUSES];
-    int64_t throttle_reasons; // bitwise OR over the request (record/throttle.h)
+    int64_t throttle_reasons; // bitwise OR over prefill and decode (record/throttle.h)
 };
 
 MUST_CHECK enum status concurrent_events_read(struct concurrent_events *out, struct store *store,

@@ -1,6 +1,6 @@
 // Query result builder: creates a result (a table of cells; result.h) with named columns, and sets
-// cells from values and SQL rows.  Used by all query handlers.  The result that a query returns is
-// called its answer; functions that set a cell need a row, which answer_row adds.
+// cells from values and SQL rows.  Used by all query handlers.  An answer is the result of a query.
+// Functions that set a cell set it in the last row; answer_row adds a row.
 #ifndef INFERSTAT_STORE_READ_ANSWER_CELLS_H
 #define INFERSTAT_STORE_READ_ANSWER_CELLS_H
 
@@ -32,7 +32,7 @@ MUST_CHECK enum status answer_check(const struct result *answer, struct error *e
 // Adds a row of nulls.
 void answer_row(struct result *answer);
 
-// Set a cell of the last row; `key` must be the name of a column.
+// Set a cell of the last row; `key` must be the name of a column.  A null `value` sets nothing.
 void answer_int(struct result *answer, const char *key, int64_t value);
 void answer_real(struct result *answer, const char *key, double value); // NaN: null
 void answer_text(struct result *answer, const char *key, const char *text);

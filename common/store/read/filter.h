@@ -32,14 +32,14 @@ void filter_where(struct sqlite3_str *sql, enum record_kind kind,
                   const struct query_filter *filter);
 
 // Appends " WHERE ..." for a row `t` of the table run.  In addition to filter_where, the run must
-// have used the names of the filter's model, device, operation and stage in some record.
+// have used the names of the filter's model, device, operation, stage and workload in some record.
 void filter_where_run_of(struct sqlite3_str *sql, const struct query_filter *filter);
 
-// Binds the filter's texts and times to the parameters of these conditions.  The filter is borrowed
+// Binds the filter's texts and times to the conditions' parameters.  The filter is borrowed
 // until the statement is reset.
 void filter_bind(struct sqlite3_stmt *stmt, const struct query_filter *filter);
 
-// Consumes `sql` (freed even on failure), prepares it and binds the filter.
+// Consumes `sql` (freed even on failure), prepares it and binds the filter (may be NULL).
 MUST_CHECK enum status filter_prepare(struct sqlite3 *db, struct sqlite3_stmt **out,
                                       struct sqlite3_str *sql, const struct query_filter *filter,
                                       struct error *err);

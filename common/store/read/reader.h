@@ -1,6 +1,6 @@
-// Row scans: runs SQL on an open store (session.h) and calls a callback for each row.  Helpers of
-// the callbacks find groups (values by key; aggregate.h) and limit the memory for quantiles.  Used
-// by all query handlers.
+// Row scans: runs SQL on an open store (session.h) and calls a callback for each row.  Also helpers
+// of the callbacks: they find groups (values by key; aggregate.h), limit the memory for quantiles,
+// and say until when records have expired.  Used by all query handlers.
 #ifndef INFERSTAT_STORE_READ_READER_H
 #define INFERSTAT_STORE_READ_READER_H
 
@@ -56,8 +56,8 @@ void ratio_add_columns(struct ratio *ratio, struct sqlite3_stmt *row, int place)
 
 // ---- Expired records -----------------------------------------------------------------------
 //
-// Retention has deleted ("expired") records that match a query's filter and started before a time.
-// Queries report that time, since their answers are incomplete before it.
+// Retention deletes records that started before some time: they have expired.  Queries report that
+// time if it concerns their filter, since their answers may be incomplete before it.
 
 // Sets `*until_ns` to the wall-clock time before which records of the kind have expired.  0 if that
 // time is before the filter's window, or if no run that the filter covers has expired records.

@@ -1,5 +1,6 @@
 // Read session: a store file opened for reading, with read transactions (snapshots) under a time
-// budget.  A collector may be writing to the file.  A session is used by one thread at a time.
+// budget.  A collector may be writing to the file.  Only one thread at a time uses a session; any
+// other may call store_cancel.
 #ifndef INFERSTAT_STORE_READ_SESSION_H
 #define INFERSTAT_STORE_READ_SESSION_H
 
@@ -14,8 +15,8 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
-// An open store.  Only the store's own modules read the members; session.c sets them, except
-// `limits`.
+// An open store.  Only the store's own modules read the members.  session.c sets them; `limits` is
+// set by import_file.c, and `deadline_ns` also by that file and by coverage.c (for a while).
 struct store {
     struct sqlite3 *db;
     struct sqlite3_stmt *name;         // SELECT text FROM name WHERE id = ?
@@ -43,7 +44,8 @@ void store_close(struct store *store);
 // "": none.  Valid until store_close.
 const char *store_warning(const struct store *store);
 
-// Sets the time budget: longer queries fail with STATUS_TIMEOUT.  0, the initial value: 12 hours.
+// Sets the time budget of later queries: longer ones fail with STATUS_TIMEOUT.  Initially 0, which
+// is 12 hours.
 void store_set_budget(struct store *store, uint64_t budget_ns);
 
 // Sets the log limit: a query fails with STATUS_FULL if the store's write-ahead log grows by more
@@ -82,9 +84,9 @@ typedef enum status session_change(void *context, struct store *store, struct sq
                                    int64_t *rows, struct error *err);
 
 // Calls `change` with the store file at `path`, which no collector may have open: takes the store's
-// lock meanwhile.  Adds the act, which `query` describes, to the store's audit log.  Returns
-// STATUS_BUSY if the lock is taken, or an error of query_check, store_open, database_open_writer or
-// `change`.
+// lock meanwhile.  Adds the act, which `query` describes, to the store's audit log, even if
+// `change` fails.  Returns STATUS_BUSY if the lock is taken, or an error of query_check,
+// store_open, database_open_writer or `change`.
 MUST_CHECK enum status session_change_file(const char *path, const struct query *query,
                                            session_change *change, void *context,
                                            struct error *err);
