@@ -1,5 +1,5 @@
-// Keys of CURVE (ZeroMQ RFC 26): creates and checks pairs, and converts keys to and from text in
-// Z85. Any thread.
+// Keys of CURVE (ZeroMQ RFC 26): creates and checks key pairs, and converts keys to and from text
+// in Z85 (ZeroMQ's base 85).  Any thread.
 #ifndef INFERSTAT_WIRE_SOCKET_KEYS_H
 #define INFERSTAT_WIRE_SOCKET_KEYS_H
 

@@ -38,7 +38,7 @@ struct trust_options {
 };
 
 // Copy of the options, completed from the environment, so that a thread can call trust_decide again
-// while other threads change the environment.  An empty text: not set.
+// while other threads change the environment.  An empty text means: not set.
 struct trust_source {
     char key_file[KEYS_PATH_SIZE];
     bool key_is_named;                     // by an option or a variable: the key file must exist

@@ -66,7 +66,7 @@ struct owner {
     TAILQ_ENTRY(owner) next_active; // in the port's `active`
     struct port *port;
     struct wire_peer peer;
-    unsigned connections;          // structures, also of closed connections with unread frames
+    unsigned connections;          // number of them, also closed ones with unread frames
     size_t received, unsent;       // the owner's bytes of pool.received and pool.unsent
     struct connection_list active; // connections with a frame that port_receive may take now
     size_t credit;                 // deficit round robin: bytes that the owner may still take
@@ -111,7 +111,7 @@ struct connection {
     // is_heard: has sent a message (else it is in `unheard`).  is_dirty, is_active: is in that
     // list.  is_ended: its descriptor is closed, and only unread frames remain.
     bool is_heard, is_dirty, is_active, is_ended;
-    bool is_cut;                 // shut down by this side, and no longer counted
+    bool is_cut;                 // shut down by this side; not in port->counters.connections
     bool is_gone;                // the peer reads no more
     struct received_list unread; // complete frames that port_receive has not taken
     size_t unread_size;          // sum of their `cost`
@@ -253,7 +253,8 @@ void connection_write(struct connection *connection);
 void connection_on_event(struct connection *connection, uint32_t events);
 // Ends a connection for a reason that is the peer's fault.
 void connection_cut(struct connection *connection, enum wire_cut why);
-// Closes the descriptor.  Keeps the structure while it has unread frames, unless `drops_unread`.
+// Closes the descriptor.  Keeps the structure while it has unread frames, unless `drops_unread`,
+// is_cut or is_asked.
 void connection_end(struct connection *connection, bool drops_unread);
 
 #endif

@@ -1,19 +1,19 @@
 // Retention: deletes records and rollups (pre-aggregated rows) by age and by the store's size, in
 // slices between the writer's group commits.  Writer thread only; times are arguments.
 //
-// A pass consists of slices, in this order:
+// A pass has these steps, each of one or more slices:
 //   1. delete records by age;
 //   2. delete rollups by age;
 //   3. remove runs without records (forget.h): after an hour if the run never had records, else at
 //      the age at which records expire; if the store exceeds its limit, after 10 minutes;
-//   4. shrink the store to its size limit: delete the oldest records, beginning with those of
-//      implausible times, or, if no records may be deleted, the oldest rollups of the finest level;
+//   4. shrink the store to its size limit: delete records with implausible times, then the oldest
+//      records.  If no records may be deleted, delete the oldest rollups of the finest level;
 //   5. truncate free pages.  Up to 1/32 of the file stays free, unless the file exceeds the limit.
 // The next pass begins a minute later; a second later while the store exceeds its limit and does
 // not wait for rollups.
 //
-// Records are deleted only after the rollups of their day are built.  While some records still wait
-// for this, step 4 deletes nothing, but for at most 5 passes in a row.
+// If rollups are written, records are deleted only after the rollups of their day are built.  While
+// some records still wait for this, step 4 deletes nothing, but for at most 5 passes in a row.
 #ifndef INFERSTAT_COLLECTOR_MAINTENANCE_RETENTION_H
 #define INFERSTAT_COLLECTOR_MAINTENANCE_RETENTION_H
 

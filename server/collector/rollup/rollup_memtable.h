@@ -1,6 +1,7 @@
-// Columnar memtable: the records of one kind that are not in the SQL table rollup yet, in memory.
-// Holds the columns that rollups aggregate, each as an array.  Filled from batches while they are
-// inserted, or from stored rows; written by rollup_flush.h.  Writer thread only.
+// Columnar memtable: holds records of one kind in memory until they are in the SQL table rollup.
+// Each column that rollups (pre-aggregated rows) need is an array.  The caller fills a memtable
+// from batches while they are inserted, or from stored rows; rollup_flush.h writes it to the table.
+// Writer thread only.
 //
 // A sketch is a quantile histogram in a record's column.  A full series is a combination of model,
 // host, device and operation (ROLLUP_FULL).

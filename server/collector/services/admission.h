@@ -1,6 +1,6 @@
 // Admission control: opens the listening sockets of one collector thread, and admits TCP peers by
-// their public keys.  The thread has a socket for each of its services and each address of the
-// collector; only this thread uses them.
+// their public keys, if the collector has keys.  The thread has a socket for each of its services
+// and each address of the collector; only this thread uses them.
 //
 // A key is checked when its peer connects and again for each message.  When a key or a role is
 // removed, TCP connections whose key is no longer admitted, and those that have sent nothing yet,

@@ -1,6 +1,6 @@
-// Bounded multi-producer, single-consumer (MPSC) queue of pointers, which the collector's threads
-// use for jobs and answers.  Limits the number of items and the bytes that callers declare for
-// them.  Pushing and popping an item transfers its ownership.
+// Bounded multi-producer, single-consumer (MPSC) queue of pointers; the collector's threads pass
+// jobs and answers in it.  Limits the number of items, and the sum of the bytes that callers
+// declare for them.  Pushing and popping an item transfers its ownership.
 #ifndef INFERSTAT_COLLECTOR_THREADS_QUEUE_H
 #define INFERSTAT_COLLECTOR_THREADS_QUEUE_H
 
@@ -35,7 +35,7 @@ bool queue_is_nonempty(struct queue *queue);
 // Callers do not read from it.
 int queue_fd(const struct queue *queue);
 
-// Waits until the queue has items, but at most `timeout_ns`.
+// Waits until the queue has items, a signal arrives, or `timeout_ns` has elapsed.
 void queue_wait(const struct queue *queue, int64_t timeout_ns);
 
 #endif

@@ -1,6 +1,6 @@
-// Bulk insert of records.  Each kind of record has an SQLite virtual table over a decoded batch.
-// One INSERT ... SELECT inserts all records of that kind directly from the message's columns, and
-// SQLite's cursors stay at the position of the last row.  Writer thread only.
+// Bulk insert of records, in the caller's transaction.  Each kind of record has an SQLite virtual
+// table over a decoded batch.  One INSERT ... SELECT inserts all records of that kind directly from
+// the message's columns, and SQLite need not search the place of each row.  Writer thread only.
 #ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_INSERT_H
 #define INFERSTAT_COLLECTOR_WRITER_WRITER_INSERT_H
 
@@ -22,8 +22,8 @@ void inserter_free(struct inserter *inserter);
 // Sets the rollups to which inserted records are added; borrowed; NULL: none.
 void inserter_set_rollups(struct inserter *inserter, struct rollups *rollups);
 
-// Reads the highest ids from the store again, after a rollback or after an import has inserted
-// rows.  Never lowers an id.
+// Reads the highest ids from the store again.  Call it after a rollback, and after an import has
+// inserted rows.  Never lowers an id.
 MUST_CHECK enum status inserter_reset(struct inserter *inserter, struct error *err);
 
 // Returns the highest assigned id of a kind.
@@ -33,8 +33,8 @@ int64_t inserter_last_id(const struct inserter *inserter, enum record_kind kind)
 // the run has not sent.  `name_count` is the number of the run's names.
 const char *insert_fault(const struct message_batch *batch, uint32_t name_count);
 
-// Inserts the table's rows from record number `first` on.  Adds the number of rows to `*stored`,
-// and the number of rows with implausible times to `*suspects`.
+// Inserts the table's rows whose record number is at least `first`, and adds them to the rollups.
+// Adds the number of rows to `*stored`, and of rows with implausible times to `*suspects`.
 MUST_CHECK enum status insert_table(struct inserter *inserter, const struct batch_run *run,
                                     const struct wire_table *table, uint64_t first, int64_t *stored,
                                     int64_t *suspects, struct error *err);

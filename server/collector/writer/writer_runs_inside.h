@@ -1,5 +1,5 @@
 // Definition of struct runs, the cache of writer_runs.h: a hash table of runs by UUID.  Private to
-// the files that implement it.
+// the writer_runs*.c files.
 #ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_RUNS_INSIDE_H
 #define INFERSTAT_COLLECTOR_WRITER_WRITER_RUNS_INSIDE_H
 
