@@ -1,4 +1,4 @@
-// Internal interface of the protobuf codec: only the codec*.c files include it, and only they use
+// Internal interface of the protobuf codec (codec.h): shared by the codec*.c files.  Only they use
 // the code that protoc-c generates.
 //
 // A body is one variant of the union in struct message.  One function copies a body in both
@@ -7,9 +7,9 @@
 // where possible.  If an allocation in the arena fails, the field stays empty and is no fault:
 // codec_encode and codec_decode check arena_failed after the body was copied.
 //
-// A fault is a static text that says what is invalid.  Functions that return a fault return NULL if
-// everything is valid, and always when packing.  `wire` names a field of protobuf-c, `own` the same
-// field in message.h.
+// A fault is a text that says what is invalid; it is static or in the arena.  Functions that return
+// a fault return NULL if everything is valid, and always when packing.  `wire` names a field of
+// protobuf-c, `own` the same field in message.h.
 #ifndef INFERSTAT_WIRE_CODEC_PARTS_H
 #define INFERSTAT_WIRE_CODEC_PARTS_H
 

@@ -8,8 +8,7 @@
 //   * runs, devices and models, since other rows refer to them
 //   * records that rollups do not include yet.  A metric's rollups include the ids up to its
 //     watermark; expire_last_id finds the lowest one, which the caller passes to expire_slice
-//   * records at or after the first time whose rollups are to be rebuilt.  Exception: records with
-//     times in the future (is_ahead)
+//   * records at or after the first time whose rollups are to be rebuilt (unless `is_ahead`)
 // A record that arrives later but is older than the expired ones is stored, counted, and deleted
 // with the next batch.
 //

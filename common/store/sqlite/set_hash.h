@@ -1,7 +1,7 @@
-// Incremental set hash of records: the sum, modulo 2^64, of a hash of each record's stream and
-// number (its identity within a run).  The audit compares the hash of the rows that are there,
-// plus that of deleted ones, with the hash of all numbers that were stored.  The hash does not
-// depend on the order; to add or remove a record, add or subtract its hash.
+// Incremental set hash of records: hashes each record's stream and number (its identity within a
+// run), and adds up the hashes modulo 2^64.  The order does not matter.  To add or remove a record,
+// add or subtract its hash.  The audit checks for each run that the set hash of the rows plus that
+// of deleted rows (ledger.gone_sum, schema.h) is the set hash of all numbers that were stored.
 #ifndef INFERSTAT_STORE_SQLITE_SET_HASH_H
 #define INFERSTAT_STORE_SQLITE_SET_HASH_H
 

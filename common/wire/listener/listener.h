@@ -14,8 +14,7 @@
 //   live     64 KiB           1 MiB   13 MiB
 //   admin    64 KiB           1 MiB    1 MiB
 //
-// - A frame counts as received, with 128 bytes more, from the arrival of its header to
-// port_release.
+// - A frame counts as received, with 128 bytes more, from its header's arrival to port_release.
 // - Fair share: an owner (one key or user; peer_is_same_owner) may begin a frame only if the bytes
 //   received of the owner, with this frame, are at most the bytes that are free.  So one owner
 //   alone can use half of the bound, and the next owner always finds some room.
@@ -29,14 +28,15 @@
 // - A connection itself takes about 1 KB, and 2 KB in its handshake.
 //
 // A connection is closed (enum wire_cut) if its peer
-// - breaks ZMTP, or a rule of this module (routing ids and messages of several frames);
+// - breaks ZMTP, sets a routing id or sends a message of several frames;
 // - needs more than 5 s for the handshake, or 30 s for a frame (2 s while another owner, which has
 //   received less, waits for room);
 // - reads nothing for 10 s (2 s while messages are refused), or not the whole of a message within
 //   30 s of port_send;
 // - or sends more than 1,000 heartbeats and other commands in a second.
 // One user, IPv4 address or /64 of IPv6 may make 1,000 handshakes at once, then 1,000 a second
-// (with keys 200); all together 1,000 at once, then 5,000 a second (with keys 1,000).
+// (with keys 200).  All users together may make 5,000 a second, and so may all addresses (with keys
+// 1,000).
 #ifndef INFERSTAT_WIRE_LISTENER_H
 #define INFERSTAT_WIRE_LISTENER_H
 
