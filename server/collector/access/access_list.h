@@ -6,9 +6,9 @@
 //   KEY ROLE[,ROLE]... NAME [replaces KEY]... [expires TIME]
 //
 // KEY is a public key in Z85; ROLE is producer, reader or admin; NAME is unique, 1 to 63 of
-// a-z A-Z 0-9 . _ -.  `replaces` names all keys whose runs this key may continue, also those
-// that a replaced key replaced.  TIME, such as 2027-02-20T00:00:00Z, is when the authorization
-// ends.  Blank lines and comments (lines that begin with '#') are skipped.
+// a-z A-Z 0-9 . _ -.  `replaces` lists every key whose runs this key may continue; keys that
+// a replaced key replaced must be listed, too.  TIME, such as 2027-02-20T00:00:00Z, is when the
+// authorization ends.  Blank lines and comments (lines that begin with '#') are skipped.
 #ifndef INFERSTAT_COLLECTOR_ACCESS_ACCESS_LIST_H
 #define INFERSTAT_COLLECTOR_ACCESS_ACCESS_LIST_H
 

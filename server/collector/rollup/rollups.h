@@ -8,8 +8,8 @@
 // fast) are read from their tables between the writer's transactions; until then queries read these
 // records themselves.  So the rollups lose no record, and their failure never fails an insert.
 //
-// When records below the watermark change, their days are rebuilt (rollup_rebuild.h);
-// rollup_levels.h decides which levels are kept.
+// When records below the watermark change, their days are rebuilt (rollup_rebuild.h).
+// rollup_levels.h decides which levels (minute, hour, day, month) are kept.
 #ifndef INFERSTAT_COLLECTOR_ROLLUPS_H
 #define INFERSTAT_COLLECTOR_ROLLUPS_H
 

@@ -6,7 +6,7 @@
 // Running queries end, or are cancelled when the log has grown by reader_gate_log_limit since they
 // began.  Then the writer resets the log (checkpoint_restart) and opens the gate.  If another
 // process holds a snapshot, the reset fails, the gate is opened all the same, and the log grows.
-// Exception: the gate stays open while a READER_LONG runs; no other READER_LONG begins then.
+// Exception: while a READER_LONG runs, the gate stays open, and only other READER_LONG wait.
 //
 // Thread-safe.
 #ifndef INFERSTAT_COLLECTOR_THREADS_READER_GATE_H
