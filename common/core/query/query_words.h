@@ -1,9 +1,9 @@
 // Tokenizer of the query language: splits a line into words, and quotes names.  The parser in
 // query_text.h uses it.  No I/O, no global state.
 //
-// Blanks, tabs and line ends separate words; "=" and "," are words.  A name with one of these, with
-// a quote or a backslash is written in single or double quotes.  Escapes in quotes: \\ \" \' \n \t,
-// \xNN (a byte) and \u{NNNN} (a character).
+// Blanks, tabs and line ends separate words; "=" and "," are words.  A name that contains one of
+// these, a quote or a backslash is written in single or double quotes.  Escapes in quotes: \\ \" \'
+// \n \t, \xNN (a byte) and \u{NNNN} (a character).
 #ifndef INFERSTAT_CORE_QUERY_WORDS_H
 #define INFERSTAT_CORE_QUERY_WORDS_H
 

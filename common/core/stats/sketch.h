@@ -5,9 +5,9 @@
 // Each power of two is divided into 64 buckets of equal width: the bucket of a value is
 // the exponent and the top six bits of the mantissa of the value as a double.  The
 // relative error of a quantile is at most 1/129, less than 1 %.  Negative values have buckets of
-// their own, and zeros a counter.  Merging adds counts and is exact: the sketch of a union is the
-// sum of the sketches.  Based on the linearly interpolated mapping of DDSketch (Masson,
-// Rim, Lee, VLDB 2019) and on HdrHistogram.
+// their own; zeros are only counted.  Merging adds counts and is exact: the sketch of a union is
+// the sum of the sketches.  Based on the linearly interpolated mapping of DDSketch (Masson, Rim,
+// Lee, VLDB 2019) and on HdrHistogram.
 //
 // The range is 2^-64 to 2^64: a smaller magnitude counts as zero, a larger one in the last
 // bucket.  NaN is never counted.

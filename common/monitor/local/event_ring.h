@@ -16,7 +16,7 @@
 
 enum {
     EVENT_KINDS = INFERSTAT_EVENT_OPERATION + 1,
-    EVENT_RING_LIMIT_MAX = 1 << 20, // most entries per kind
+    EVENT_RING_LIMIT_MAX = 1 << 20, // most entries per kind; inferstat_open enforces it
 };
 
 // One event of its ring's kind.

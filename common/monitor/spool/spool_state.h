@@ -12,7 +12,7 @@
 #include "common/monitor/spool/spool_segment.h"
 
 #define SPOOL_LOCK_NAME  "lock"
-#define SPOOL_BYTES_MOST (UINT64_C(512) << 30) // largest bytes_max
+#define SPOOL_BYTES_MOST (UINT64_C(512) << 30) // largest bytes_max; spool_open enforces it
 
 enum {
     SPOOL_PATH_SIZE = 4096,

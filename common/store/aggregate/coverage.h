@@ -1,6 +1,6 @@
-// Data completeness ("coverage"): the share of the records produced in a query's window that is
-// stored, stored / (stored + known lost), over all kinds of records.  By host, run and time step;
-// never by model, since the model of a lost record is unknown.
+// Data completeness ("coverage") of a query's window: stored / (stored + known lost), the share of
+// the produced records that the store has, over all kinds of records.  It is computed by host, run
+// and time step; never by model, since the model of a lost record is unknown.
 //
 // Each loss has an interval in which it happened, by the host's clock.  The interval is clipped to
 // the run's lifetime; if its times are unknown, it is the whole lifetime.  A loss counts in full in

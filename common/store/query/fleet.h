@@ -1,7 +1,7 @@
 // Fleet outlier explanation: finds the facts (hardware, software, workload) in which a slower or
 // faster host differs from its peers.  Peers are hosts with the same model and device.  The query
-// FLEET uses it.  That query computes the facts FLEET_CONCURRENT, FLEET_PROMPT and
-// FLEET_PAGE_CACHE; fleet_read reads all others.
+// FLEET uses it.  Facts come from fleet_read, except FLEET_CONCURRENT, FLEET_PROMPT and
+// FLEET_PAGE_CACHE: the query FLEET computes these.
 #ifndef INFERSTAT_STORE_QUERY_FLEET_H
 #define INFERSTAT_STORE_QUERY_FLEET_H
 

@@ -1,5 +1,5 @@
-// Latency attribution: splits the excess of a slow request, its time beyond the median of its
-// peers, into phases and causes.  The query SLOWEST uses it.  Only concurrent_events_read does I/O.
+// Latency attribution: splits the excess of a slow request (its time minus the median of its peers)
+// into parts by phase and cause.  Used by the query SLOWEST.  Only concurrent_events_read does I/O.
 //
 // A request's time is queue + prefill + decode.  The excess of each phase over the median of that
 // phase is split in three steps.  First, the time for more (or less) work, up to all of the excess:

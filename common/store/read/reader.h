@@ -44,7 +44,8 @@ MUST_CHECK enum status reader_group(struct groups *groups, const int64_t *keys, 
 // Sets `err`: the answer has more than GROUPS_MAX groups.  Returns STATUS_FULL.
 enum status reader_too_many_groups(struct error *err);
 
-// Memory limit for all quantile sketches (sketch.h) of one answer; a sketch usually takes 4 KB.
+// Memory limit for all quantile sketches (sketch.h) of one answer; the first `left` of their
+// budget.
 enum { QUANTILE_BYTES_MAX = 64 * 1024 * 1024 };
 
 // Returns STATUS_FULL if the sketches have exceeded `budget`.
