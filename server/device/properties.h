@@ -1,5 +1,5 @@
 // Device properties and calibration: reads a device's hardware metadata and the state of its PCIe
-// link; measures its rates (bandwidths of memory and host-to-device copies) and caches them.
+// link.  Also measures the device's rates (memory and host-to-device bandwidth) and caches them.
 #ifndef INFERSTAT_SERVER_DEVICE_PROPERTIES_H
 #define INFERSTAT_SERVER_DEVICE_PROPERTIES_H
 

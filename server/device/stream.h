@@ -1,5 +1,5 @@
-// Device streams and events (as in CUDA, for every back end): queue asynchronous copies, and
-// allocate the device memory and pinned host memory that copies and kernels use.
+// Device streams and events, as in CUDA, for every back end: a stream is a queue of asynchronous
+// copies and kernels.  Also allocates the device memory and pinned host memory that these use.
 //
 // A stream executes its work in queue order, concurrently with other streams and with the host. The
 // work of two streams, or of a stream and the host, is ordered only if one waits for an event of

@@ -1,10 +1,10 @@
 // Bounded pool of pinned staging buffers ("slots") for host-to-device copies.  Fill workers acquire
 // slots and the submitting thread (pipeline.h) copies from them.
 //
-// A slot is free, held (being filled, or filled and not yet queued), or lent (its copy is in
-// flight).  A lent slot becomes free when slot_pool_acquire or slot_pool_drain finds its copy done;
-// the caller must not release it.  When no slot is free, slot_pool_acquire blocks on the copy event
-// of the oldest lent slot, so that no slot is overwritten while a copy reads it.
+// A slot is free, held (acquired and not yet given back), or lent (given back to the pool while its
+// copy is in flight).  A lent slot becomes free when slot_pool_acquire or slot_pool_drain finds its
+// copy done; the caller must not release it.  When no slot is free, slot_pool_acquire blocks on the
+// copy event of the oldest lent slot, so that no slot is overwritten while a copy reads it.
 #ifndef INFERSTAT_SERVER_PIPELINE_SLOT_POOL_H
 #define INFERSTAT_SERVER_PIPELINE_SLOT_POOL_H
 
@@ -54,7 +54,7 @@ MUST_CHECK enum status slot_pool_acquire(struct slot_pool *pool, struct slot **o
 // Marks a held slot as lent.  Call it in the order of the copies, after queueing the copy from the
 // slot and recording slot->copied after the copy.
 void slot_pool_lend(struct slot_pool *pool, struct slot *slot);
-// Frees a held slot from which no copy is queued.
+// Frees a held slot from which no copy is in flight.
 void slot_pool_release(struct slot_pool *pool, struct slot *slot);
 // Wakes all threads that wait in slot_pool_acquire; these and later calls get STATUS_CANCELLED.
 void slot_pool_close(struct slot_pool *pool);

@@ -18,15 +18,16 @@
 
 enum { TUNING_CHUNK_MB_MAX = 256, TUNING_PCIE_GENERATION_MAX = 6 };
 
+// The hardware that defaults depend on, set by tuning_host_of.
 struct tuning_host {
     int64_t memory_bytes;            // 0: unknown, no limit
-    uint64_t pinned_bytes;           // pinned by the workload itself
+    uint64_t pinned_bytes;           // pinned by the workload itself; set to 0, the caller adds it
     unsigned int processors;         // that the process may use
     unsigned int pcie_generation;    // of the device; 0: unknown, or none
     unsigned int compute_capability; // major * 10 + minor; 0: CPU back end
 };
 
-// The user's requested settings; 0: not set.  The limits of pipeline.h apply.
+// The user's requested settings; 0: not set.  pcie_generation replaces that of the device.
 struct tuning_request {
     unsigned int chunk_mb, pool_size, pcie_generation, fillers, prefetch;
     int pool_metrics, overlap_tracking; // -1: default, which is on
@@ -36,9 +37,9 @@ struct tuning_request {
 // device and its upstream port support; an idle link may run slower.  Reads sysfs.
 void tuning_host_of(struct tuning_host *out, const struct device *device);
 
-// Reads INFERSTAT_CHUNK_MB, INFERSTAT_POOL_SIZE, INFERSTAT_PCIE_GEN,
-// INFERSTAT_POOL_METRICS and INFERSTAT_OVERLAP_TRACKING (0 or 1) into the settings that are not
-// set.  Fails with STATUS_INVALID on a value out of range, naming the variable and the range.
+// Reads settings that are not set from the environment: INFERSTAT_CHUNK_MB, INFERSTAT_POOL_SIZE,
+// INFERSTAT_PCIE_GEN, INFERSTAT_POOL_METRICS (0 or 1) and INFERSTAT_OVERLAP_TRACKING (0 or 1).
+// Fails with STATUS_INVALID on a value out of range; `err` names the variable and the range.
 MUST_CHECK enum status tuning_read_environment(struct tuning_request *request, struct error *err);
 
 // Replaces each zero of `plan` by the user's setting or else the default above, except group_bytes,
@@ -60,8 +61,8 @@ void tuning_refine(struct pipeline_plan *plan, const struct tuning_host *host,
 // to the pipeline (pipeline_adopt).  `host` and `request` are those that tuning_plan was given.
 //
 // A job whose chunks have a fixed destination (model weights) is run once, and its first
-// figures->chunks chunks need no second copy.  Other jobs are run twice and the second trial
-// counts, since page faults on new memory slow down the first.
+// figures->chunks chunks need no second copy.  Other jobs are run twice, and the second run gives
+// `*figures`, since page faults on new memory slow down the first.
 //
 // Skips the trial and zeroes `*figures` when the job has no `fill`, when the user set the number
 // of threads (request->fillers), when overlap is not tracked, or when the job is shorter than eight

@@ -1,6 +1,6 @@
-// Benchmark repetition: repeats a run until the median of the runs' throughput has converged
-// (common/core/stats/stats.h) or a maximum is reached, and prints the statistics.  Used by the
-// commands `encode` and `llm`, which run again as long as repeats_add returns true.
+// Benchmark repetition: decides after each run of a workload whether another one is needed, and
+// prints the statistics.  Runs end when the median of their throughput has converged
+// (common/core/stats/stats.h) or at a maximum.  Used by the commands `encode` and `llm`.
 #ifndef INFERSTAT_SERVER_WORKER_REPEATS_H
 #define INFERSTAT_SERVER_WORKER_REPEATS_H
 

@@ -1,5 +1,5 @@
-// Command interface of the program `inferstat-worker`, which runs GPU workloads and records their
-// telemetry: the commands, and the options, exit codes and helper functions that they share.
+// Command-line interface of `inferstat-worker`, the program that runs GPU workloads and records
+// their telemetry: the commands, and the options, exit codes and functions that they share.
 #ifndef INFERSTAT_SERVER_WORKER_WORKER_H
 #define INFERSTAT_SERVER_WORKER_WORKER_H
 

@@ -1,11 +1,12 @@
 // Data-parallel batch encoding: encodes each input vector (sample) as a quantum state vector
-// (server/device/encode.h) on one device or several.  Each device has its own pipeline
-// (server/pipeline/pipeline.h), to which batches of samples are assigned round-robin.  The output
+// (server/device/encode.h) on one device or several.  Batches of samples are assigned to the
+// devices round-robin; each device has its own pipeline (server/pipeline/pipeline.h).  The output
 // is bitwise identical for any number of devices of one kind.
 //
-// Telemetry of each device: a load record for opening the device and allocating memory; an
-// operation record for each batch, from queueing its kernels until its states are available; a
-// pipeline record for each call of encoding_run, also when it fails.
+// Records as telemetry, for each device:
+//   load       one, of encoding_new: opening the device and allocating memory
+//   operation  one per batch: from queueing its kernels until its states are available
+//   pipeline   one per call of encoding_run, also if it fails
 #ifndef INFERSTAT_SERVER_WORKLOAD_ENCODE_RUN_H
 #define INFERSTAT_SERVER_WORKLOAD_ENCODE_RUN_H
 

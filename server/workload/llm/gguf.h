@@ -1,9 +1,9 @@
 // GGUF header parser: reads the metadata (a map from keys to values) and the list of tensors of a
-// model file of llama.cpp.  It accepts little-endian files of versions 2 and 3, which may be
+// model file of llama.cpp.  It accepts little-endian files of versions 2 and 3.  The file may be
 // malicious.  Format: https://github.com/ggerganov/ggml/blob/master/docs/gguf.md
 //
-// After gguf_read every text, array and tensor lies inside the file, names are unique, and tensors
-// are aligned and do not overlap.  Memory use is proportional to the header's size.
+// After gguf_read every text, array and tensor lies inside the file, keys and tensor names are
+// unique, and tensors are aligned and do not overlap.  Memory use is linear in the header's size.
 //
 // A parsed header is immutable.  Returned pointers are borrowed until gguf_free.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_H

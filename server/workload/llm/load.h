@@ -1,5 +1,10 @@
 // Model loader of the LLM workload: opens a device and a GGUF file, loads tokenizer and weights.
-// Records the load and the durations of its five stages as telemetry.
+// Records as telemetry the load and the durations of its stages:
+//   device_selection  choose and open the device
+//   file_opening      open the file, measure its fraction in the page cache
+//   read_header       read the keys and the list of tensors, check them
+//   tokenizer_init    build the vocabulary
+//   model_building    copy all weights to the device
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_LOAD_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_LOAD_H
 
@@ -12,12 +17,6 @@
 #include "server/workload/llm/llama.h"
 #include "server/workload/llm/tokenizer.h"
 
-// The stages, in order:
-//   device_selection  choose and open the device
-//   file_opening      open the file, measure its fraction in the page cache
-//   read_header       read the keys and the list of tensors, check them
-//   tokenizer_init    build the vocabulary
-//   model_building    copy all weights to the device
 struct llm_load_options {
     const char *path;
     struct device_options device;

@@ -1,4 +1,4 @@
-// LLM serving loop: generates text for prompts with a loaded model, one request at a time.
+// LLM serving loop: generates text for prompts, one request at a time, and records telemetry of it.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_SERVE_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_SERVE_H
 

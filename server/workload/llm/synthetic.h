@@ -22,8 +22,8 @@ extern const struct synthetic_shape synthetic_shapes[SYNTHETIC_COUNT];
 
 // Writes a GGUF file with a model of `shape` to `path`.  A random number generator seeded with
 // `seed` gives the weights, in F16 if `half` is set, else in F32 (norms always in F32).  Metadata
-// keys mark the model as synthetic.  shape->vocabulary is at least 400, so that the tokens can
-// encode any text.  The same arguments give the same file.
+// keys mark the model as synthetic.  shape->vocabulary must be at least 400, so that the tokens
+// can encode any text.  The same arguments give the same file.
 MUST_CHECK enum status synthetic_write(const char *path, const struct synthetic_shape *shape,
                                        bool half, uint64_t seed, struct error *err);
 

@@ -1,5 +1,5 @@
 // Vocabulary of a tokenizer (tokenizer.h): an array of tokens, and a hash table from a token's text
-// to its id (index).
+// to its id (index).  Private to the tokenizer, except the kinds of tokens.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_VOCABULARY_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_VOCABULARY_H
 
