@@ -37,19 +37,14 @@ static void count_acquire(struct pool_figures *figures, unsigned int available)
         figures->available_max = available;
 }
 
-static void add(uint64_t *counter, uint64_t value)
-{
-    (void)__atomic_fetch_add(counter, value, __ATOMIC_RELAXED);
-}
-
 static void count_wait(struct pool_figures *figures, uint64_t ns)
 {
     unsigned int bin = 0;
     for (uint64_t us = ns / 1000; us >= 2 && bin < POOL_WAIT_BINS - 1; us /= 2)
         bin++;
-    add(&figures->waits, 1);
-    add(&figures->wait_ns, ns);
-    add(&figures->wait_histogram[bin], 1);
+    (void)__atomic_fetch_add(&figures->waits, 1, __ATOMIC_RELAXED);
+    (void)__atomic_fetch_add(&figures->wait_ns, ns, __ATOMIC_RELAXED);
+    (void)__atomic_fetch_add(&figures->wait_histogram[bin], 1, __ATOMIC_RELAXED);
 }
 
 void slot_pool_figures(const struct slot_pool *pool, struct pool_figures *out)

@@ -48,9 +48,10 @@ enum status tuning_read_environment(struct tuning_request *request, struct error
     };
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         unsigned int *number = settings[i].number;
+        int *flag = settings[i].flag;
         const char *text = getenv(settings[i].name);
         int64_t value = 0;
-        if (!text || *text == '\0' || (number ? *number != 0 : *settings[i].flag >= 0))
+        if (!text || *text == '\0' || (number && *number != 0) || (flag && *flag >= 0))
             continue;
         const enum status status =
             parse_int(&value, text, number ? 1 : 0, settings[i].maximum, settings[i].name, err);
@@ -58,8 +59,8 @@ enum status tuning_read_environment(struct tuning_request *request, struct error
             return status;
         if (number)
             *number = (unsigned int)value;
-        else
-            *settings[i].flag = (int)value;
+        if (flag)
+            *flag = (int)value;
     }
     return STATUS_OK;
 }

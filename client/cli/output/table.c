@@ -173,7 +173,7 @@ static void measure(const struct table *table)
 {
     for (unsigned i = 0; i < table->column_count; i++)
         table->columns[i].needed = (unsigned)glyph_text_width(table->columns[i].title);
-    for (size_t i = 0; i < table->cell_count; i++) {
+    for (size_t i = 0; i < table->cell_count && table->column_count > 0; i++) {
         struct laid *laid = &table->columns[i % table->column_count];
         unsigned needed = (unsigned)glyph_text_width(table->cells[i]);
         if (needed > laid->needed)

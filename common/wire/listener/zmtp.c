@@ -273,14 +273,14 @@ static void begin_command(struct zmtp *zmtp, uint64_t size, struct zmtp_step *ou
 static void begin_frame(struct zmtp *zmtp, uint64_t size, struct zmtp_step *out)
 {
     const bool has_keys = zmtp->rules->keys != NULL, is_traffic = zmtp->stage == STAGE_TRAFFIC;
+    const bool is_marked = (zmtp->flags & FLAG_COMMAND) != 0;
+    const bool is_command = !is_traffic || (is_marked && !has_keys);
     zmtp->part = PART_BODY;
     zmtp->have = 0;
-    if (!is_traffic && !(zmtp->flags & FLAG_COMMAND))
+    if (is_command ? !is_marked : has_keys && size < CURVE_MESSAGE_OVERHEAD)
         break_off(zmtp, out, WIRE_CUT_GARBAGE);
-    else if (!is_traffic || (zmtp->flags & FLAG_COMMAND && !has_keys))
+    else if (is_command)
         begin_command(zmtp, size, out);
-    else if (has_keys && size < CURVE_MESSAGE_OVERHEAD)
-        break_off(zmtp, out, WIRE_CUT_GARBAGE);
     else if (zmtp->flags & FLAG_MORE)
         break_off(zmtp, out, WIRE_CUT_FRAMES);
     else if (size - overhead(zmtp) > zmtp->rules->frame_max)

@@ -17,7 +17,6 @@
 #include "common/core/query/query.h"
 #include "common/core/query/result.h"
 #include "common/wire/address.h"
-#include "common/wire/address.h"
 #include "common/wire/socket_keys.h"
 
 struct access;
