@@ -107,8 +107,7 @@ size_t llama_session_context(const struct llama_session *session);
 
 // Appends `count` > 0 tokens to the text and computes the next token's logits, one per token of the
 // vocabulary, in host memory.  Fails with STATUS_FULL if the context is too short (the KV cache
-// stays as it was), STATUS_INVALID on a token outside the vocabulary, STATUS_CANCELLED, or
-// STATUS_IO.
+// stays as is), STATUS_INVALID on a token outside the vocabulary, STATUS_CANCELLED, or STATUS_IO.
 MUST_CHECK enum status llama_session_eval(struct llama_session *session, const uint32_t *ids,
                                           size_t count, float *logits, struct error *err);
 
