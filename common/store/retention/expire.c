@@ -95,6 +95,9 @@ static enum status expire_in_transaction(sqlite3 *db, const struct expire_rows *
     if (status != STATUS_OK)
         return status;
     *gone = (unsigned)sqlite3_changes(db);
+    // The time to come has not expired, also where the collector's clock was ahead, too.
+    if (rows->is_ahead)
+        last_ns = SCHEMA_CLOCK_UNPLACED_NS;
     // Some rows of the last one's minute may be left, for the next batch.  Of the time behind it
     // nothing is said: with a clock that was years ahead for a day, queries would look for all
     // later records in rollups alone.
@@ -109,6 +112,8 @@ enum status expire_slice(sqlite3 *db, const struct expire_rows *rows, unsigned *
     int64_t needed_ns;
     *gone = 0;
     enum status status = needed_from(db, rows->kind, &needed_ns, err);
+    if (status == STATUS_OK && rows->is_ahead && needed_ns <= SCHEMA_CLOCK_UNPLACED_NS)
+        return STATUS_OK;
     if (status == STATUS_OK)
         status = database_exec(db, "BEGIN IMMEDIATE", err);
     if (status != STATUS_OK)

@@ -8,7 +8,8 @@
 //   * runs, devices and models, since other rows refer to them
 //   * records that rollups do not include yet.  A metric's rollups include the ids up to its
 //     watermark; expire_last_id finds the lowest one, which the caller passes to expire_slice
-//   * records at or after the first time whose rollups are to be rebuilt (unless `is_ahead`)
+//   * records at or after the first time whose rollups are to be rebuilt.  Records with implausible
+//     times are in a bucket of their own, before all others (rollup.h)
 // A record that arrives later but is older than the expired ones is stored, counted, and deleted
 // with the next batch.
 //
@@ -57,8 +58,8 @@ struct expire_rows {
 };
 
 // Deletes the oldest of these rows.  The kind's time in the table `expiry` rises to the end of the
-// minute of the last deleted row, at most `before_ns`.  Sets `*gone` to the number of rows deleted;
-// 0: none may be deleted now.
+// minute of the last deleted row, at most `before_ns`; if `is_ahead`, only to that of implausible
+// times.  Sets `*gone` to the number of rows deleted; 0: none may be deleted now.
 MUST_CHECK enum status expire_slice(struct sqlite3 *db, const struct expire_rows *rows,
                                     unsigned *gone, struct error *err);
 

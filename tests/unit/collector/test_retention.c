@@ -222,6 +222,7 @@ TEST_CASE(test_records_spread_over_centuries_make_room)
                         integer("PRAGMA page_size") <=
                     1 << 20);
         assert_int_equal(integer("SELECT count(*) > 500 FROM operation"), 1);
+        assert_true(integer("SELECT until_ns FROM expiry") <= now_ns);
         exec("DELETE FROM operation; DELETE FROM run; DELETE FROM ledger; DELETE FROM range;"
              "DELETE FROM stream");
     }
