@@ -130,7 +130,7 @@ void runs_limit_names(struct runs *runs, uint32_t count, struct quota *quota);
 // Call it for a Hello whose run runs_find does not find.  Sets `*is` to true, and counts the
 // attempt, if the run must not be opened: the store has removed it (a tombstone), or it began no
 // later than the horizon (the latest start of a removed run without a tombstone; forget.h) of an
-// owner whose runs the peer may send (owner_may_send).
+// owner whose runs the peer continues: itself, or a key that its key replaces.
 MUST_CHECK enum status runs_is_forgotten(struct runs *runs, const struct message_hello *hello,
                                          const struct wire_peer *peer, struct access *access,
                                          bool *is, struct error *err);

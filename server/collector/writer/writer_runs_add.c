@@ -121,8 +121,8 @@ enum status runs_has_tombstone(struct runs *runs, const unsigned char uuid[MESSA
     return status;
 }
 
-// Whether the run began before the horizon of an owner for whom the peer may send: with a replay
-// the run may be that of any of them.
+// Whether the run began before the horizon of an owner whose runs the peer continues.  Root's
+// horizon is its own: else others could have root's unsent runs refused.
 static enum status is_behind_horizon(struct runs *runs, const struct message_hello *hello,
                                      const struct wire_peer *peer, struct access *access, bool *is,
                                      struct error *err)
@@ -133,8 +133,8 @@ static enum status is_behind_horizon(struct runs *runs, const struct message_hel
     while (statement_row(&runs->statements, STATEMENT_HORIZONS, &status, err)) {
         struct wire_peer owner = {0};
         const char *who = (const char *)sqlite3_column_text(row, 0);
-        *is = *is || (who && peer_read_owner(&owner, who) &&
-                      owner_may_send(&owner, peer, hello->replay, access));
+        *is = *is ||
+              (who && peer_read_owner(&owner, who) && owner_may_send(&owner, peer, false, access));
     }
     return status;
 }

@@ -134,7 +134,7 @@ TEST_CASE(test_runs_older_than_the_horizon)
     assert_string_equal(error_for(&said), "");
 }
 
-// With a key that replaces another one, and with root, a run may be that of another owner.
+// With a key that replaces another one a run may be that of another owner; root has its own.
 TEST_CASE(test_replays_of_runs_older_than_the_horizon)
 {
     static const struct {
@@ -144,8 +144,8 @@ TEST_CASE(test_replays_of_runs_older_than_the_horizon)
         bool replay, forgotten;
     } cases[] = {
         {"a", 'a', 0, true, true},    {"a", 'b', 0, true, true},      {"a", 'b', 0, false, true},
-        {"b", 'a', 0, true, false},   {"user", 0, 1001, true, true},  {"user", 0, 0, true, true},
-        {"user", 0, 0, false, false}, {"user", 0, 1002, true, false}, {"a", 0, 0, true, true},
+        {"b", 'a', 0, true, false},   {"user", 0, 1001, true, true},  {"user", 0, 0, true, false},
+        {"user", 0, 0, false, false}, {"user", 0, 1002, true, false}, {"a", 0, 0, true, false},
     };
     struct limits limits = LIMITS_DEFAULT;
     struct error err = {0};
