@@ -123,8 +123,8 @@ bool quota_admit(struct quota *quota, const struct wire_peer *peer,
 // second.
 void quota_press(struct quota *quota, uint64_t over, uint64_t queued, uint64_t now_ns);
 
-// Logs a warning that `peer` did something wrong, `count` times: "user alice (1001), process 4711:
-// WHAT (3 times)".  `what` is static text, such as "sends frames that cannot be decoded".  One line
+// Logs a warning that `peer` did something wrong, `count` times: "user 1001, process 4711: WHAT
+// (3 times)".  `what` is static text, such as "sends frames that cannot be decoded".  One line
 // per text and owner, or address of a peer without key and user, each 10 s; the next line has the
 // count of what was left out.
 void quota_complain(struct quota *quota, const struct wire_peer *peer, const char *what,

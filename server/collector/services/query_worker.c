@@ -176,7 +176,9 @@ static enum status ask_store(struct query_worker *worker, const struct request *
     if (status != STATUS_OK)
         return status;
     const struct query *query = &request->asked.query;
-    store_set_log_limit(store, reader_gate_log_limit(&worker->channels->gate, reader_of(request)));
+    if (query->kind != QUERY_IMPORT) // it holds no snapshot of the store
+        store_set_log_limit(store,
+                            reader_gate_log_limit(&worker->channels->gate, reader_of(request)));
     store_set_budget(store, (uint64_t)limits_of(request)->seconds * UINT64_C(1000000000));
     if (publish_store(worker, store))
         status = request->below ? ask_below(worker, request, store, out, err)
@@ -309,7 +311,7 @@ void query_worker_stop(struct query_worker *worker)
         store_cancel(worker->store);
     (void)pthread_cond_signal(&worker->changed);
     (void)pthread_mutex_unlock(&worker->lock);
-    reader_gate_open(&worker->channels->gate, false); // a query that waits there is cancelled
+    reader_gate_end(&worker->channels->gate); // a query that waits there is cancelled
     thread_join(&worker->thread);
     (void)pthread_cond_destroy(&worker->changed);
     (void)pthread_mutex_destroy(&worker->lock);

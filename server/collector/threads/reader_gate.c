@@ -36,6 +36,8 @@ void reader_gate_deinit(struct reader_gate *gate)
 // While a scan is under way the log cannot be reset: then waiting is of no use.
 static bool must_wait(const struct reader_gate *gate, enum reader_kind kind)
 {
+    if (gate->has_ended)
+        return false;
     if (kind == READER_LONG)
         return gate->log_is_long;
     return gate->is_closed && (kind == READER_SCAN || gate->readers[READER_SCAN] == 0);
@@ -95,6 +97,14 @@ bool reader_gate_close(struct reader_gate *gate)
     const bool is_free = gate->is_closed && readers[READER_SHORT] == 0 && readers[READER_SCAN] == 0;
     (void)pthread_mutex_unlock(&gate->lock);
     return is_free;
+}
+
+void reader_gate_end(struct reader_gate *gate)
+{
+    (void)pthread_mutex_lock(&gate->lock);
+    gate->has_ended = true;
+    (void)pthread_cond_broadcast(&gate->changed);
+    (void)pthread_mutex_unlock(&gate->lock);
 }
 
 void reader_gate_open(struct reader_gate *gate, bool log_is_long)

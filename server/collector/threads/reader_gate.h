@@ -28,6 +28,7 @@ struct reader_gate {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool is_closed;                      // no READER_SCAN may begin, nor a READER_SHORT without one
+    bool has_ended;                      // no query waits any more
     uint64_t closed_at_ns;               // the waits of READER_SHORT count from it; monotonic
     bool log_is_long;                    // no READER_LONG may begin
     unsigned readers[READER_KIND_COUNT]; // that have entered
@@ -53,6 +54,9 @@ void reader_gate_limit_store(struct reader_gate *gate, int64_t bytes);
 // Says that the log is long, and closes the gate unless a READER_LONG has entered.  Returns true if
 // the gate is closed and no reader has entered: the log can be reset.  Writer thread.
 bool reader_gate_close(struct reader_gate *gate);
+
+// Opens the gate permanently: no query waits while the collector stops.  Any thread.
+void reader_gate_end(struct reader_gate *gate);
 
 // Opens the gate; `log_is_long`: the log could not be reset.  Writer thread.
 void reader_gate_open(struct reader_gate *gate, bool log_is_long);

@@ -297,6 +297,12 @@ TEST_CASE(test_who_waits_at_the_gate)
     reader_gate_open(gate, true);
     reader_gate_enter(gate, READER_SCAN);
     reader_gate_leave(gate, READER_SCAN);
+    reader_gate_end(gate);
+    assert_true(reader_gate_close(gate)); // the writer goes on while the others stop
+    const uint64_t began_ns = clock_monotonic_ns();
+    reader_gate_enter(gate, READER_LONG);
+    reader_gate_leave(gate, READER_LONG);
+    assert_true(clock_monotonic_ns() - began_ns < 5 * SEC);
 }
 
 TEST_CASE(test_the_log_may_grow_with_the_store)
