@@ -196,10 +196,12 @@ static void note_event(struct wire_socket *socket, uint16_t event)
     socket->is_shaking = event == ZMQ_EVENT_CONNECTED;
     if (event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)
         socket->handshake = WIRE_HANDSHAKE_REFUSED;
+    else if (socket->handshake == WIRE_HANDSHAKE_LOST)
+        return; // what was lost stays so
     else if (event == ZMQ_EVENT_DISCONNECTED && socket->handshake != WIRE_HANDSHAKE_REFUSED)
         socket->handshake = was_shaking ? WIRE_HANDSHAKE_BROKEN : WIRE_HANDSHAKE_LOST;
-    else if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED && socket->handshake != WIRE_HANDSHAKE_LOST)
-        socket->handshake = WIRE_HANDSHAKE_DONE; // what was lost stays so
+    else if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED)
+        socket->handshake = WIRE_HANDSHAKE_DONE;
 }
 
 // Takes what libzmq has told since the last look.

@@ -76,7 +76,7 @@ enum { FIGURE_COUNT = sizeof figures / sizeof *figures };
     " most, iif(count, sum / nullif(max(iif(part = " PART_TOTAL ", sum, 0)) OVER of_cache, 0),"    \
     " NULL), iif(part = " PART_TOTAL " AND count, bytes * 1e9 / nullif(sum, 0), NULL), storage,"   \
     " cached, iif(part = " PART_TOTAL " AND (SELECT count(*) FROM picked) >= " LOADS_MAX           \
-    ", 'of the newest " LOADS_MAX " loads only', NULL)"                                            \
+    ", 'of the newest " LOADS_MAX " loads at most', NULL)"                                         \
     " FROM figures WINDOW of_cache AS (PARTITION BY %scache), of_all AS (PARTITION BY %s0)"        \
     " ORDER BY max(iif(cache = 0 AND part = " PART_TOTAL ", count, 0)) OVER of_all DESC, %scache," \
     " part = " PART_OTHER ", part <> " PART_TOTAL ", ordinal, part"
