@@ -20,8 +20,8 @@
 //    lost range (DELIVERY_SPOOL_DAMAGED).
 //  - A spool takes at most bytes_max on disk: when it is full, the oldest segment is evicted
 //    and its unreleased records are reported as lost (DELIVERY_SPOOL_FULL).  The range of the lost
-//    records is on disk too, so spool_attach after a crash reports them as well.  No write leaves
-//    less than free_min on the file system.
+//    records is on disk too, so spool_attach after a crash reports them as well.  No append
+//    leaves less than free_min on the file system.
 //  - Memory is bounded: one segment, the encoded records of one append, and the index.  A segment
 //    has at most bytes_max / 256 bytes, but at least 256 KiB and at most 64 MiB.  The index takes
 //    48 bytes for each stream in each segment, and for each gap in its record numbers.

@@ -1,7 +1,7 @@
-// Query handlers of the store: the functions that answer queries, one per query kind (query_*.c in
-// this folder).  Those of AUDIT, COMPARE and COPY are in audit.h, baseline.h and copy.h.
-// store_query calls them in a read transaction (session.h).  store.h lists the columns of the
-// answers.
+// Query handlers of the store: the functions that answer queries, one per query kind that only
+// reads (query_*.c in this folder).  Those of AUDIT, COMPARE and COPY are in audit.h, baseline.h
+// and copy.h. store_query calls them in a read transaction (session.h).  store.h lists the columns
+// of the answers.
 #ifndef INFERSTAT_STORE_QUERY_QUERY_LIST_H
 #define INFERSTAT_STORE_QUERY_QUERY_LIST_H
 

@@ -12,8 +12,9 @@ struct sqlite3;
 
 // Opens an existing store read-only and verifies that it is a store of this version; the errors are
 // those of file_probe_look and schema_check.  The connection may attach other database files and
-// write to them.  A store in a read-only directory is opened without locks: with its write-ahead
-// log if one lies beside it, else as immutable (SQLite ignores changes).
+// write to them.  If that fails since the directory is read-only, and there is no FILE-shm,
+// the store is opened without locks: with its write-ahead log if one exists, else as immutable
+// (SQLite ignores changes).
 MUST_CHECK enum status database_open_reader(struct sqlite3 **out, const char *path,
                                             struct error *err);
 
@@ -30,7 +31,8 @@ MUST_CHECK enum status database_open_writer(struct sqlite3 **out, const char *pa
 // value is the file's PRAGMA schema_version, which SQLite increments in the complete copies that it
 // makes itself (VACUUM INTO, the backup interface), so the marker does not match there.
 
-// Sets the marker and checkpoints it into the file.  The writer calls it outside of a transaction,
+// Sets the marker and checkpoints it into the file; if a reader blocks that, the next checkpoint
+// does.  The writer calls it outside of a transaction,
 // before any other commit; it holds the store's lock.
 MUST_CHECK enum status open_marker_set(struct sqlite3 *db, struct error *err);
 

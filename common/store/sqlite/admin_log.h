@@ -29,8 +29,8 @@ struct admin_act {
 // Sets `action`, which is static, and `detail`, which is cut if it is too long.
 void admin_act_set(struct admin_act *act, const char *action, const char *detail);
 
-// Describes an administrator's query: sets `action` and `detail`.  Queries that change nothing have
-// no action: it is NULL.  Texts that are too long are cut.
+// Describes an administrator's query: sets `action` and `detail`.  Queries that are not logged, as
+// they only read, have no action: it is NULL.  Copies are logged.  Texts that are too long are cut.
 void admin_act_of_query(struct admin_act *act, const struct query *query);
 
 // Sets `outcome` from the status of the act and its error, and `rows`.

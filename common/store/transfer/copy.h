@@ -29,8 +29,9 @@ struct store;
 //   log_bytes     growth of the store's log meanwhile
 //   duration_ns
 //   KIND          one column for each record kind except run: the count of its records in the copy
-// Returns STATUS_NO_DATA if a bundle would be empty, or an error of atomic_file_begin.  `*out` is
-// NULL before the call; the caller frees it, also after a failure.
+// Errors include STATUS_NO_DATA (a bundle would be empty), STATUS_TIMEOUT, STATUS_CORRUPT (the
+// store is damaged), STATUS_IO, and those of atomic_file_begin.  `*out` is NULL before the call;
+// the caller frees it, also after a failure.
 MUST_CHECK enum status query_copy(struct store *store, const struct query *query,
                                   struct result **out, struct error *err);
 

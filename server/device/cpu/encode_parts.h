@@ -2,8 +2,8 @@
 // 2^qubits complex amplitudes; encode.h).  Executes an encode job as a parallel loop over parts of
 // the output, on a thread pool.  Also declares the encoders and their common functions.
 //
-// A launch is the execution of one encode_job by cpu_encode_run.  A state, as a count or an index,
-// is one element of a state vector.
+// A launch is the execution of one encode_job by cpu_encode_run.  In names and comments below,
+// `states` counts amplitudes: the elements of a state vector.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_ENCODE_PARTS_H
 #define INFERSTAT_SERVER_DEVICE_CPU_ENCODE_PARTS_H
 

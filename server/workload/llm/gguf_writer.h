@@ -16,7 +16,8 @@
 
 struct gguf_writer;
 
-// Creates a temporary file in the directory of `path`.  Fails with STATUS_IO or STATUS_NOMEM.
+// Creates a temporary file in the directory of `path`; a pipe or device is written directly.  Fails
+// with STATUS_IO or STATUS_NOMEM.
 MUST_CHECK enum status gguf_writer_open(struct gguf_writer **out, const char *path,
                                         struct error *err);
 
