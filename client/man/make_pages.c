@@ -197,6 +197,6 @@ int main(void)
         put_line(line);
     if (!ferror(stdin) && fflush(stdout) == 0 && !ferror(stdout))
         return 0;
-    fputs("make_pages: cannot read or write\n", stderr);
+    (void)fputs("make_pages: cannot read or write\n", stderr);
     return 1;
 }

@@ -173,7 +173,8 @@ enum status gguf_get_uint(const struct gguf *gguf, const char *key, uint64_t min
     uint64_t value = 0;
     const size_t size = gguf_value_type_size(entry->type);
     memcpy(&value, entry->value, size);
-    const bool negative = (is_signed & 1U << entry->type) && (value >> (8 * size - 1) & 1U);
+    const bool negative =
+        (is_signed & 1U << entry->type) && size > 0 && (value >> (8 * size - 1) & 1U);
     if (negative || value < minimum || value > maximum)
         return error_set(err, STATUS_CORRUPT,
                          "key '%s' is %s%" PRIu64 ", outside %" PRIu64 "..%" PRIu64, key,
