@@ -278,6 +278,7 @@ class RunDiskTest(DiskCase):
         """Nothing is free but what the dead one does not need."""
         self.use_disk(24)
         engine = self.start_engine(20, self.THREADS)
+        self.wait_until(lambda: all(ended > 0 for ended, _, _ in engine.threads()))  # all have rings
         self.fill(self.disk)
         self.kill(engine.process)
         self.start_engine(20, 1)

@@ -259,7 +259,7 @@ static int64_t records_of(int64_t since_ns, int64_t minutes)
 {
     return rollup_rig_integer(
         format_text("SELECT count(*) FROM startup WHERE started_ns >= %lld AND started_ns < %lld",
-                    (long long)since_ns, (long long)(since_ns + minutes * INT64_C(60000000000))));
+                    (long long)since_ns, (long long)since_ns + minutes * INT64_C(60000000000)));
 }
 
 // Of three hours the first 110 minutes have expired, up to 20 past midnight; then ten

@@ -382,10 +382,10 @@ TEST_CASE(test_names_beyond_the_quota)
     enum { RUNS = 16, NAMES = 100, MOST = 1000 };
     set_quotas("names=1000", LIMITS_STORE_NAMES);
     rig.sender = 'a';
-    for (unsigned char run = 1; run <= RUNS; run++) {
-        const struct message said = hello_of(run);
+    for (unsigned run = 1; run <= RUNS; run++) {
+        const struct message said = hello_of((unsigned char)run);
         assert_string_equal(error_for(&said), "");
-        add_names(run, format_text("run-%u", run), 1, NAMES);
+        add_names((unsigned char)run, format_text("run-%u", run), 1, NAMES);
     }
     assert_int_equal(rig_integer("SELECT count(*) FROM name WHERE owner <> 0"), MOST);
     assert_int_equal(rig_integer("SELECT count(*) FROM operation"), RUNS * NAMES);

@@ -117,7 +117,7 @@ TEST_CASE(test_what_was_cleared_comes_back)
 {
     const char *from = copy_path("s.db"), *into = empty_store("into.db");
     const struct query_filter filter = {.since_ns = COPY_BASE_NS + 30 * COPY_SECOND};
-    uint64_t cleared;
+    uint64_t cleared = 0;
     struct error err;
     copy_make_store(from, 2, 100);
     expect(into, from, 2, 0, 0, 212);
@@ -134,7 +134,7 @@ TEST_CASE(test_a_record_with_another_start_is_known)
     const struct query_filter filter = {.since_ns = COPY_BASE_NS + 30 * COPY_SECOND};
     for (size_t i = 0; i < COUNT_OF(shifts_ns); i++) {
         char from[FOLDER_PATH_SIZE];
-        uint64_t cleared;
+        uint64_t cleared = 0;
         struct error err;
         (void)snprintf(from, sizeof from, "%s", copy_path(format_text("s-%zu.db", i)));
         const char *into = empty_store(format_text("into-%zu.db", i));
@@ -194,7 +194,7 @@ TEST_CASE(test_what_sums_still_count_stays_gone)
 {
     const char *from = copy_path("s.db"), *into = empty_store("into.db");
     const struct query_filter all = {0};
-    uint64_t cleared;
+    uint64_t cleared = 0;
     struct error err;
     copy_make_store(from, 1, 100);
     expect(into, from, 1, 0, 0, 106);
@@ -217,7 +217,7 @@ TEST_CASE(test_an_earlier_state_is_left_alone)
     copy_make_store(from, 1, 100);
     copy_make_store(into, 1, 50);
     const struct query_filter some = {.since_ns = COPY_BASE_NS + 30 * COPY_SECOND};
-    uint64_t cleared;
+    uint64_t cleared = 0;
     assert_int_equal(clear_records(into, &some, &cleared, &err), STATUS_OK);
     const uint64_t before = copy_digest(into);
     assert_int_equal(copy_import(into, from, &counts, &err), STATUS_OK);

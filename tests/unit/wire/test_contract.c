@@ -92,8 +92,10 @@ TEST_CASE(test_enumerations)
         for (const char *text; (text = enums[i].text(number)) != NULL; number++) {
             const ProtobufCEnumValue *value =
                 protobuf_c_enum_descriptor_get_value(descriptor, number);
-            if (!value)
+            if (!value) {
                 fail_msg("%s has no number %d (%s)", descriptor->name, number, text);
+                return;
+            }
             char name[64];
             (void)snprintf(name, sizeof name, "%s%s", enums[i].prefix, text);
             for (char *at = name; *at; at++)

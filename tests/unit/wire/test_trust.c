@@ -66,6 +66,7 @@ static enum status resolve(struct trust *trust, const char *text,
     static const struct trust_options none;
     struct address address;
     struct trust_source source;
+    *trust = (struct trust){0};
     assert_int_equal(address_parse(&address, text, NULL), STATUS_OK);
     const enum status status = trust_source_read(&source, options ? options : &none, err);
     return status == STATUS_OK ? trust_decide(trust, &address, &source, err) : status;

@@ -111,7 +111,7 @@ static void fill_entangled(struct launch *launch, double complex *state)
 }
 
 static double complex amplitude_by_formula(const struct launch *launch, size_t b,
-                                           double complex *state)
+                                           const double complex *state)
 {
     double complex a = 1.0;
     size_t index = 0;
@@ -127,7 +127,7 @@ static double complex amplitude_by_formula(const struct launch *launch, size_t b
 }
 
 // Relative to the largest amplitudes, which are near 1 / sqrt(2^qubits).
-static void check_amplitude(const struct launch *launch, size_t b, double complex *state)
+static void check_amplitude(const struct launch *launch, size_t b, const double complex *state)
 {
     const double complex expected = amplitude_by_formula(launch, b, state);
     double off = hypot(launch_amplitude(launch, 0, 2 * b) - creal(expected),
