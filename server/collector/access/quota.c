@@ -18,6 +18,10 @@ enum {
     PRESS_PART = 16,      // the store may exceed its limit by 1/16
     PRESS_SHARE = 4,      // an owner may add so many times what is left of that
     PRESS_LAST = 8,       // 1/8 of it is for equal parts
+    NAME_BYTES = 256,     // what a name takes in the store, about
+    RUN_BYTES = 4096,
+    NAMES_LEAST = 1024,
+    RUNS_LEAST = 64,
     COMPLAINTS = 1024,
     COMPLAINT_PROBES = 8,
 };
@@ -115,6 +119,26 @@ enum status quota_rules_parse(struct quota_rules *rules, const char *text, struc
     return status;
 }
 
+static void lower(uint64_t *most, uint64_t fitting, uint64_t least)
+{
+    if (*most > fitting)
+        *most = fitting > least ? fitting : least;
+}
+
+// Names and runs cannot be deleted while in use: those of an owner fill a small part of the store.
+static void fit_store(struct quota *quota, uint64_t store_bytes)
+{
+    const bool *given = quota->rules.given;
+    uint64_t *most = quota->rules.most;
+    if (!given[QUOTA_BYTES])
+        most[QUOTA_BYTES] = store_bytes / 2;
+    if (!given[QUOTA_NAMES])
+        lower(&most[QUOTA_NAMES], store_bytes / 32 / NAME_BYTES, NAMES_LEAST);
+    if (!given[QUOTA_RUNS])
+        lower(&most[QUOTA_RUNS], store_bytes / 64 / RUN_BYTES, RUNS_LEAST);
+    lower(&quota->store_names_most, store_bytes / 4 / NAME_BYTES, NAMES_LEAST);
+}
+
 enum status quota_new(struct quota **out, const struct quota_rules *rules, int64_t store_bytes,
                       uint64_t store_names, struct error *err)
 {
@@ -123,9 +147,9 @@ enum status quota_new(struct quota **out, const struct quota_rules *rules, int64
         return error_no_memory(err, "quota");
     (void)pthread_mutex_init(&quota->lock, NULL);
     quota->rules = *rules;
-    if (!rules->given[QUOTA_BYTES])
-        quota->rules.most[QUOTA_BYTES] = (uint64_t)store_bytes / 2;
     quota->store_names_most = store_names;
+    if (store_bytes > 0)
+        fit_store(quota, (uint64_t)store_bytes);
     quota->press_most = (uint64_t)store_bytes / PRESS_PART;
     quota->owner_count = SHARED_OWNER + 1;
     peer_set_host(&quota->owners[SHARED_OWNER].peer, "further owners");
@@ -388,7 +412,7 @@ bool quota_take_name(struct quota *quota, unsigned owner, bool is_host, uint64_t
     const uint64_t left = quota->store_names_most > quota->store_names
                               ? quota->store_names_most - quota->store_names
                               : 0;
-    const bool has_room = left > QUOTA_NAMES_RESERVED ||
+    const bool has_room = left > quota->store_names_most / QUOTA_NAMES_LAST ||
                           (left > 0 && (is_host || slot->level[QUOTA_NAMES] < QUOTA_NAMES_FEW));
     const bool taken = has_room && !is_exceeded(quota, slot, QUOTA_NAMES, 1);
     if (taken) {

@@ -54,8 +54,8 @@ struct quota_rules {
 };
 
 enum {
-    QUOTA_NAMES_RESERVED = 65536, // the store's last names: see quota_take_name
-    QUOTA_NAMES_FEW = 256,        // an owner with fewer names may use them
+    QUOTA_NAMES_LAST = 16, // 1/16 of the store's names are reserved: see quota_take_name
+    QUOTA_NAMES_FEW = 256, // an owner with fewer names may use them
 };
 
 struct quota_rules quota_rules_default(void);
@@ -66,7 +66,9 @@ MUST_CHECK enum status quota_rules_parse(struct quota_rules *rules, const char *
                                          struct error *err);
 
 // `store_bytes` is the limit of the store's size (0: none): half of it is the default of
-// QUOTA_BYTES.  `store_names` is the limit of names in the store.
+// QUOTA_BYTES.  A store below 1 GB also lowers the defaults of QUOTA_NAMES (to 1/32 of it, at
+// 256 bytes a name, at least 1024) and of QUOTA_RUNS (to 1/64 of it, at 4 KB a run, at least 64),
+// and `store_names`, the limit of names in the store (to 1/4 of it, at least 1024).
 MUST_CHECK enum status quota_new(struct quota **out, const struct quota_rules *rules,
                                  int64_t store_bytes, uint64_t store_names, struct error *err);
 void quota_free(struct quota *quota); // accepts NULL
@@ -89,9 +91,9 @@ uint64_t quota_most(const struct quota *quota, enum quota_kind kind);
 // Gives `amount` of a level back.
 void quota_give(struct quota *quota, unsigned owner, enum quota_kind kind, uint64_t amount);
 
-// Takes a new name in the store: counts for the owner (QUOTA_NAMES) and for the store.  The store's
-// last QUOTA_NAMES_RESERVED names are for names of hosts (`is_host`), and for owners with fewer
-// than QUOTA_NAMES_FEW.
+// Takes a new name in the store: counts for the owner (QUOTA_NAMES) and for the store.  The last
+// 1/QUOTA_NAMES_LAST of the store's names are for names of hosts (`is_host`), and for owners with
+// fewer than QUOTA_NAMES_FEW.
 bool quota_take_name(struct quota *quota, unsigned owner, bool is_host, uint64_t now_ns);
 
 // Sets the counts of names to those of the store: call quota_reset_names, then quota_add_names for

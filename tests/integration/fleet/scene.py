@@ -68,8 +68,9 @@ class Child:
 
     def lines(self):
         """What it has said so far."""
-        with contextlib.suppress(BlockingIOError, TypeError):
-            self.said += os.read(self.process.stdout.fileno(), 65536).decode()
+        with contextlib.suppress(BlockingIOError):
+            while part := os.read(self.process.stdout.fileno(), 65536):
+                self.said += part.decode()
         return self.said.splitlines()
 
     def wait_for_line(self, seconds):
@@ -82,8 +83,11 @@ class Child:
     def finish(self, seconds=60):
         """Ends it by the end of its input; its last line, as JSON."""
         self.process.stdin.close()
-        code = self.process.wait(timeout=seconds)
-        check(code == 0, f"an honest peer failed: {self.words()}")
+        deadline = time.monotonic() + seconds
+        while self.process.poll() is None and time.monotonic() < deadline:
+            self.lines()  # a pipe takes 64 KB, and what it says may be more
+            time.sleep(0.02)
+        check(self.process.poll() == 0, f"an honest peer failed: {self.words()}")
         return json.loads(self.lines()[-1])
 
     def words(self):

@@ -168,12 +168,12 @@ TEST_CASE(test_no_quota)
 
 TEST_CASE(test_the_last_names_are_for_hosts_and_newcomers)
 {
-    enum { STORE = QUOTA_NAMES_RESERVED + 1000 };
+    enum { RESERVED = 1000, STORE = QUOTA_NAMES_LAST * RESERVED };
     struct quota *quota = make("names=70000", 0, STORE);
     const struct wire_peer greedy = user(1), newcomer = user(2);
     const unsigned a = quota_owner(quota, &greedy);
     const unsigned b = quota_owner(quota, &newcomer);
-    for (unsigned i = 0; i < 1000; i++)
+    for (unsigned i = 0; i < STORE - RESERVED; i++)
         assert_true(quota_take_name(quota, a, false, start_ns));
     assert_false(quota_take_name(quota, a, false, start_ns));
     assert_true(quota_take_name(quota, a, true, start_ns)); // a host
@@ -181,10 +181,41 @@ TEST_CASE(test_the_last_names_are_for_hosts_and_newcomers)
         assert_true(quota_take_name(quota, b, false, start_ns));
     assert_false(quota_take_name(quota, b, false, start_ns));
     // Hosts, until the store is full.
-    for (unsigned i = 0; i < QUOTA_NAMES_RESERVED - QUOTA_NAMES_FEW - 1; i++)
+    for (unsigned i = 0; i < RESERVED - QUOTA_NAMES_FEW - 1; i++)
         assert_true(quota_take_name(quota, a, true, start_ns));
     assert_false(quota_take_name(quota, b, true, start_ns));
     quota_free(quota);
+}
+
+// What cannot be deleted while it is in use stays a small part of the store.
+TEST_CASE(test_a_small_store_takes_fewer_names_and_runs)
+{
+    static const struct {
+        const char *rules;
+        int64_t store_bytes;
+        uint64_t names, runs, store_names;
+    } cases[] = {
+        {NULL, 0, 100000, 4096, 1000000},
+        {NULL, INT64_C(1) << 40, 100000, 4096, 1000000},
+        {NULL, 24 << 20, 3072, 96, 24576},
+        {NULL, 1 << 20, 1024, 64, 1024},
+        {"names=5000,runs=7", 24 << 20, 5000, 7, 24576},
+        {"names=unlimited", 24 << 20, 0, 96, 24576},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct quota *quota = make(cases[i].rules, cases[i].store_bytes, 1000000);
+        uint64_t taken = 0;
+        assert_int_equal(quota_most(quota, QUOTA_NAMES), cases[i].names);
+        assert_int_equal(quota_most(quota, QUOTA_RUNS), cases[i].runs);
+        for (uid_t uid = 0; uid < 100; uid++) { // hosts of many owners, until the store is full
+            const struct wire_peer peer = user(uid);
+            const unsigned owner = quota_owner(quota, &peer);
+            while (taken <= cases[i].store_names && quota_take_name(quota, owner, true, start_ns))
+                taken++;
+        }
+        assert_int_equal(taken, cases[i].store_names);
+        quota_free(quota);
+    }
 }
 
 TEST_CASE(test_names_as_the_store_has_them)
@@ -377,6 +408,7 @@ TEST_CASE(test_complaints)
 }
 
 TEST_MAIN(test_rules, test_a_level, test_a_rate, test_no_quota,
-          test_the_last_names_are_for_hosts_and_newcomers, test_names_as_the_store_has_them,
+          test_the_last_names_are_for_hosts_and_newcomers,
+          test_a_small_store_takes_fewer_names_and_runs, test_names_as_the_store_has_them,
           test_more_owners_than_places, test_ingest, test_pressure, test_one_line_in_ten_seconds,
           test_complaints)
