@@ -148,7 +148,7 @@ static const struct cli_command commands[] = {
             "Compares each host's median of decode and prefill speed, TTFT and load speed (or of\n"
             "METRIC) with those of 2 or more others.  A host stands out if it differs by more "
             "than\n"
-            "3 % and 3.5 spreads (of the median absolute deviation).  --check exits with status 1\n"
+            "3 % and four spreads (deviations of the usual hosts).  --check exits with status 1\n"
             "where one is worse, 5 where nothing can be compared.",
         .options = TAKES(SOURCE, PLACES, WINDOW, ROWS, OPTION_LIMIT, OPTION_CHECK),
         .run = command_fleet,

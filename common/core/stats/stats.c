@@ -29,19 +29,39 @@ double stats_median(const double *sorted, size_t count)
     return lower / 2 + upper / 2; // their sum may be beyond all doubles
 }
 
-double stats_spread(double *values, size_t count, double median)
+// The deviation of a further value from the median of these: of the normal distribution, with the
+// expected deviation counted as that of PRIOR_COUNT values.
+static struct stats_usual describe(const double *sorted, size_t count, double expected)
 {
+    enum { PRIOR_COUNT = 4 };
+    struct stats_usual usual = {.count = count, .median = stats_median(sorted, count)};
+    double root = sqrt(PRIOR_COUNT) * expected * fabs(usual.median);
     for (size_t i = 0; i < count; i++)
-        values[i] = fabs(values[i] - median);
-    stats_sort(values, count);
-    return 1.482602218505602 * stats_median(values, count);
+        root = hypot(root, sorted[i] - usual.median);
+    usual.spread =
+        root * sqrt((1 + 1 / (double)count) / (double)(PRIOR_COUNT + count - (count > 0)));
+    return usual;
 }
 
-double stats_score(double value, double median, double spread, double least)
+struct stats_usual stats_find_usual(const double *sorted, size_t count, double expected)
 {
-    const double unit = spread > least ? spread : least;
-    const double distance = value - median;
-    return distance == 0 ? 0 : distance / unit; // infinite where the unit is 0
+    const size_t half = count / 2 + 1;
+    size_t begin = 0;
+    for (size_t i = 1; i + half <= count; i++)
+        if (sorted[i + half - 1] - sorted[i] < sorted[begin + half - 1] - sorted[begin])
+            begin = i;
+    size_t end = count ? begin + half : 0;
+    while (true) {
+        const struct stats_usual usual = describe(sorted + begin, end - begin, expected);
+        const double below = begin > 0 ? usual.median - sorted[begin - 1] : HUGE_VAL;
+        const double above = end < count ? sorted[end] - usual.median : HUGE_VAL;
+        if (end - begin == count || fmin(below, above) > STATS_OUTLIER_SCORE * usual.spread)
+            return usual;
+        if (below < above)
+            begin--;
+        else
+            end++;
+    }
 }
 
 // ---- Which way is better -------------------------------------------------------

@@ -53,18 +53,23 @@ void stats_sort(double *values, size_t count);
 // without values.
 double stats_median(const double *sorted, size_t count);
 
-// The scaled median absolute deviation, 1.4826 x median(|value - median|), which for a normal
-// distribution is the standard deviation: 1.4826 = 1 / 0.6745, its third quartile
-// (Rousseeuw, Croux, JASA 88, 1993).  Overwrites `values`.  NaN without values.
-double stats_spread(double *values, size_t count, double median);
+// The values among a few that are no outliers, as long as these are fewer than half.  The search
+// begins with the closest values that are more than half of all, and adds the next value as long as
+// it is at most STATS_OUTLIER_SCORE spreads from their median (forward search: Atkinson, Riani,
+// Cerioli, 2004).
+//
+// The spread is the standard deviation of a further value from that median.  Two or three values
+// hardly show it, so that `expected`, a share of the median, counts as the deviation of four more
+// values (moderated variance: Smyth, SAGMB 3, 2004).  With a standard deviation of 2 % and
+// `expected` 0.017, at most 0.3 % of usual values are outliers, and all values that differ by a
+// factor of 1.5 are found, from three values on (tests/unit/core/test_stats.c).
+struct stats_usual {
+    size_t count;          // of the values that are no outliers
+    double median, spread; // NaN without values
+};
 
-// Modified z-score (Iglewicz, Hoaglin, 1993): the distance of `value` from `median`, in units of
-// `spread`; negative below the median.  A value is an outlier if its score is beyond
-// STATS_OUTLIER_SCORE in either direction.  A spread below `least` counts as `least`, so that a
-// tiny deviation among otherwise equal values is no outlier.  If `spread` and `least` are 0, the
-// score is 0 for the median and infinite for other values.
-#define STATS_OUTLIER_SCORE 3.5
-double stats_score(double value, double median, double spread, double least);
+#define STATS_OUTLIER_SCORE 4
+struct stats_usual stats_find_usual(const double *sorted, size_t count, double expected);
 
 // ---- Direction of a metric ------------------------------------------------------
 

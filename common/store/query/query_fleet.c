@@ -18,8 +18,9 @@ enum {
     WORKS = 3,         // facts about its work
 };
 
-// Medians come from sketches: what is nearer than that is the same.
-#define SPREAD_LEAST 0.01
+// How far medians of equal hosts differ, before their fleet shows more or less: a standard
+// deviation.
+#define SPREAD_EXPECTED 0.017
 // A host that is off by less is none to look at, however alike the others are.
 #define DEVIATION_LEAST 0.03
 
@@ -216,8 +217,7 @@ static enum verdict judge(const struct member *member)
 static void compare(struct member *members, size_t count, double *values, size_t valid)
 {
     stats_sort(values, valid);
-    const double median = stats_median(values, valid);
-    const double spread = stats_spread(values, valid, median);
+    const struct stats_usual usual = stats_find_usual(values, valid, SPREAD_EXPECTED);
     for (size_t i = 0; i < count; i++) {
         struct member *member = &members[i];
         member->hosts = (int64_t)valid;
@@ -228,11 +228,11 @@ static void compare(struct member *members, size_t count, double *values, size_t
         member->verdict = VERDICT_FEW_HOSTS;
         if (valid < FLEET_HOSTS_LEAST)
             continue;
-        member->median = median;
-        member->spread = spread;
-        member->deviation = fabs(median) > 0 ? (member->value - median) / fabs(median) : 0;
-        member->score = stats_score(member->value, median, hypot(spread, member->error),
-                                    SPREAD_LEAST * fabs(median));
+        const double distance = member->value - usual.median;
+        member->median = usual.median;
+        member->spread = usual.spread;
+        member->deviation = fabs(usual.median) > 0 ? distance / fabs(usual.median) : 0;
+        member->score = distance == 0 ? 0 : distance / hypot(usual.spread, member->error);
         member->verdict = judge(member);
     }
 }

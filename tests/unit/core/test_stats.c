@@ -28,33 +28,88 @@ TEST_CASE(medians)
     assert_true(median((double[]){-HUGE_VAL, 3, HUGE_VAL}, 3) == 3);
 }
 
-TEST_CASE(spreads)
+// About normal, with mean 0 and standard deviation 1.
+static double normal(uint64_t *seed)
 {
-    assert_true(isnan(stats_spread(NULL, 0, 1)));
-    double same[] = {5, 5, 5, 5};
-    assert_true(stats_spread(same, 4, 5) == 0);
-    double row[] = {1, 2, 3, 4, 100}; // deviations 2 1 0 1 97
-    assert_near(stats_spread(row, 5, 3), 1.4826, 1e-4);
-    // Of normal values it is their deviation.
-    uint64_t seed = 7;
-    enum { COUNT = 20000 };
-    double *values = calloc(COUNT, sizeof *values);
-    assert_non_null(values);
-    for (size_t i = 0; i < COUNT; i++)
-        for (unsigned j = 0; j < 12; j++) // a sum of twelve has deviation 1
-            values[i] += (double)(test_random(&seed) >> 11) * 0x1p-53;
-    assert_near(stats_spread(values, COUNT, 6), 1, 0.03);
-    free(values);
+    double sum = -6;
+    for (unsigned i = 0; i < 12; i++)
+        sum += (double)(test_random(seed) >> 11) * 0x1p-53;
+    return sum;
 }
 
-TEST_CASE(scores)
+static bool stands_out(double value, const struct stats_usual *usual)
 {
-    assert_true(stats_score(13, 10, 1, 0) == 3);
-    assert_true(stats_score(4, 10, 2, 0) == -3);
-    assert_true(stats_score(10.5, 10, 0.01, 0.5) == 1);
-    assert_true(stats_score(10, 10, 0, 0) == 0);
-    assert_true(stats_score(11, 10, 0, 0) == infinite);
-    assert_true(stats_score(9, 10, 0, 0) == -infinite);
+    return fabs(value - usual->median) > STATS_OUTLIER_SCORE * usual->spread;
+}
+
+TEST_CASE(usual_values)
+{
+    static const struct {
+        const char *name;
+        size_t count;
+        double values[8]; // ascending
+        size_t usual;
+        double median;
+    } cases[] = {
+        {"none", 0, {0}, 0, NAN},
+        {"one", 1, {7}, 1, 7},
+        {"two", 2, {1, 7}, 2, 4},
+        {"equal", 4, {5, 5, 5, 5}, 4, 5},
+        {"zeros", 3, {0, 0, 0}, 3, 0},
+        {"zeros and one", 3, {0, 0, 1}, 2, 0},
+        {"a third of the speed, beside a mild outlier", 3, {33, 85, 100}, 2, 92.5},
+        {"the same of four", 4, {33, 85, 100, 100}, 3, 100},
+        {"a factor of 1.5", 3, {66.7, 99, 101}, 2, 100},
+        {"two of five", 5, {60, 67, 98, 100, 103}, 3, 100},
+        {"three of seven, above", 7, {98, 99, 100, 101, 150, 151, 152}, 4, 99.5},
+        {"on both sides", 5, {60, 99, 100, 101, 150}, 3, 100},
+        {"negative", 4, {-150, -101, -100, -99}, 3, -100},
+        {"huge", 3, {-1e308, 1e308, 1.1e308}, 2, 1.05e308},
+    };
+    for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+        const struct stats_usual usual = stats_find_usual(cases[i].values, cases[i].count, 0.017);
+        if (usual.count != cases[i].usual ||
+            !(usual.median == cases[i].median || (isnan(usual.median) && isnan(cases[i].median))))
+            fail_msg("%s: %zu usual ones, median %g", cases[i].name, usual.count, usual.median);
+    }
+    const double same[] = {100, 100, 100, 100};
+    assert_near(stats_find_usual(same, 4, 0.01).spread, sqrt(4.0 / 7 * 5 / 4), 1e-12);
+    assert_true(isnan(stats_find_usual(NULL, 0, 0.01).spread));
+}
+
+// Fleets of 3 to 50 hosts whose values have a standard deviation of 2 %; up to three, fewer than
+// half, are slower by the factor 1.5.
+static void try_fleets(size_t hosts, size_t sick, bool less_is_worse)
+{
+    enum { ROUNDS = 200, HOSTS_MAX = 50 };
+    uint64_t seed = 1000 * hosts + 10 * sick + less_is_worse;
+    size_t found = 0, wrong = 0;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        double values[HOSTS_MAX] = {0}, sorted[HOSTS_MAX];
+        for (size_t i = 0; i < hosts; i++)
+            values[i] = 100 * (1 + 0.02 * normal(&seed)) *
+                        (i >= sick       ? 1
+                         : less_is_worse ? 1 / 1.5
+                                         : 1.5);
+        memcpy(sorted, values, hosts * sizeof *values);
+        stats_sort(sorted, hosts);
+        const struct stats_usual usual = stats_find_usual(sorted, hosts, 0.017);
+        for (size_t i = 0; i < hosts; i++)
+            *(i < sick ? &found : &wrong) += stands_out(values[i], &usual);
+    }
+    if ((double)found < 0.99 * ROUNDS * (double)sick ||
+        (double)wrong > 0.01 * ROUNDS * (double)(hosts - sick))
+        fail_msg("%zu hosts: %zu of %zu found, %zu of %zu wrong", hosts, found, ROUNDS * sick,
+                 wrong, ROUNDS * (hosts - sick));
+}
+
+TEST_CASE(sick_hosts_of_fleets)
+{
+    for (size_t hosts = 3; hosts <= 50; hosts++)
+        for (size_t sick = 0; sick <= 3 && 2 * sick < hosts; sick++) {
+            try_fleets(hosts, sick, false);
+            try_fleets(hosts, sick, true);
+        }
 }
 
 TEST_CASE(directions)
@@ -244,5 +299,5 @@ TEST_CASE(effects)
     assert_true(also.ratio == 1 && also.low == 0 && also.high == infinite);
 }
 
-TEST_MAIN(medians, spreads, scores, directions, intervals_of_independent_values,
+TEST_MAIN(medians, usual_values, sick_hosts_of_fleets, directions, intervals_of_independent_values,
           too_few_have_no_interval, order_counts, processes_count, verdicts, effects)

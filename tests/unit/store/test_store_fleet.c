@@ -281,6 +281,23 @@ TEST_CASE(test_all_that_people_look_at)
     result_free(result);
 }
 
+// A host at a third of the others' speed stands out of three, though another is mildly off.
+TEST_CASE(test_a_mild_outlier_hides_no_other)
+{
+    static const struct host hosts[] = {{0}, {.slower = 0.15}, {.slower = 2}};
+    exec("BEGIN");
+    for (unsigned i = 0; i < COUNT_OF(hosts); i++)
+        add_host(1 + i, &hosts[i], 60);
+    exec("COMMIT");
+    const struct query query = {.kind = QUERY_FLEET, .metric = "tokens_per_second"};
+    struct result *result = ask(&query);
+    char text[FLEET_REASON_SIZE];
+    assert_int_equal(standing_out(result), 1);
+    assert_string_equal(text_of(result, 0, "host", text), "host-03");
+    assert_string_equal(text_of(result, 0, "verdict", text), "worse");
+    result_free(result);
+}
+
 TEST_CASE(test_few_hosts_and_few_values)
 {
     static const struct host usual = {0}, slow = {.slower = 1};
@@ -392,5 +409,5 @@ TEST_CASE(test_reasons)
 }
 
 TEST_MAIN_EACH(set_up, store_tear_down, test_planted_faults_are_named, test_all_that_people_look_at,
-               test_few_hosts_and_few_values, test_alike_hosts_are_left_alone, test_refusals,
-               test_reasons)
+               test_a_mild_outlier_hides_no_other, test_few_hosts_and_few_values,
+               test_alike_hosts_are_left_alone, test_refusals, test_reasons)
