@@ -7,8 +7,8 @@
 
 // Reads the public key that `word` names and writes it to `key` as Z85 text.  If a file `word`
 // exists, reads the key from it (FILE.pub of `inferstat keygen`).  Else `word` itself is the key:
-// Z85 text, with or without a comment behind it.  Returns STATUS_INVALID if `word` is neither.
-// `what` names the argument in `err`.
+// Z85 text, followed by a comment or not.  Returns STATUS_INVALID if `word` is neither a file nor a
+// key.  `what` names the argument in `err`.
 MUST_CHECK enum status key_arg_parse(char key[WIRE_KEY_TEXT_SIZE], const char *word,
                                      const char *what, struct error *err);
 

@@ -186,7 +186,7 @@ void groups_free(struct groups *groups)
     free(groups);
 }
 
-_Static_assert(sizeof(struct group) % _Alignof(max_align_t) == 0, "data lie behind it");
+_Static_assert(sizeof(struct group) % _Alignof(max_align_t) == 0, "data follow it");
 
 static enum status add_group(struct groups *groups, const int64_t *keys, struct group **out)
 {

@@ -353,7 +353,8 @@ static const char *const others[] = {
 };
 enum { TABLES = sizeof others / sizeof *others + RECORD_KIND_COUNT };
 
-// SQLite compares names without regard to case.  Only versions 7 and 8 have a table `sealed`.
+// SQLite compares names without regard to case.  Versions 6 (late ones), 7 and 8
+// have a table `sealed`.
 static enum status prepare_verify(sqlite3 *db, sqlite3_stmt **stmt, struct error *err)
 {
     sqlite3_str *sql = sqlite3_str_new(db);
