@@ -85,10 +85,12 @@ static void set_end(struct delivery_run *run, enum record_run_end end)
     run->end = end;
 }
 
-void delivery_run_silence(struct delivery_run *run)
+void delivery_run_silence(struct delivery_run *run, int64_t ended_ns)
 {
-    if (run->end == RECORD_RUN_END_OPEN)
-        set_end(run, RECORD_RUN_END_SILENT);
+    if (run->end != RECORD_RUN_END_OPEN)
+        return;
+    set_end(run, RECORD_RUN_END_SILENT);
+    run->ended_ns = ended_ns;
 }
 
 // More records exist than its Goodbye said.
@@ -252,8 +254,10 @@ enum status delivery_accept(struct delivery_acceptance *taking, struct delivery_
     if (message->kind == DELIVERY_HELLO)
         on_hello(run, message);
     // A replay does not show that the run is alive.
-    if (run->end == RECORD_RUN_END_SILENT && !run->replayed)
+    if (run->end == RECORD_RUN_END_SILENT && !run->replayed) {
         set_end(run, RECORD_RUN_END_OPEN);
+        run->ended_ns = 0;
+    }
     if (message->kind == DELIVERY_GOODBYE)
         on_goodbye(run, message);
     on_streams(run, message);

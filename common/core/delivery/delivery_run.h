@@ -40,7 +40,7 @@ struct delivery_run {
     struct delivery_lane *lanes; // in the order of their first use
     size_t lane_count, lane_room;
     enum record_run_end end; // RECORD_RUN_END_OPEN until the run ends
-    int64_t ended_ns;        // 0: not known
+    int64_t ended_ns;        // of a silent run, when its connection closed; 0: not known
     int64_t goodbye_ns;      // end time of a Goodbye that waits for missing records; 0: none
     bool goodbye_killed;     // that Goodbye is from a replay: the process was killed
     bool greeted;            // a Hello arrived since the run was restored; before it other messages
@@ -71,8 +71,9 @@ MUST_CHECK enum status delivery_run_know(struct delivery_run *run, uint32_t stre
 // True if the run has ended and all records that it produced are stored or dropped.
 bool delivery_run_is_over(const struct delivery_run *run);
 
-// Marks an open run as silent: no message arrived within the caller's timeout.
-void delivery_run_silence(struct delivery_run *run);
+// Marks an open run as silent: no message arrived within the caller's timeout.  `ended_ns`: when
+// its connection closed, and its process thus ended; 0: the connection is open, or unknown.
+void delivery_run_silence(struct delivery_run *run, int64_t ended_ns);
 
 // ---- A message ----------------------------------------------------------------
 

@@ -250,7 +250,8 @@
 //   open    no end is known: the run goes on
 //   closed  the process ended the run
 //   killed  the process died; another process sent what it left
-//   silent  no end is known, but no message has arrived for some time
+//   silent  no end is known, but no message has arrived for 10 s; or, if it has an ended_ns, its
+//           process ended then without closing the run: its connection closed and stayed closed
 // `sync`: slots are reused after the event of their own copy, or after periodic synchronisation.
 #define RECORD_STATUS_VALUES(X) X(0, OK, "ok") X(1, ERROR, "error") X(2, CANCELLED, "cancelled")
 #define RECORD_FINISH_VALUES(X)                                                                    \

@@ -35,6 +35,8 @@ enum {
     LINGER_NS = 4000000,       // for more messages before it commits
     CACHE_BYTES = 16777216,    // of runs, with their streams and names
     SILENT_SECONDS = 10,       // without a message until a run is silent
+    CLOSED_SECONDS = 3,        // the same of a run whose connection is closed; peers that live
+                               // reconnect within 2 s
     EVICT_SECONDS = 60,        // until a silent or closed run is evicted
     HEARD_SAVE_SECONDS = 5,    // largest age of heard_ns in the store
 };
@@ -396,6 +398,29 @@ static void run_group(struct writer *writer)
 
 // ---- Silence ---------------------------------------------------------------------------
 
+// Notes when the run's connection was found closed.  True if that was CLOSED_SECONDS ago, and
+// nothing was heard of the run since: then its process has ended.
+static bool has_left(const struct writer *writer, struct run *run, uint64_t now_ns,
+                     uint64_t away_ns)
+{
+    const struct channels *channels = writer->config.channels;
+    struct run_link *link = &run->link;
+    if (!link->is_known || !channels->is_connected ||
+        channels->is_connected(channels->connections, &link->at)) {
+        link->closed_at_ns = 0;
+        return false;
+    }
+    if (link->closed_at_ns == 0) {
+        link->closed_at_ns = now_ns;
+        link->closed_ns = clock_wall_ns();
+    } else {
+        link->closed_at_ns += away_ns;
+    }
+    const uint64_t since_ns =
+        link->closed_at_ns > run->heard_at_ns ? link->closed_at_ns : run->heard_at_ns;
+    return now_ns > since_ns + (uint64_t)CLOSED_SECONDS * SECOND_NS;
+}
+
 // `away_ns`: time since the last check in which the writer received nothing.
 static void check_silence(const struct writer *writer, struct run *run, uint64_t now_ns,
                           uint64_t away_ns)
@@ -405,9 +430,11 @@ static void check_silence(const struct writer *writer, struct run *run, uint64_t
     run->heard_at_ns += away_ns;
     if (run->heard_at_ns > now_ns)
         run->heard_at_ns = now_ns;
+    const bool left = has_left(writer, run, now_ns, away_ns);
     // Only once all received messages have been processed.
-    if (writer->drained && now_ns - run->heard_at_ns > (uint64_t)SILENT_SECONDS * SECOND_NS) {
-        delivery_run_silence(&run->delivery);
+    if (writer->drained &&
+        (left || now_ns - run->heard_at_ns > (uint64_t)SILENT_SECONDS * SECOND_NS)) {
+        delivery_run_silence(&run->delivery, left ? run->link.closed_ns : 0);
     } else if (run->heard_ns - run->flushed_heard_ns > HEARD_SAVE_SECONDS * SECOND_NS) {
         run->dirty = true;
     }

@@ -51,8 +51,10 @@ struct run_stream {
 struct run_link {
     bool is_known; // else the run has sent no Hello to this collector
     struct job_return at;
-    pid_t pid;        // of the process over ipc; 0: unknown
-    int64_t heard_ns; // when its last message arrived; the collector's wall clock
+    pid_t pid;             // of the process over ipc; 0: unknown
+    int64_t heard_ns;      // when its last message arrived; the collector's wall clock
+    uint64_t closed_at_ns; // when it was first found closed, monotonic; 0: it is open
+    int64_t closed_ns;     // the same by the collector's wall clock
 };
 
 struct run {

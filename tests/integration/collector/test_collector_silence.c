@@ -1,5 +1,5 @@
 // A run that says nothing for ten seconds is silent, one that speaks again is
-// open; also across a restart of the collector.
+// open; also across a restart of the collector.  One whose connection closed is silent at once.
 #include <signal.h>
 
 #include "common/sys/clock.h"
@@ -30,4 +30,18 @@ TEST_CASE(test_silence)
     assert_int_equal(run_end(RECORD_RUN_END_OPEN, 5), RECORD_RUN_END_OPEN);
 }
 
-TEST_MAIN_EACH(collector_run, collector_end, test_silence)
+// The process ended without a Goodbye: known within 5 s, until it is heard of again.
+TEST_CASE(test_closed_connection)
+{
+    say_hello();
+    producer_close(&producer);
+    assert_int_equal(run_end(RECORD_RUN_END_SILENT, 5), RECORD_RUN_END_SILENT);
+    assert_int_equal(
+        integer("SELECT ended_ns BETWEEN started_ns AND heard_ns + 2000000000 FROM run"), 1);
+    producer_open(&producer, endpoint("ingest"), 7);
+    say_hello();
+    assert_int_equal(run_end(RECORD_RUN_END_OPEN, 1), RECORD_RUN_END_OPEN);
+    assert_int_equal(integer("SELECT ended_ns IS NULL FROM run"), 1);
+}
+
+TEST_MAIN_EACH(collector_run, collector_end, test_silence, test_closed_connection)

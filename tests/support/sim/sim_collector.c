@@ -504,7 +504,7 @@ void sim_collector_faults(struct sim *sim)
     if (sim_strikes(sim, SIM_FAULT_disk_full))
         collector->disk_full = !collector->disk_full;
     if (sim_chance(sim, 5))
-        delivery_run_silence(&collector->run);
+        delivery_run_silence(&collector->run, 0);
     if (sim_chance(sim, 20))
         collector->credit = (uint32_t)sim_below(sim, 4 * sim->batch_records);
 }

@@ -424,14 +424,18 @@ TEST_CASE(test_a_goodbye_that_says_less)
 TEST_CASE(test_silence)
 {
     greet(false);
-    run.changed = false;
-    delivery_run_silence(&run);
-    assert_int_equal(run.end, RECORD_RUN_END_SILENT);
-    assert_true(run.changed);
-    (void)take(&(struct delivery_message){.kind = DELIVERY_BATCH});
-    assert_int_equal(run.end, RECORD_RUN_END_OPEN);
+    for (int64_t ended_ns = 0; ended_ns < 100; ended_ns += 90) { // its connection: open; closed
+        run.changed = false;
+        delivery_run_silence(&run, ended_ns);
+        assert_int_equal(run.end, RECORD_RUN_END_SILENT);
+        assert_int_equal(run.ended_ns, ended_ns);
+        assert_true(run.changed);
+        (void)take(&(struct delivery_message){.kind = DELIVERY_BATCH});
+        assert_int_equal(run.end, RECORD_RUN_END_OPEN);
+        assert_int_equal(run.ended_ns, 0);
+    }
     (void)part(0, false);
-    delivery_run_silence(&run);
+    delivery_run_silence(&run, 0);
     assert_int_equal(run.end, RECORD_RUN_END_CLOSED);
 }
 
