@@ -29,13 +29,12 @@ struct cuda {
     int ordinal;
     int processors;          // streaming multiprocessors
     size_t shared_max;       // maximum bytes of dynamic shared memory of a block
-    bool clusters;           // thread block clusters are supported
+    bool clusters;           // thread block clusters are supported; cleared, atomically, when one
+                             // that should fit was refused
     bool ordered_memory;     // memory is allocated and freed in stream order
     cudaMemPool_t pool;      // for stream-ordered memory
     cudaStream_t tensors;    // executes the operations on tensors
     struct nvml_facts facts; // read when the device was opened
-    uint32_t *ids;           // device memory for the token ids of cuda_embed
-    size_t ids_capacity;     // ids for which `ids` has memory
     const char *failed_call; // first call that returned a sticky error: a literal, set atomically
                              // by cuda_check; NULL: none
 };
@@ -63,6 +62,7 @@ struct cuda_stream {
 struct cuda_event {
     struct device_event base; // must be the first member
     cudaEvent_t handle;
+    bool recorded; // at least once; atomic
 };
 
 static inline struct cuda_stream *cuda_stream_of(struct device_stream *stream)

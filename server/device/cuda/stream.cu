@@ -159,8 +159,9 @@ enum status cuda_event_record(struct device_event *event, struct device_stream *
                               struct error *err)
 {
     struct cuda *cuda = cuda_of(event);
-    return cuda_check(cuda,
-                      cudaEventRecord(cuda_event_of(event)->handle, cuda_stream_of(stream)->handle),
+    struct cuda_event *own = cuda_event_of(event);
+    __atomic_store_n(&own->recorded, true, __ATOMIC_RELAXED);
+    return cuda_check(cuda, cudaEventRecord(own->handle, cuda_stream_of(stream)->handle),
                       "cudaEventRecord", err);
 }
 
@@ -183,14 +184,16 @@ enum status cuda_event_elapsed(struct device_event *from, struct device_event *t
                                struct error *err)
 {
     struct cuda *cuda = cuda_of(from);
+    struct cuda_event *const first = cuda_event_of(from), *const last = cuda_event_of(to);
+    // Not asked of CUDA: tools report calls that fail.
+    if (!__atomic_load_n(&first->recorded, __ATOMIC_RELAXED) ||
+        !__atomic_load_n(&last->recorded, __ATOMIC_RELAXED))
+        return error_set(err, STATUS_INVALID, "elapsed: an event was never recorded");
     float ms = 0.0F;
-    const cudaError_t code =
-        cudaEventElapsedTime(&ms, cuda_event_of(from)->handle, cuda_event_of(to)->handle);
+    const cudaError_t code = cudaEventElapsedTime(&ms, first->handle, last->handle);
     const enum status status = cuda_check(cuda, code, "cudaEventElapsedTime", err);
     if (code == cudaErrorNotReady)
         return error_set(err, STATUS_BUSY, "elapsed: an event is not done");
-    if (code == cudaErrorInvalidResourceHandle) // both have times: the wrapper looked
-        return error_set(err, STATUS_INVALID, "elapsed: an event was never recorded");
     if (status == STATUS_OK)
         *ns = (double)ms * 1e6;
     return status;

@@ -6,7 +6,7 @@
 // Streams do their work as late as they may: not before the host waits for it, or another
 // stream that is waited for does.  So where a wait is missing, what should have been done
 // before has not been done: memory is written before the copy from it, or read before the
-// copy to it.
+// copy to it.  Or, where a test asks for that, when a device of given rates would (clock.h).
 //
 // Threads of a block take turns in a shuffled order and change at barriers and warp
 // operations alone.  A barrier that not all threads reach ends the program.
@@ -23,6 +23,8 @@
 #include <stdint.h>
 
 #include <functional>
+#include <initializer_list>
+#include <type_traits>
 
 #define CUDART_VERSION 13000
 
@@ -242,14 +244,24 @@ struct cudaLaunchConfig_t {
 };
 
 cudaError_t emulation_launch(const cudaLaunchConfig_t *config, const void *address,
-                             const std::function<void()> &kernel);
+                             const std::function<void()> &kernel,
+                             std::initializer_list<const void *> pointers);
+
+// An argument of a kernel where it is a pointer.
+template <typename T> const void *emulation_pointer(const T &argument)
+{
+    if constexpr (std::is_pointer_v<T>)
+        return argument;
+    else
+        return nullptr;
+}
 
 template <typename... Expected, typename... Actual>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(Expected...),
                                Actual... arguments)
 {
     return emulation_launch(config, reinterpret_cast<const void *>(kernel),
-                            [=] { kernel(arguments...); });
+                            [=] { kernel(arguments...); }, {emulation_pointer(arguments)...});
 }
 
 #endif

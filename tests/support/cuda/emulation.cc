@@ -1,7 +1,9 @@
 // The CUDA runtime on the CPU (cuda_runtime.h).
+#include "tests/support/cuda/clock.h"
 #include "tests/support/cuda/cuda_runtime.h"
 #include "tests/support/cuda/emulation.h"
 #include "tests/support/cuda/kernel.h"
+#include "tests/support/cuda/memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +11,6 @@
 #include <time.h>
 
 #include <deque>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -35,10 +36,27 @@ int lost_device = -1; // from its `lost_in`-th call on
 unsigned int lost_in;
 thread_local int current_device;
 long live;
+cudaError_t allowed; // what calls may answer though no test made them fail
+
+void do_what_is_due();
+
+// What a call answers that was used wrongly, or asks for what there is not.  A test that
+// means it says so before: a sanitizer on a device reports it as an error.
+cudaError_t refuse(const char *call, cudaError_t code)
+{
+    if (code != allowed) {
+        fprintf(stderr, "emulated runtime: %s fails with %d, which no test announced\n", call,
+                code);
+        abort();
+    }
+    return last_error = code;
+}
 
 // What a call answers before it does anything.
 cudaError_t called(const char *call)
 {
+    clock_call();
+    do_what_is_due();
     if (lost)
         return last_error = cudaErrorLaunchFailure;
     if (current_device == lost_device && (lost_in == 0 || --lost_in == 0))
@@ -48,32 +66,23 @@ cudaError_t called(const char *call)
     return cudaSuccess;
 }
 
-std::map<const char *, size_t> pinned; // memory of the host, by its address
+memory_map pinned, device_memory; // the host's that the runtime copies by itself; the device's
 
-// What the runtime copies by itself, beside the host.
-bool is_pinned(const void *memory)
+cudaError_t allocate(const char *call, memory_map *map, void **out, size_t size)
 {
-    const char *at = static_cast<const char *>(memory);
-    const auto next = pinned.upper_bound(at);
-    return next != pinned.begin() && at < std::prev(next)->first + std::prev(next)->second;
-}
-
-cudaError_t allocate(void **out, size_t size)
-{
-    void *memory = nullptr;
-    if (size == 0 || posix_memalign(&memory, 4096, size) != 0)
-        return last_error = cudaErrorMemoryAllocation;
-    memset(memory, 0xa5, size); // contents are undefined
+    void *memory = map->allocate(size);
+    if (!memory)
+        return refuse(call, cudaErrorMemoryAllocation);
     live++;
     *out = memory;
     return cudaSuccess;
 }
 
-cudaError_t release_memory(void *memory)
+cudaError_t release_memory(memory_map *map, void *memory)
 {
     if (memory)
         live--;
-    free(memory);
+    map->release(memory);
     return cudaSuccess;
 }
 
@@ -85,17 +94,19 @@ cudaError_t release_memory(void *memory)
 struct place {
     emulated_stream *stream;
     bool done;
-    struct timespec when;
+    int64_t due, when; // in ns: by the clock (clock.h), and where that does not run in fact
 };
 
 // Does `work`; or waits for a place; or is one.
 struct step {
     std::function<void()> work;
     std::shared_ptr<place> wait, record;
+    int64_t due; // when it is done, by the clock
 };
 
 struct emulated_stream {
     std::deque<step> steps;
+    int64_t due; // when all of them are
 };
 
 struct emulated_event {
@@ -123,19 +134,23 @@ void run_step(emulated_stream *stream)
     if (next.wait)
         run_until(next.wait);
     if (next.record) {
-        (void)clock_gettime(CLOCK_MONOTONIC, &next.record->when);
+        struct timespec when;
+        (void)clock_gettime(CLOCK_MONOTONIC, &when);
+        next.record->when = when.tv_sec * INT64_C(1000000000) + when.tv_nsec;
         next.record->done = true;
     }
 }
 
 void run_all(emulated_stream *stream)
 {
+    clock_wait(stream->due);
     while (!stream->steps.empty())
         run_step(stream);
 }
 
 void run_until(const std::shared_ptr<place> &place)
 {
+    clock_wait(place->due);
     while (!place->done)
         run_step(place->stream);
 }
@@ -146,9 +161,32 @@ void run_everything()
         run_all(stream);
 }
 
-void queue(emulated_stream *stream, std::function<void()> work)
+// By the clock the device is not late: what it has done by now shows, in the order of its ends.
+void do_what_is_due()
 {
-    stream->steps.push_back({std::move(work), nullptr, nullptr});
+    while (clock_runs()) {
+        emulated_stream *first = nullptr;
+        for (emulated_stream *stream : streams)
+            if (!stream->steps.empty() && stream->steps.front().due <= clock_now() &&
+                (!first || stream->steps.front().due < first->steps.front().due))
+                first = stream;
+        if (!first)
+            return;
+        run_step(first);
+    }
+}
+
+void push(emulated_stream *stream, step next, int64_t due)
+{
+    next.due = stream->due = std::max(stream->due, due);
+    stream->steps.push_back(std::move(next));
+}
+
+// Queues what moves `size` bytes.
+void queue(emulated_stream *stream, engine engine, size_t size, std::function<void()> work)
+{
+    const int64_t due = clock_runs() ? clock_queue(engine, stream->due, size) : 0;
+    push(stream, {std::move(work), nullptr, nullptr, 0}, due);
 }
 
 } // namespace
@@ -206,10 +244,12 @@ static unsigned int cluster_of(const cudaLaunchConfig_t *config)
 }
 
 cudaError_t emulation_launch(const cudaLaunchConfig_t *config, const void *address,
-                             const std::function<void()> &kernel)
+                             const std::function<void()> &kernel,
+                             std::initializer_list<const void *> pointers)
 {
+    const char *const call = "cudaLaunchKernelEx";
     const std::lock_guard<std::mutex> guard(device_lock);
-    if (const cudaError_t failed = called("cudaLaunchKernelEx"); failed != cudaSuccess)
+    if (const cudaError_t failed = called(call); failed != cudaSuccess)
         return failed;
     const emulated_shape shape = {config->gridDim, config->blockDim, cluster_of(config),
                                   config->dynamicSmemBytes};
@@ -218,10 +258,13 @@ cudaError_t emulation_launch(const cudaLaunchConfig_t *config, const void *addre
     if (threads == 0 || threads > EMULATED_THREADS_MAX || grid.x == 0 || grid.y == 0 ||
         grid.z == 0 || grid.x > 0x7fffffffU || grid.y > 65535 || grid.z > 65535 ||
         shape.shared > wishes[address].size)
-        return last_error = cudaErrorInvalidValue;
+        return refuse(call, cudaErrorInvalidValue);
     if (shape.cluster == 0)
-        return last_error = cudaErrorInvalidClusterSize;
-    queue(config->stream, [=] { emulation_run(shape, kernel); });
+        return refuse(call, cudaErrorInvalidClusterSize);
+    size_t size = 0; // as if it read or wrote all of the memory that it is given
+    for (const void *memory : pointers)
+        size += device_memory.rest_of(memory);
+    queue(config->stream, ENGINE_COMPUTE, size, [=] { emulation_run(shape, kernel); });
     return cudaSuccess;
 }
 
@@ -260,7 +303,7 @@ cudaError_t cudaGetDeviceCount(int *count)
 cudaError_t cudaSetDevice(int ordinal)
 {
     if (ordinal < 0 || ordinal >= devices)
-        return last_error = cudaErrorInvalidDevice;
+        return refuse(__func__, cudaErrorInvalidDevice);
     current_device = ordinal;
     CALLED();
     return cudaSuccess;
@@ -270,7 +313,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int ordinal)
 {
     CALLED();
     if (ordinal < 0 || ordinal >= devices)
-        return cudaErrorInvalidDevice;
+        return refuse(__func__, cudaErrorInvalidDevice);
     memset(out, 0, sizeof *out);
     (void)snprintf(out->name, sizeof out->name, "Emulated device %d", ordinal);
     out->uuid.bytes[15] = (char)ordinal;
@@ -341,22 +384,19 @@ cudaError_t cudaMemGetInfo(size_t *available, size_t *all)
 cudaError_t cudaMalloc(void **out, size_t size)
 {
     CALLED();
-    return allocate(out, size);
+    return allocate(__func__, &device_memory, out, size);
 }
 
 cudaError_t cudaMallocAsync(void **out, size_t size, cudaStream_t)
 {
     CALLED();
-    return allocate(out, size);
+    return allocate(__func__, &device_memory, out, size);
 }
 
 cudaError_t cudaHostAlloc(void **out, size_t size, unsigned int)
 {
     CALLED();
-    const cudaError_t code = allocate(out, size);
-    if (code == cudaSuccess)
-        pinned[static_cast<const char *>(*out)] = size;
-    return code;
+    return allocate(__func__, &pinned, out, size);
 }
 
 // Freeing works also on a lost device: the runtime's own memory goes with the process.  It
@@ -365,21 +405,20 @@ cudaError_t cudaFree(void *memory)
 {
     const std::lock_guard<std::mutex> guard(device_lock);
     run_everything();
-    return release_memory(memory);
+    return release_memory(&device_memory, memory);
 }
 
 cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream)
 {
     const std::lock_guard<std::mutex> guard(device_lock);
-    queue(stream, [=] { (void)release_memory(memory); });
+    queue(stream, ENGINE_COMPUTE, 0, [=] { (void)release_memory(&device_memory, memory); });
     return cudaSuccess;
 }
 
 cudaError_t cudaFreeHost(void *memory)
 {
     const std::lock_guard<std::mutex> guard(device_lock);
-    pinned.erase(static_cast<const char *>(memory));
-    return release_memory(memory);
+    return release_memory(&pinned, memory);
 }
 
 // From pageable memory what is copied is read at once; to such memory it is there when the
@@ -388,14 +427,20 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyK
                             cudaStream_t stream)
 {
     CALLED();
-    if (kind == cudaMemcpyHostToDevice && !is_pinned(from)) {
+    const bool in = kind == cudaMemcpyHostToDevice, out = kind == cudaMemcpyDeviceToHost;
+    if ((in ? device_memory.rest_of(from) > 0 : device_memory.rest_of(from) < size) ||
+        (out ? device_memory.rest_of(to) > 0 : device_memory.rest_of(to) < size))
+        return refuse(__func__, cudaErrorInvalidValue);
+    const engine engine = in ? ENGINE_COPY_IN : out ? ENGINE_COPY_OUT : ENGINE_COMPUTE;
+    const size_t moved = in || out ? size : 2 * size; // read and written
+    if (in && pinned.rest_of(from) == 0) {
         const char *bytes = static_cast<const char *>(from);
         const auto held = std::make_shared<std::vector<char>>(bytes, bytes + size);
-        queue(stream, [=] { memcpy(to, held->data(), size); });
+        queue(stream, engine, moved, [=] { memcpy(to, held->data(), size); });
         return cudaSuccess;
     }
-    queue(stream, [=] { memcpy(to, from, size); });
-    if (kind == cudaMemcpyDeviceToHost && !is_pinned(to))
+    queue(stream, engine, moved, [=] { memcpy(to, from, size); });
+    if (out && pinned.rest_of(to) == 0)
         run_all(stream);
     return cudaSuccess;
 }
@@ -403,7 +448,9 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyK
 cudaError_t cudaMemsetAsync(void *to, int byte, size_t size, cudaStream_t stream)
 {
     CALLED();
-    queue(stream, [=] { memset(to, byte, size); });
+    if (device_memory.rest_of(to) < size)
+        return refuse(__func__, cudaErrorInvalidValue);
+    queue(stream, ENGINE_COMPUTE, size, [=] { memset(to, byte, size); });
     return cudaSuccess;
 }
 
@@ -437,7 +484,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 {
     CALLED();
     if (event->last)
-        stream->steps.push_back({nullptr, event->last, nullptr});
+        push(stream, {nullptr, event->last, nullptr, 0}, event->last->due);
     return cudaSuccess;
 }
 
@@ -463,7 +510,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     CALLED();
     event->last = std::make_shared<place>();
     event->last->stream = stream;
-    stream->steps.push_back({nullptr, nullptr, event->last});
+    push(stream, {nullptr, nullptr, event->last, 0}, clock_now());
+    event->last->due = stream->due;
     return cudaSuccess;
 }
 
@@ -479,7 +527,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
     CALLED();
-    if (event->last && !event->last->done)
+    if (event->last && !event->last->done && !clock_runs())
         run_step(event->last->stream);
     return !event->last || event->last->done ? cudaSuccess : cudaErrorNotReady;
 }
@@ -488,11 +536,11 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
 {
     CALLED();
     if (!from->timed || !to->timed || !from->last || !to->last)
-        return last_error = cudaErrorInvalidResourceHandle;
+        return refuse(__func__, cudaErrorInvalidResourceHandle);
     if (!from->last->done || !to->last->done)
         return cudaErrorNotReady;
-    const struct timespec &a = from->last->when, &b = to->last->when;
-    *ms = (float)((double)(b.tv_sec - a.tv_sec) * 1e3 + (double)(b.tv_nsec - a.tv_nsec) / 1e6);
+    const place &a = *from->last, &b = *to->last;
+    *ms = (float)((double)(clock_runs() ? b.due - a.due : b.when - a.when) / 1e6);
     return cudaSuccess;
 }
 
@@ -508,6 +556,11 @@ void emulation_fail(const char *call, unsigned int n, int code)
 bool emulation_pending(void)
 {
     return fail_in > 0;
+}
+
+void emulation_allow(int code)
+{
+    allowed = static_cast<cudaError_t>(code);
 }
 
 void emulation_lose(bool is_lost)
@@ -529,7 +582,9 @@ void emulation_devices(int count)
 void emulation_capability(int major)
 {
     capability = major;
-    shared_max = major >= 9 ? EMULATED_SHARED_MAX : 163 * (size_t)1024;
+    shared_max = major >= 12  ? 99 * (size_t)1024
+                 : major >= 9 ? EMULATED_SHARED_MAX
+                              : 163 * (size_t)1024;
 }
 
 long emulation_live(void)

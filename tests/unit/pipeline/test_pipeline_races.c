@@ -1,9 +1,12 @@
 // Order between the host and streams, on any back end: a slot is not written while a copy
 // from it is pending, a buffer of the device not while a kernel reads it.  On the CPU; on a
-// CUDA device (RIG_ON_CUDA), where this was built for one, else on the emulated runtime,
-// which does everything as late as it may.
+// CUDA device (RIG_ON_CUDA), where this was built for one, else on the emulated runtime
+// (RIG_EMULATED), which does everything as late as it may, or when a device would.
 
 #include "server/device/stream.h"
+#ifdef RIG_EMULATED
+#include "tests/support/cuda/emulation.h"
+#endif
 #include "tests/support/test.h"
 #include "tests/unit/pipeline/pipeline_rig.h"
 
@@ -62,7 +65,17 @@ enum omission {
     OMISSIONS,
 };
 
-enum { BYTES = 1 << 16, CHUNKS = 8, BALLAST = 32 << 20, ATTEMPTS = 50 };
+enum { BYTES = 1 << 16, CHUNKS = 8, ATTEMPTS = 50, ROUNDS = 32 };
+
+// What the delay copies: on a device more than its last-level cache.
+#if defined(RIG_ON_CUDA) && !defined(RIG_EMULATED)
+enum { BALLAST = 512 << 20 };
+#elif defined(RIG_ON_CUDA)
+enum { BALLAST = 4 << 20 };
+#else
+enum { BALLAST = 32 << 20 };
+#endif
+#define DELAY_NS 2e6 // much more than the host needs for the calls of a chunk
 
 struct bench {
     struct device *device;
@@ -71,6 +84,7 @@ struct bench {
     uint8_t *slot, *results; // pinned
     uint8_t *in, *made;      // the device's
     uint8_t *ballast;
+    unsigned int delay_copies;
 };
 
 static void *memory_of(struct bench *bench, size_t size)
@@ -79,6 +93,39 @@ static void *memory_of(struct bench *bench, size_t size)
     assert_int_equal(device_memory_new(bench->copy, &memory, size, NULL), STATUS_OK);
     assert_int_equal(device_fill(bench->copy, memory, 0, size, NULL), STATUS_OK);
     return memory;
+}
+
+// Keeps a stream busy for a while.
+static void delay(const struct bench *bench, struct device_stream *stream)
+{
+    const size_t half = BALLAST / 2;
+    for (unsigned int i = 0; i < bench->delay_copies; i++)
+        assert_int_equal(
+            device_copy_within(stream, bench->ballast, bench->ballast + half, half, NULL),
+            STATUS_OK);
+}
+
+// Finds how many copies take DELAY_NS, also once the device has left its idle clocks.
+static void calibrate(struct bench *bench)
+{
+    struct device_event *begun = NULL, *done = NULL;
+    assert_int_equal(device_event_new(bench->device, &begun, DEVICE_EVENT_TIMED, NULL), STATUS_OK);
+    assert_int_equal(device_event_new(bench->device, &done, DEVICE_EVENT_TIMED, NULL), STATUS_OK);
+    bench->delay_copies = 1;
+    for (int round = 0; round < ROUNDS; round++) {
+        double ns = 0.0;
+        assert_int_equal(device_event_record(begun, bench->copy, NULL), STATUS_OK);
+        delay(bench, bench->copy);
+        assert_int_equal(device_event_record(done, bench->copy, NULL), STATUS_OK);
+        assert_int_equal(device_event_wait(done, NULL), STATUS_OK);
+        assert_int_equal(device_event_elapsed(begun, done, &ns, NULL), STATUS_OK);
+        if (ns < DELAY_NS) {
+            bench->delay_copies *= 2;
+            round = -1;
+        }
+    }
+    device_event_free(begun);
+    device_event_free(done);
 }
 
 static void bench_init(struct bench *bench, const struct device_fault_options *options)
@@ -98,6 +145,7 @@ static void bench_init(struct bench *bench, const struct device_fault_options *o
     bench->made = memory_of(bench, BYTES);
     bench->ballast = memory_of(bench, BALLAST);
     assert_int_equal(device_stream_synchronize(bench->copy, NULL), STATUS_OK);
+    calibrate(bench);
 }
 
 static void bench_deinit(struct bench *bench)
@@ -114,16 +162,6 @@ static void bench_deinit(struct bench *bench)
     device_pinned_free(bench->device, bench->slot, BYTES);
     device_pinned_free(bench->device, bench->results, BYTES * CHUNKS);
     device_close(bench->device);
-}
-
-// Keeps a stream busy for a while.
-static void delay(const struct bench *bench, struct device_stream *stream)
-{
-    const size_t half = BALLAST / 2;
-    for (int i = 0; i < 4; i++)
-        assert_int_equal(
-            device_copy_within(stream, bench->ballast, bench->ballast + half, half, NULL),
-            STATUS_OK);
 }
 
 // One slot, one buffer; each chunk is a byte all over.
@@ -222,6 +260,38 @@ TEST_CASE(a_missing_wait_shows_on_a_late_device)
             &(struct device_fault_options){.seed = 1, .delay_max_ns = 1000000});
 }
 
+#ifdef RIG_EMULATED
+// An H200 on PCIe 5; its memory as much slower as BALLAST is smaller here.
+static struct emulation_rates rates_of(int64_t call_ns)
+{
+    return (struct emulation_rates){call_ns, 55e9, 55e9, 4.8e12 / 128};
+}
+#endif
+
+// By the times of a device: with hosts that need 2 us for a call, and 20 us as under a tool that
+// follows the calls.  A delay of some 27 us, which the host outlasts, would show nothing.
+TEST_CASE(a_missing_wait_shows_at_the_pace_of_a_device)
+{
+#ifdef RIG_EMULATED
+    for (int64_t call_ns = 2000; call_ns <= 20000; call_ns *= 10) {
+        const struct emulation_rates rates = rates_of(call_ns);
+        emulation_clock(&rates);
+        assert_missing_waits_show(NULL);
+    }
+    struct emulation_rates rates = rates_of(5000);
+    emulation_clock(&rates);
+    struct bench bench;
+    bench_init(&bench, NULL);
+    rates.memory *= DELAY_NS / 27e3;
+    emulation_clock(&rates);
+    assert_true(run_chunks(&bench, OMIT_SLOT_WAIT));
+    assert_true(run_chunks(&bench, OMIT_HOST_WAIT));
+    assert_true(run_chunks(&bench, OMIT_COMPUTED));
+    bench_deinit(&bench);
+    emulation_clock(NULL);
+#endif
+}
+
 int main(void)
 {
     struct error err = {0};
@@ -233,5 +303,6 @@ int main(void)
     }
     device_close(probe);
     return TEST_RUN(data_is_right_whatever_is_late, a_missing_wait_shows,
-                    a_missing_wait_shows_on_a_late_device);
+                    a_missing_wait_shows_on_a_late_device,
+                    a_missing_wait_shows_at_the_pace_of_a_device);
 }
