@@ -5,8 +5,9 @@
 // Operations take effect in call order.  An operation on tensors of mismatched shapes fails with
 // STATUS_INVALID and computes nothing.
 //
-// Operations are deterministic and batch-invariant: the result of a row is bitwise the same in
-// every run, for any number of threads and any other rows.
+// Operations are deterministic: with the same shapes the results are bitwise the same in every run.
+// On the CPU a row's result is also the same for any number of threads and any other rows.  On CUDA
+// it may differ with the number of rows, by at most 1e-3 of its size.
 #ifndef INFERSTAT_SERVER_DEVICE_DEVICE_H
 #define INFERSTAT_SERVER_DEVICE_DEVICE_H
 

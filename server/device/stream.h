@@ -58,7 +58,8 @@ MUST_CHECK enum status device_stream_new(struct device *device, struct device_st
 // Waits for the work queued on this stream only, then frees it.  Accepts NULL.
 void device_stream_free(struct device_stream *stream);
 
-// Waits for all work queued on this stream.  In loops, prefer to wait for events.
+// Waits for all work queued on this stream.  In loops, prefer to wait for events: here, and in
+// device_synchronize, the CUDA runtime decides whether the thread sleeps or spins.
 MUST_CHECK enum status device_stream_synchronize(struct device_stream *stream, struct error *err);
 
 MUST_CHECK enum status device_event_new(struct device *device, struct device_event **out,

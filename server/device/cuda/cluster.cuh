@@ -34,7 +34,8 @@ struct cuda_cluster {
 static inline bool cuda_cluster_for(const struct cuda *cuda, size_t size, size_t head,
                                     struct cuda_cluster *out)
 {
-    const unsigned int most = cuda->clusters ? CLUSTER_MAX : 1;
+    const bool clusters = __atomic_load_n(&cuda->clusters, __ATOMIC_RELAXED);
+    const unsigned int most = clusters ? CLUSTER_MAX : 1;
     out->blocks = 1;
     while (out->blocks < most && size / out->blocks > CLUSTER_SHARE_WANTED)
         out->blocks *= 2;
@@ -92,9 +93,12 @@ cuda_launch_cluster(struct cuda *cuda, void (*kernel)(Parameters...), const char
     config.numAttrs = cluster->blocks > 1 ? 1 : 0;
     const cudaError_t code = cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
     status = cuda_check(cuda, code, name, err);
-    if (code == cudaErrorInvalidClusterSize || code == cudaErrorLaunchOutOfResources)
-        return STATUS_UNSUPPORTED;
-    return status;
+    if (code != cudaErrorInvalidClusterSize && code != cudaErrorLaunchOutOfResources)
+        return status;
+    if (cluster->blocks > 1) // part of a device (MIG) may lack room: not tried again
+        __atomic_store_n(&cuda->clusters, false, __ATOMIC_RELAXED);
+    return error_set(err, STATUS_UNSUPPORTED, "device cuda:%d: %s: no room for a cluster of %u",
+                     cuda->ordinal, name, cluster->blocks);
 }
 
 // ---- In kernels -----------------------------------------------------------

@@ -101,9 +101,9 @@ static enum status no_device(cudaError_t code, struct error *err)
     const char *why = code == cudaSuccess ? "there is none" : cudaGetErrorString(code);
     if (code == cudaErrorInsufficientDriver)
         return error_set(err, STATUS_NOT_FOUND,
-                         "device cuda: no device answers: %s (load an NVIDIA driver that knows "
-                         "CUDA %d.%d, or use --device cpu)",
-                         why, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+                         "device cuda: no device answers: %s (this build needs NVIDIA "
+                         "driver %d or later; load one, or use --device cpu)",
+                         why, CUDART_VERSION >= 13000 ? 580 : 525);
     return error_set(err, STATUS_NOT_FOUND,
                      "device cuda: no device answers: %s (look at nvidia-smi and "
                      "CUDA_VISIBLE_DEVICES, or use --device cpu)",
@@ -166,25 +166,32 @@ static enum status select(struct cuda *cuda, unsigned int ordinal, struct error 
     return cuda_use(cuda, err);
 }
 
+// Whether the pool gives memory: some virtual devices say that they have pools and have none.
+static bool pool_works(struct cuda *cuda)
+{
+    uint64_t keep = UINT64_MAX; // freed memory stays: giving it back at every wait costs more
+    void *probe = nullptr;
+    if (cudaDeviceGetDefaultMemPool(&cuda->pool, cuda->ordinal) == cudaSuccess &&
+        cudaMemPoolSetAttribute(cuda->pool, cudaMemPoolAttrReleaseThreshold, &keep) ==
+            cudaSuccess &&
+        cudaMallocAsync(&probe, 1 << 20, cuda->tensors) == cudaSuccess &&
+        cudaFreeAsync(probe, cuda->tensors) == cudaSuccess)
+        return true;
+    (void)cudaGetLastError(); // later calls meet what ends the device
+    cuda->pool = nullptr;
+    return false;
+}
+
 // Stream-ordered memory where the device has pools and the user does not forbid it.
-// Freed memory stays with the pool: giving it back at every wait costs more.
 static enum status prepare_memory(struct cuda *cuda, struct error *err)
 {
     const char *wish = getenv("INFERSTAT_ASYNC_ALLOC");
     int supported = 0;
-    enum status status = cuda_check(
+    const enum status status = cuda_check(
         cuda, cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, cuda->ordinal),
         "cudaDeviceGetAttribute", err);
-    cuda->ordered_memory = supported && !(wish && strcmp(wish, "0") == 0);
-    if (status != STATUS_OK || !cuda->ordered_memory)
-        return status;
-    uint64_t keep = UINT64_MAX;
-    status = cuda_check(cuda, cudaDeviceGetDefaultMemPool(&cuda->pool, cuda->ordinal),
-                        "cudaDeviceGetDefaultMemPool", err);
-    if (status == STATUS_OK)
-        status = cuda_check(
-            cuda, cudaMemPoolSetAttribute(cuda->pool, cudaMemPoolAttrReleaseThreshold, &keep),
-            "cudaMemPoolSetAttribute", err);
+    cuda->ordered_memory =
+        status == STATUS_OK && supported && !(wish && strcmp(wish, "0") == 0) && pool_works(cuda);
     return status;
 }
 
@@ -194,7 +201,6 @@ static void cuda_close(struct device *device)
     (void)cuda_use(cuda, nullptr);
     if (cuda->tensors)
         (void)cudaStreamDestroy(cuda->tensors);
-    (void)cudaFree(cuda->ids);
     if (cuda->pool)
         (void)cudaMemPoolTrimTo(cuda->pool, 0); // others of this process may need it
     free(cuda);
@@ -212,10 +218,10 @@ static enum status cuda_open(struct device **out, const struct device_options *o
         free(cuda); // closing would make a context on whichever device is the first
         return status;
     }
-    status = prepare_memory(cuda, err);
+    status = cuda_check(cuda, cudaStreamCreateWithFlags(&cuda->tensors, cudaStreamNonBlocking),
+                        "cudaStreamCreateWithFlags", err);
     if (status == STATUS_OK)
-        status = cuda_check(cuda, cudaStreamCreateWithFlags(&cuda->tensors, cudaStreamNonBlocking),
-                            "cudaStreamCreateWithFlags", err);
+        status = prepare_memory(cuda, err);
     if (status != STATUS_OK) {
         cuda_close(&cuda->base);
         return status;

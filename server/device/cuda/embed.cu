@@ -1,29 +1,41 @@
 // out[r] = table[ids[r]], widened.
+#include <string.h>
+
 #include "server/device/cuda/parts.cuh"
 
+// The ids of one launch travel with the kernel's arguments: the host's memory is free when the
+// launch returns, and nothing is copied.
+constexpr size_t EMBED_IDS_MAX = 256;
+
+struct embed_ids {
+    uint32_t of_row[EMBED_IDS_MAX];
+};
+
 template <typename W>
-static __global__ void embed(float *out, const W *table, const uint32_t *ids, size_t columns)
+static __global__ void embed(float *out, const W *table, struct embed_ids ids, size_t columns)
 {
-    const W *from = table + (size_t)ids[blockIdx.x] * columns;
+    const W *from = table + (size_t)ids.of_row[blockIdx.x] * columns;
     float *to = out + (size_t)blockIdx.x * columns;
     for (size_t i = threadIdx.x; i < columns; i += blockDim.x)
         to[i] = cuda_widen(from[i]);
 }
 
-// Room on the device for `count` ids.
-static enum status reserve_ids(struct cuda *cuda, size_t count, struct error *err)
+template <typename W>
+static enum status embed_rows(struct cuda *cuda, struct tensor *out, const struct tensor *table,
+                              const uint32_t *ids, struct error *err)
 {
-    if (count <= cuda->ids_capacity)
-        return STATUS_OK;
-    void *room = nullptr;
-    // Freeing waits for the kernels that read the old ids.
-    const enum status status = cuda_check_memory(cuda, cudaMalloc(&room, count * sizeof *cuda->ids),
-                                                 "cudaMalloc", count * sizeof *cuda->ids, err);
-    if (status != STATUS_OK)
-        return status;
-    (void)cudaFree(cuda->ids);
-    cuda->ids = static_cast<uint32_t *>(room);
-    cuda->ids_capacity = count;
+    float *to = static_cast<float *>(out->data);
+    for (size_t first = 0; first < out->rows; first += EMBED_IDS_MAX) {
+        const size_t count = cuda_least(out->rows - first, EMBED_IDS_MAX);
+        struct embed_ids some = {};
+        memcpy(some.of_row, ids + first, count * sizeof *ids);
+        const enum status status =
+            cuda_launch(cuda, embed<W>, "embed", cuda->tensors, dim3((unsigned int)count),
+                        dim3(CUDA_BLOCK), err, to + first * out->columns,
+                        static_cast<const W *>(table->data), some, out->columns);
+        if (status != STATUS_OK)
+            return status;
+    }
     return STATUS_OK;
 }
 
@@ -31,20 +43,6 @@ enum status cuda_embed(struct device *device, struct tensor *out, const struct t
                        const uint32_t *ids, struct error *err)
 {
     struct cuda *cuda = cuda_of(device);
-    enum status status = reserve_ids(cuda, out->rows, err);
-    // From pageable memory: the ids have been read when the call returns.
-    if (status == STATUS_OK)
-        status = cuda_check(cuda,
-                            cudaMemcpyAsync(cuda->ids, ids, out->rows * sizeof *ids,
-                                            cudaMemcpyHostToDevice, cuda->tensors),
-                            "cudaMemcpyAsync", err);
-    if (status != STATUS_OK)
-        return status;
-    const dim3 grid((unsigned int)out->rows), block(CUDA_BLOCK);
-    float *to = static_cast<float *>(out->data);
-    if (table->type == TENSOR_F32)
-        return cuda_launch(cuda, embed<float>, "embed", cuda->tensors, grid, block, err, to,
-                           static_cast<const float *>(table->data), cuda->ids, out->columns);
-    return cuda_launch(cuda, embed<__half>, "embed", cuda->tensors, grid, block, err, to,
-                       static_cast<const __half *>(table->data), cuda->ids, out->columns);
+    return table->type == TENSOR_F32 ? embed_rows<float>(cuda, out, table, ids, err)
+                                     : embed_rows<__half>(cuda, out, table, ids, err);
 }

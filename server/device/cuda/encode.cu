@@ -1,4 +1,5 @@
 // Which kernels an encoder has, and which of them a job takes.
+#include "server/device/cuda/cluster.cuh"
 #include "server/device/cuda/encode_parts.cuh"
 
 extern "C" {
@@ -49,6 +50,12 @@ enum status cuda_encode(struct device_stream *stream, const struct encode_job *j
                         struct error *err)
 {
     return cuda_encode_by(stream, job, CUDA_ENCODE_CHOSEN, err);
+}
+
+bool cuda_encode_has_clusters(const struct device *device)
+{
+    const struct cuda *cuda = reinterpret_cast<const struct cuda *>(device);
+    return cuda->clusters && cuda->shared_max > CLUSTER_SHARE_MAX;
 }
 
 size_t cuda_encode_scratch(const struct device *device, const struct encode_job *job)

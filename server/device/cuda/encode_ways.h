@@ -18,4 +18,8 @@ enum cuda_encode_way {
 MUST_CHECK enum status cuda_encode_by(struct device_stream *stream, const struct encode_job *job,
                                       enum cuda_encode_way way, struct error *err);
 
+// Whether the device has clusters and its blocks can keep the largest share of a state.  `device`
+// is of the CUDA back end.
+bool cuda_encode_has_clusters(const struct device *device);
+
 #endif

@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "server/device/cuda/encode_ways.h"
-#include "server/device/properties.h"
 #include "server/workload/encode/reference.h"
 #include "tests/support/test.h"
 
@@ -301,13 +300,6 @@ TEST_CASE(transforms_in_several_passes)
     }
 }
 
-static bool has_clusters(void)
-{
-    struct device_properties properties;
-    device_properties(device, &properties);
-    return properties.compute_capability >= 90;
-}
-
 // A device that has clusters gives the same bits as one that has none, and what fits in no
 // cluster is refused by the way that would need it.
 static void same_bits(const struct encode_job *job, const void *in, bool fits)
@@ -316,7 +308,7 @@ static void same_bits(const struct encode_job *job, const void *in, bool fits)
     uint8_t *faults, *faults_passes;
     const enum status status = encode_by(CUDA_ENCODE_RESIDENT, *job, in, &resident, &faults);
     assert_int_equal(encode_by(CUDA_ENCODE_PASSES, *job, in, &passes, &faults_passes), STATUS_OK);
-    if (status == STATUS_UNSUPPORTED && !has_clusters()) {
+    if (status == STATUS_UNSUPPORTED && !cuda_encode_has_clusters(device)) {
         print_message("%u qubits: no clusters here\n", job->qubits);
     } else if (fits) {
         assert_int_equal(status, STATUS_OK);

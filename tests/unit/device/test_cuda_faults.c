@@ -6,7 +6,7 @@
 #include "tests/support/cuda/emulation.h"
 #include "tests/support/test.h"
 
-enum { NO_MEMORY = 2, NOT_READY = 600, LAUNCH_FAILURE = 719, SIZE = 4096 };
+enum { NO_MEMORY = 2, NOT_READY = 600, LAUNCH_FAILURE = 719, NOT_SUPPORTED = 801, SIZE = 4096 };
 
 // A bit of everything.  Ends with everything freed, whatever fails.
 static enum status use_device(struct error *err)
@@ -108,6 +108,28 @@ TEST_CASE(any_call_may_fail)
     assert_true(failed > 20);
 }
 
+// The first call that matters: opening the device tries whether its pool gives memory.
+static unsigned int first_use(const char *call)
+{
+    return strcmp(call, "cudaMallocAsync") == 0 ? 2 : 1;
+}
+
+// A device that has pools and refuses to use them is used without.
+TEST_CASE(pools_that_do_not_work)
+{
+    static const char *const calls[] = {"cudaDeviceGetDefaultMemPool", "cudaMemPoolSetAttribute",
+                                        "cudaMallocAsync"};
+    for (size_t i = 0; i < COUNT_OF(calls); i++) {
+        struct error err = {0};
+        emulation_fail(calls[i], 1, NOT_SUPPORTED);
+        expect_ok(use_device(&err), &err);
+        assert_false(emulation_pending());
+        emulation_fail("cudaMallocAsync", first_use("cudaMallocAsync"), NO_MEMORY);
+        assert_int_equal(use_device(&err), STATUS_NOMEM); // the next device has its own
+        assert_int_equal(emulation_live(), 0);
+    }
+}
+
 TEST_CASE(calls_are_named)
 {
     static const char *const calls[] = {
@@ -116,7 +138,7 @@ TEST_CASE(calls_are_named)
         "cudaEventRecord", "cudaEventSynchronize", "cudaEventElapsedTime"};
     for (size_t i = 0; i < COUNT_OF(calls); i++) {
         struct error err = {0};
-        emulation_fail(calls[i], 1, LAUNCH_FAILURE);
+        emulation_fail(calls[i], first_use(calls[i]), LAUNCH_FAILURE);
         assert_int_equal(use_device(&err), STATUS_IO);
         assert_non_null(strstr(err.text, calls[i]));
         assert_int_equal(emulation_live(), 0);
@@ -128,7 +150,7 @@ TEST_CASE(memory_that_is_short_is_said_so)
     static const char *const calls[] = {"cudaMalloc", "cudaMallocAsync", "cudaHostAlloc"};
     for (size_t i = 0; i < COUNT_OF(calls); i++) {
         struct error err = {0};
-        emulation_fail(calls[i], 1, NO_MEMORY);
+        emulation_fail(calls[i], first_use(calls[i]), NO_MEMORY);
         assert_int_equal(use_device(&err), STATUS_NOMEM);
         assert_non_null(strstr(err.text, "out of memory"));
         assert_int_equal(emulation_live(), 0);
@@ -221,8 +243,8 @@ TEST_CASE(what_to_do_without_a_device_is_said)
         int code;
         const char *says;
     } cases[] = {{35,
-                  "insufficient for CUDA runtime version (load an NVIDIA driver that knows CUDA "
-                  "13.0, or use --device cpu)"},
+                  "insufficient for CUDA runtime version (this build needs NVIDIA driver 580 or "
+                  "later; load one, or use --device cpu)"},
                  {100, "(look at nvidia-smi and CUDA_VISIBLE_DEVICES, or use --device cpu)"}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct error err = {0};
@@ -297,7 +319,7 @@ TEST_CASE(auto_falls_back)
     emulation_devices(1);
 }
 
-TEST_MAIN(everything_works, any_call_may_fail, calls_are_named, memory_that_is_short_is_said_so,
-          times_that_are_not_there_yet_are_said_so, kernels_that_fail_are_named,
-          a_lost_device_can_be_let_go, short_memory_is_no_loss, what_to_do_without_a_device_is_said,
-          properties_are_told, auto_falls_back)
+TEST_MAIN(everything_works, any_call_may_fail, pools_that_do_not_work, calls_are_named,
+          memory_that_is_short_is_said_so, times_that_are_not_there_yet_are_said_so,
+          kernels_that_fail_are_named, a_lost_device_can_be_let_go, short_memory_is_no_loss,
+          what_to_do_without_a_device_is_said, properties_are_told, auto_falls_back)

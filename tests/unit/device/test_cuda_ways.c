@@ -108,17 +108,33 @@ TEST_CASE(devices_without_clusters_take_what_they_can)
 TEST_CASE(clusters_there_is_no_room_for)
 {
     static const int codes[] = {INVALID_CLUSTER, NO_RESOURCES};
-    open_device(9);
     for (size_t i = 0; i < COUNT_OF(codes); i++) {
         struct error err = {0};
+        open_device(9);
         emulation_fail("cudaLaunchKernelEx", 1, codes[i]);
         assert_int_equal(encode(CUDA_ENCODE_RESIDENT, &err), STATUS_UNSUPPORTED);
-        assert_non_null(strstr(err.text, "encode_resident"));
-        emulation_fail("cudaLaunchKernelEx", 1, codes[i]);
+        assert_int_equal(err.status, STATUS_UNSUPPORTED);
+        assert_non_null(strstr(err.text, "encode_resident: no room for a cluster of 4"));
+        // Not tried again: what fails next is a kernel of the other way.
+        emulation_fail("cudaLaunchKernelEx", 1, FAILURE);
+        assert_int_equal(encode(CUDA_ENCODE_CHOSEN, &err), STATUS_IO);
+        assert_null(strstr(err.text, "encode_resident"));
         assert_int_equal(encode(CUDA_ENCODE_CHOSEN, &err), STATUS_OK);
-        assert_false(emulation_pending());
         assert_true(states[0] > 0.0 && states[2] > states[0]);
+        close_device();
     }
+}
+
+// Clusters whose blocks have little shared memory.
+TEST_CASE(clusters_of_small_blocks)
+{
+    struct error err = {0};
+    open_device(12);
+    assert_false(cuda_encode_has_clusters(device));
+    assert_int_equal(encode(CUDA_ENCODE_RESIDENT, &err), STATUS_OK); // four blocks of 64 KB
+    job.type = ENCODE_F64;
+    job.qubits = 17; // eight of 128 KB
+    assert_int_equal(cuda_encode_by(stream, &job, CUDA_ENCODE_RESIDENT, &err), STATUS_UNSUPPORTED);
     close_device();
 }
 
@@ -153,4 +169,4 @@ TEST_CASE(shared_memory_that_is_not_given)
 }
 
 TEST_MAIN(shared_memory_that_is_not_given, devices_without_clusters_take_what_they_can,
-          clusters_there_is_no_room_for, other_errors_are_said)
+          clusters_there_is_no_room_for, clusters_of_small_blocks, other_errors_are_said)
