@@ -29,6 +29,7 @@ struct fill_workers {
     pthread_cond_t room;  // the driver took a chunk
     bool stopping;
     uint64_t next_claimed, next_taken; // chunks
+    uint64_t reserved;                 // workers that acquire a slot for a chunk to be claimed
     enum status pool_status;           // why slots cannot be acquired
     struct error pool_error;
     uint64_t fill_ns;
@@ -41,7 +42,20 @@ static struct entry *entry_of(struct fill_workers *workers, uint64_t chunk)
     return &workers->entries[chunk % workers->prefetch];
 }
 
-// Claims the next chunk once it is within the prefetch; false when there is none.
+// Reserves one of the chunks that are left, so that no slot is acquired in vain; false when all
+// are reserved or claimed.
+static bool reserve(struct fill_workers *workers)
+{
+    (void)pthread_mutex_lock(&workers->lock);
+    const bool is_left =
+        !workers->stopping &&
+        pipeline_chunk_size(workers->job, workers->next_claimed + workers->reserved) > 0;
+    workers->reserved += is_left;
+    (void)pthread_mutex_unlock(&workers->lock);
+    return is_left;
+}
+
+// Claims the next chunk, after `reserve`, once it is within the prefetch; false when stopping.
 static bool claim(struct fill_workers *workers, uint64_t *chunk, size_t *size)
 {
     const struct pipeline_job *job = workers->job;
@@ -51,6 +65,7 @@ static bool claim(struct fill_workers *workers, uint64_t *chunk, size_t *size)
     *size = workers->stopping ? 0 : pipeline_chunk_size(job, workers->next_claimed);
     if (*size > 0)
         *chunk = workers->next_claimed++;
+    workers->reserved--;
     (void)pthread_mutex_unlock(&workers->lock);
     return *size > 0;
 }
@@ -111,6 +126,8 @@ static void *run(void *context)
         uint64_t chunk = 0;
         size_t size = 0;
         const uint64_t free_ns = clock_monotonic_ns();
+        if (!reserve(workers))
+            return NULL;
         const enum status status = slot_pool_acquire(workers->pool, &slot, &error);
         if (status != STATUS_OK) {
             give_up(workers, status, &error);
