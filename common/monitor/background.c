@@ -58,12 +58,13 @@ static void take_first_sample(struct background *background)
     background->cpu_ns = process_cpu_ns();
 }
 
-static void record_sample(const struct background *background, double cpu_ratio)
+// The record's time is that of reading the memory, the end of the period of `cpu_ratio`.
+static void record_sample(const struct background *background, uint64_t now, double cpu_ratio)
 {
     const struct sampled *sampled = background->settings.sampled;
     struct record record;
     record_init(&record, RECORD_KIND_PROCESS_SAMPLE,
-                (int64_t)background->sampled_ns +
+                (int64_t)now +
                     atomic_load_explicit(&sampled->wall_offset_ns, memory_order_relaxed));
     record_set_real(&record, PROCESS_SAMPLE_CPU, cpu_ratio);
     record_set_int(&record, PROCESS_SAMPLE_HOST_MEMORY,
@@ -88,7 +89,7 @@ static void take_sample(struct background *background)
     if (memory >= 0)
         atomic_store_explicit(&sampled->host_memory, memory, memory_order_relaxed);
     if (background->ring)
-        record_sample(background, ratio);
+        record_sample(background, now, ratio);
     background->sampled_ns = now;
     background->cpu_ns = cpu;
 }

@@ -34,7 +34,7 @@
     X(OPERATION, "operation", "one timed operation")                                               \
     X(PIPELINE, "pipeline", "one run of the streaming copy/compute pipeline")                      \
     X(DEVICE_SAMPLE, "device_sample", "a device's counters over one sample period")                \
-    X(PROCESS_SAMPLE, "process_sample", "the process's counters over one sample period")
+    X(PROCESS_SAMPLE, "process_sample", "the process at the end of a sample period")
 
 #define RECORD_RUN(X)                                                                              \
     X(RUN_UUID, "uuid", TEXT, NONE, ALWAYS, "the run's 128 random bits, as a UUID")                \

@@ -8,6 +8,7 @@
 #include "common/monitor/delivery/orphans.h"
 #include "common/monitor/inferstat.h"
 #include "common/monitor/runfile/runfile.h"
+#include "common/sys/clock.h"
 #include "tests/support/monitor_fixture.h"
 #include "tests/support/test.h"
 
@@ -216,20 +217,24 @@ STATE_CASE(test_log_lines, struct fixture *fixture)
             fail_msg("no \"%s\" in:\n%s", wanted[i], lines->text);
 }
 
-// Samples arrive by themselves.
+// Samples arrive by themselves.  The time of a sample is that at which it was taken: a period
+// after the monitor was opened, or later.
 STATE_CASE(test_process_samples, struct fixture *fixture)
 {
-    fixture->options.sample_ms = 10;
+    fixture->options.sample_ms = 200;
     fixture->collector = fake_collector_open(fixture->folder);
+    const int64_t before_ns = clock_wall_ns();
     struct inferstat_monitor *monitor = open_monitor(fixture);
     inferstat_set_device_memory(monitor, 5000);
-    assert_true(fake_collector_wait(fixture->collector, 5));
+    assert_true(fake_collector_wait(fixture->collector, 2));
     struct inferstat_summary summary;
     inferstat_get_summary(monitor, &summary);
     assert_true(summary.cpu_ratio >= 0);
     assert_int_equal(summary.device_memory_bytes, 5000);
     struct fake_row row;
-    assert_true(fake_collector_row(fixture->collector, RECORD_KIND_PROCESS_SAMPLE, 4, &row));
+    assert_true(fake_collector_row(fixture->collector, RECORD_KIND_PROCESS_SAMPLE, 0, &row));
+    assert_true(row.started_ns > before_ns + 190 * INT64_C(1000000));
+    assert_true(row.started_ns <= clock_wall_ns());
     assert_int_equal(row.stream, 0);
     assert_true(row.values[PROCESS_SAMPLE_CPU].r >= 0);
     assert_true(row.values[PROCESS_SAMPLE_HOST_MEMORY].i > 100000);
