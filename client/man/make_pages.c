@@ -95,8 +95,8 @@ static void put_views(void)
         roff_section("v_", record_kind_info((enum record_kind)kind)->name);
         roff_text("The table %s%s.", record_kind_info((enum record_kind)kind)->name,
                   kind == RECORD_KIND_LOAD         ? ", and floor_ns: the minimum duration of the "
-                                                     "load, its bytes / the slower of storage and "
-                                                     "bus, where measured"
+                                                     "load, its bytes / the device's measured rate "
+                                                     "of copies from the host"
                   : kind == RECORD_KIND_LOAD_STAGE ? ", and model and device of the load"
                                                    : "");
         for (unsigned i = 0; i < count; i++) {

@@ -87,8 +87,8 @@ static const struct query_metric metrics[] = {
      .column = ITL_SKETCH},
     {.kind = RECORD_KIND_LOAD,
      .name = QUERY_METRIC_FLOOR,
-     .meaning = "what a load takes at least: bytes of weights / the slower of the rates of storage "
-                "and of copies to the device, as far as they were measured",
+     .meaning = "what a load takes at least: bytes of weights / the device's measured rate of "
+                "copies from the host",
      .unit = UNIT_DURATION,
      .column = -1},
     {.kind = RECORD_KIND_INFERENCE,

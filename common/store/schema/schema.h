@@ -84,11 +84,14 @@ enum {
 // gone_sum; the row is absent if there is none.
 #define SCHEMA_NO_SET_HASHES "no_fingerprints_to_run"
 
-// SQL expression for the throughput of a load (row `t`): the lower of its storage rate and its
-// host-to-device (H2D) rate; the known one if only one is known.
+// SQL expression for the highest throughput that a load (row `t`) can have: the device's measured
+// rate of copies from the host, which calibration makes steady.  The load's own rates are those of
+// a disturbed machine.  NULL if the device's rate is not known, or if this load's copies were
+// faster, which disproves it.
 #define SCHEMA_LOAD_RATE                                                                           \
-    "coalesce(min(t.storage_bytes_per_second, t.h2d_bytes_per_second),"                            \
-    " t.storage_bytes_per_second, t.h2d_bytes_per_second)"
+    "(SELECT d.h2d_bytes_per_second FROM device d WHERE d.run = t.run AND d.name = t.device"       \
+    " AND d.h2d_bytes_per_second >= coalesce(t.h2d_bytes_per_second, 0)"                           \
+    " ORDER BY d.id DESC LIMIT 1)"
 
 // A started_ns outside of (SCHEMA_CLOCK_FLOOR_NS, received_ns + SCHEMA_CLOCK_AHEAD_NS) is suspect.
 #define SCHEMA_CLOCK_FLOOR_NS INT64_C(1577836800000000000) // 2020-01-01

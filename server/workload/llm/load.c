@@ -80,20 +80,17 @@ static void describe_model(const struct loading *l)
     (void)inferstat_add_model(l->monitor, &model);
 }
 
-// The floor of the transfer's duration is the longer one of the times of reading and of copying.
 static void log_transfer(const struct loading *l, const struct transfer_figures *transfer)
 {
     const struct pipeline_figures *pipeline = &transfer->pipeline;
-    const uint64_t read_ns = transfer->read_ns, copy_ns = pipeline->overlap.busy_ns[OVERLAP_COPY];
-    char text[6][UNIT_TEXT_SIZE];
-    log_write(
-        LOG_LEVEL_INFO, "%s: weights: %s in %s (floor %s: read in %s, copied in %s; page cache %s)",
-        l->llm->name, unit_format_int(text[0], UNIT_BYTES, (int64_t)transfer->bytes),
-        unit_format_int(text[1], UNIT_DURATION, (int64_t)pipeline->duration_ns),
-        unit_format_int(text[2], UNIT_DURATION, (int64_t)(read_ns > copy_ns ? read_ns : copy_ns)),
-        unit_format_int(text[3], UNIT_DURATION, (int64_t)read_ns),
-        unit_format_int(text[4], UNIT_DURATION, (int64_t)copy_ns),
-        unit_format(text[5], UNIT_RATIO, l->cached >= 0.0 ? l->cached : (double)NAN));
+    const int64_t copy_ns = (int64_t)pipeline->overlap.busy_ns[OVERLAP_COPY];
+    char text[5][UNIT_TEXT_SIZE];
+    log_write(LOG_LEVEL_INFO, "%s: weights: %s in %s (read in %s, copied in %s; page cache %s)",
+              l->llm->name, unit_format_int(text[0], UNIT_BYTES, (int64_t)transfer->bytes),
+              unit_format_int(text[1], UNIT_DURATION, (int64_t)pipeline->duration_ns),
+              unit_format_int(text[2], UNIT_DURATION, (int64_t)transfer->read_ns),
+              unit_format_int(text[3], UNIT_DURATION, copy_ns),
+              unit_format(text[4], UNIT_RATIO, l->cached >= 0.0 ? l->cached : (double)NAN));
 }
 
 // Records the figures of the weights' transfer, also if it failed.
