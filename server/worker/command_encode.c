@@ -10,6 +10,7 @@
 #include "common/sys/stop.h"
 #include "server/worker/repeats.h"
 #include "server/worker/worker.h"
+#include "server/workload/telemetry.h"
 #include "server/workload/encode/run.h"
 
 // The options of the command line, where they are used; complete_options adds the rest.
@@ -23,6 +24,7 @@ static struct {
                             .qubits = 16,
                             .type = -1,
                             .batch = 64,
+                            .from = INPUTS_FROM_PAGEABLE,
                             .seed = 1},
                  .tuning = {.pool_metrics = -1, .overlap_tracking = -1},
                  .cancelled = stop_requested},
@@ -68,7 +70,7 @@ static const struct option rows[] = {
     {"input", "FILE.npy", "samples, one per row (default: generated)",
      TEXT_AT(encoding.inputs.path)},
     {"from", "generator|pageable|pinned",
-     "generate samples on demand, or in advance in such memory (default generator)",
+     "generate samples on demand, or in advance in such memory (default pageable)",
      CHOICE_AT(encoding.inputs.from, from_word)},
     {"seed", "S", "seed of generated samples (default 1)",
      INTEGER_AT(encoding.inputs.seed, 0, INT32_MAX)},
@@ -148,13 +150,20 @@ static double overlap_of(const struct overlap_figures *overlap)
     return overlap_ratio(overlap, &value) ? value : (double)NAN;
 }
 
-static void write_pool(struct json_writer *json, const struct pool_figures *pool)
+static void write_pool(struct json_writer *json, const struct pipeline_plan *plan,
+                       const struct pool_figures *pool)
 {
-    json_write_uint(json, "pool_acquires", pool->acquires);
-    json_write_uint(json, "pool_waits", pool->waits);
-    json_write_uint(json, "pool_wait_ns", pool->wait_ns);
-    json_write_uint(json, "pool_available_min", pool->available_min);
-    json_write_uint(json, "pool_available_max", pool->available_max);
+    const bool is_known = pipeline_knows_pool(plan);
+    const bool is_used = is_known && pool->acquires > 0;
+    worker_write_maybe(json, "pool_acquires", pool->acquires, is_known);
+    worker_write_maybe(json, "pool_waits", pool->waits, is_known);
+    worker_write_maybe(json, "pool_wait_ns", pool->wait_ns, is_known);
+    worker_write_maybe(json, "pool_available_min", pool->available_min, is_used);
+    worker_write_maybe(json, "pool_available_max", pool->available_max, is_used);
+    if (!is_known) {
+        json_write_text(json, "pool_wait_histogram", NULL);
+        return;
+    }
     // Waits of less than 2 us, less than 4, 8 and so on; the last of all above.
     json_write_begin_list(json, "pool_wait_histogram");
     for (size_t i = 0; i < POOL_WAIT_BINS; i++)
@@ -162,25 +171,22 @@ static void write_pool(struct json_writer *json, const struct pool_figures *pool
     json_write_end_list(json);
 }
 
-static void write_overlap(struct json_writer *json, const struct pipeline_figures *f)
+static void write_overlap(struct json_writer *json, const struct pipeline_plan *plan,
+                          const struct pipeline_figures *f)
 {
-    json_write_uint(json, "copy_busy_ns", f->overlap.busy_ns[OVERLAP_COPY]);
-    json_write_uint(json, "compute_busy_ns", f->overlap.busy_ns[OVERLAP_COMPUTE]);
-    json_write_uint(json, "both_busy_ns", f->overlap.both_ns);
-    json_write_uint(json, "idle_ns", f->overlap.idle_ns);
-    json_write_uint(json, "unmeasured_chunks", f->overlap.unmeasured);
-}
-
-static void write_time(struct json_writer *json, const char *key, uint64_t ns)
-{
-    json_write_real(json, key, ns > 0 ? (double)ns : (double)NAN);
+    const bool is_known = pipeline_knows_overlap(plan, f);
+    worker_write_maybe(json, "copy_busy_ns", f->overlap.busy_ns[OVERLAP_COPY], is_known);
+    worker_write_maybe(json, "compute_busy_ns", f->overlap.busy_ns[OVERLAP_COMPUTE], is_known);
+    worker_write_maybe(json, "both_busy_ns", f->overlap.both_ns, is_known);
+    worker_write_maybe(json, "idle_ns", f->overlap.idle_ns, is_known);
+    worker_write_maybe(json, "unmeasured_chunks", f->overlap.unmeasured, plan->overlap_tracking);
 }
 
 static void write_check(struct json_writer *json, const struct encoding_figures *f)
 {
     bool any = f->checked > 0;
-    json_write_uint(json, "checked", f->checked);
-    json_write_uint(json, "differing", f->differing);
+    worker_write_maybe(json, "checked", f->checked, options.encoding.check);
+    worker_write_maybe(json, "differing", f->differing, options.encoding.check);
     json_write_real(json, "largest_difference", any ? f->worst.largest : (double)NAN);
     json_write_real(json, "least_fidelity", any ? f->worst.fidelity : (double)NAN);
 }
@@ -191,20 +197,22 @@ static const char *status_word(enum status status)
 }
 
 // Members of the whole run, and of each device's share.
-static void write_speed(struct json_writer *json, const struct encoding_figures *figures)
+static void write_speed(struct json_writer *json, const struct pipeline_plan *plan,
+                        const struct encoding_figures *figures)
 {
     const struct pipeline_figures *f = &figures->pipeline;
+    const bool is_known = pipeline_knows_overlap(plan, f);
     json_write_uint(json, "items", figures->items);
     json_write_uint(json, "batches", figures->batches);
     json_write_uint(json, "duration_ns", f->duration_ns);
     json_write_real(json, "items_per_second", ratio(figures->items, f->duration_ns) * 1e9);
     json_write_real(json, "overlap_ratio", overlap_of(&f->overlap));
-    json_write_uint(json, "exposed_copy_ns", f->overlap.exposed_copy_ns);
-    json_write_uint(json, "copy_starved_ns", f->copy_starved_ns);
+    worker_write_maybe(json, "exposed_copy_ns", f->overlap.exposed_copy_ns, is_known);
+    worker_write_maybe(json, "copy_starved_ns", f->copy_starved_ns, is_known);
     json_write_real(json, "pool_starvation_ratio", ratio(f->pool.waits, f->pool.acquires));
-    write_time(json, "item_p50_ns", f->group_p50_ns);
-    write_time(json, "item_p95_ns", f->group_p95_ns);
-    write_time(json, "item_p99_ns", f->group_p99_ns);
+    worker_write_maybe(json, "item_p50_ns", f->group_p50_ns, f->group_p50_ns > 0);
+    worker_write_maybe(json, "item_p95_ns", f->group_p95_ns, f->group_p95_ns > 0);
+    worker_write_maybe(json, "item_p99_ns", f->group_p99_ns, f->group_p99_ns > 0);
 }
 
 // One object per device; the enclosing object has the sums.
@@ -216,7 +224,7 @@ static void write_devices(struct json_writer *json, const struct run *run)
         json_write_begin(json, NULL);
         json_write_text(json, "device", share->device.name);
         json_write_text(json, "status", status_word(share->status));
-        write_speed(json, &share->figures);
+        write_speed(json, &share->plan, &share->figures);
         json_write_end(json);
     }
     json_write_end_list(json);
@@ -235,8 +243,9 @@ static void write_figures(const struct run *run)
     json_write_uint(&json, "qubits", options.encoding.inputs.qubits);
     json_write_uint(&json, "batch_size", d->batch);
     json_write_text(&json, "device", run->devices);
+    json_write_text(&json, "source", inputs_source_name(&options.encoding.inputs));
     json_write_text(&json, "status", status_word(run->status));
-    write_speed(&json, &run->figures);
+    write_speed(&json, plan, &run->figures);
     json_write_uint(&json, "chunk_bytes", plan->chunk_bytes);
     json_write_uint(&json, "pool_size", plan->pool_size);
     json_write_uint(&json, "prefetch", plan->prefetch);
@@ -245,11 +254,11 @@ static void write_figures(const struct run *run)
     json_write_uint(&json, "chunks", f->chunks);
     json_write_uint(&json, "bytes_h2d", f->bytes_h2d);
     json_write_uint(&json, "bytes_d2h", f->bytes_d2h);
-    write_overlap(&json, f);
-    write_pool(&json, &f->pool);
+    write_overlap(&json, plan, f);
+    write_pool(&json, plan, &f->pool);
     json_write_uint(&json, "load_duration_ns", d->load_ns);
-    json_write_uint(&json, "generate_ns", d->generate_ns);
-    json_write_uint(&json, "fill_ns", f->fill_ns);
+    worker_write_maybe(&json, "generate_ns", d->generate_ns, d->inputs->stretch > 0);
+    worker_write_maybe(&json, "fill_ns", f->fill_ns, !plan->borrows);
     json_write_uint(&json, "take_ns", run->figures.take_ns);
     json_write_uint(&json, "device_bytes", (uint64_t)d->device_bytes);
     write_check(&json, &run->figures);
@@ -287,11 +296,11 @@ static void print_overlap(const struct run *run)
 {
     char text[3][UNIT_TEXT_SIZE];
     const struct pipeline_figures *f = &run->figures.pipeline;
-    bool tracked = encoding_get_share(run->encoding, 0)->plan.overlap_tracking;
+    const bool is_known = pipeline_knows_overlap(&encoding_get_share(run->encoding, 0)->plan, f);
     (void)printf("overlap %s, exposed copy %s, pool waits %s\n",
                  unit_format(text[0], UNIT_RATIO, overlap_of(&f->overlap)),
                  unit_format(text[1], UNIT_DURATION,
-                             tracked ? (double)f->overlap.exposed_copy_ns : (double)NAN),
+                             is_known ? (double)f->overlap.exposed_copy_ns : (double)NAN),
                  unit_format(text[2], UNIT_RATIO, ratio(f->pool.waits, f->pool.acquires)));
 }
 

@@ -195,11 +195,13 @@ static void write_figures(const struct run *run)
     struct json_writer json = files_json(stdout);
     json_write_begin(&json, NULL);
     json_write_text(&json, "workload", "llm");
-    json_write_text(&json, "model", run->llm ? run->llm->name : "");
-    json_write_text(&json, "device", device.name);
-    json_write_uint(&json, "load_duration_ns", run->summary.last_load.duration_ns);
-    json_write_uint(&json, "startup_duration_ns", run->summary.startup_ns);
-    json_write_uint(&json, "duration_ns", f->duration_ns);
+    json_write_text(&json, "model", run->llm ? run->llm->name : NULL);
+    json_write_text(&json, "device", run->llm ? device.name : NULL);
+    worker_write_maybe(&json, "load_duration_ns", run->summary.last_load.duration_ns,
+                       run->summary.has_load);
+    worker_write_maybe(&json, "startup_duration_ns", run->summary.startup_ns,
+                       run->summary.has_startup);
+    worker_write_maybe(&json, "duration_ns", f->duration_ns, f->duration_ns > 0);
     json_write_uint(&json, "requests", f->requests);
     json_write_uint(&json, "completed", f->completed);
     json_write_uint(&json, "cancelled", f->cancelled);

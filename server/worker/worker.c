@@ -67,6 +67,14 @@ void worker_write_totals(struct json_writer *json, const struct inferstat_totals
     json_write_uint(json, "records_dropped", totals->dropped);
 }
 
+void worker_write_maybe(struct json_writer *json, const char *key, uint64_t value, bool is_known)
+{
+    if (is_known)
+        json_write_uint(json, key, value);
+    else
+        json_write_text(json, key, NULL);
+}
+
 void worker_log_device(const struct device_description *device)
 {
     log_write(device->fell_back ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,

@@ -4,6 +4,7 @@
 #define INFERSTAT_SERVER_WORKER_WORKER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "common/core/base/error.h"
 #include "common/core/query/json_writer.h"
@@ -71,6 +72,9 @@ void worker_close_monitor(struct inferstat_monitor *monitor, struct inferstat_to
 
 // Writes the totals as members of a JSON object.
 void worker_write_totals(struct json_writer *json, const struct inferstat_totals *totals);
+
+// Writes a member of a JSON object: `value`, or null if it is not known.
+void worker_write_maybe(struct json_writer *json, const char *key, uint64_t value, bool is_known);
 
 // Logs the name of the chosen device and the reason for the choice.  It is a warning if another
 // device failed to open first.

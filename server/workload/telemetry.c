@@ -76,13 +76,21 @@ static int64_t measured(uint64_t ns)
     return ns > 0 ? figure(ns) : -1;
 }
 
-// When every interval of a run was unmeasured, the overlap is unknown.
+bool pipeline_knows_overlap(const struct pipeline_plan *plan,
+                            const struct pipeline_figures *figures)
+{
+    return plan->overlap_tracking &&
+           (figures->overlap.span_ns > 0 || figures->overlap.unmeasured == 0);
+}
+
+bool pipeline_knows_pool(const struct pipeline_plan *plan)
+{
+    return plan->pool_metrics && !plan->borrows;
+}
+
 static void record_overlap(struct inferstat_pipeline *out, const struct pipeline_figures *figures)
 {
     const struct overlap_figures *overlap = &figures->overlap;
-    out->unmeasured_chunks = figure(overlap->unmeasured);
-    if (overlap->span_ns == 0 && overlap->unmeasured > 0)
-        return;
     out->copy_busy_ns = figure(overlap->busy_ns[OVERLAP_COPY]);
     out->compute_busy_ns = figure(overlap->busy_ns[OVERLAP_COMPUTE]);
     out->both_busy_ns = figure(overlap->both_ns);
@@ -126,8 +134,10 @@ void pipeline_record(struct inferstat_pipeline *out, const struct pipeline_plan 
         plan->sync == PIPELINE_SYNC_EVENTS ? INFERSTAT_SYNC_EVENTS : INFERSTAT_SYNC_PERIODIC;
     out->bytes_h2d = figures->bytes_h2d;
     if (plan->overlap_tracking)
+        out->unmeasured_chunks = figure(figures->overlap.unmeasured);
+    if (pipeline_knows_overlap(plan, figures))
         record_overlap(out, figures);
-    if (plan->pool_metrics)
+    if (pipeline_knows_pool(plan))
         record_pool(out, &figures->pool);
     out->item_p50_ns = measured(figures->group_p50_ns);
     out->item_p95_ns = measured(figures->group_p95_ns);

@@ -5,6 +5,7 @@
 #ifndef INFERSTAT_SERVER_WORKLOAD_TELEMETRY_H
 #define INFERSTAT_SERVER_WORKLOAD_TELEMETRY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/monitor/inferstat.h"
@@ -26,6 +27,15 @@ void device_calibrate_for_later(struct device *device);
 
 // The result of work that ended with `status`: ok, cancelled (STATUS_CANCELLED) or error.
 enum inferstat_result telemetry_result(enum status status);
+
+// Whether `figures` has the times of copies and kernels: false when they were not tracked, or when
+// every interval was lost.
+bool pipeline_knows_overlap(const struct pipeline_plan *plan,
+                            const struct pipeline_figures *figures);
+
+// Whether the figures of a run have those of its pool: false when they were not counted, or when
+// the chunks were lent, so that no slot was acquired to be filled.
+bool pipeline_knows_pool(const struct pipeline_plan *plan);
 
 // Fills `*out` from `plan` and `figures`; unknown or disabled metrics are absent.  The caller then
 // sets the other fields: workload, model, device, result, start, items and batch_items.

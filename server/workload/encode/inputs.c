@@ -74,6 +74,11 @@ const char *inputs_from_name(enum inputs_from from)
     return (unsigned int)from < INPUTS_FROM_COUNT ? names[from] : "?";
 }
 
+const char *inputs_source_name(const struct inputs_options *options)
+{
+    return options->path ? "file" : inputs_from_name(options->from);
+}
+
 struct inputs {
     struct inputs_shape shape;
     enum inputs_from from;

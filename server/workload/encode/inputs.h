@@ -38,6 +38,9 @@ struct inputs_options {
     uint64_t seed;
 };
 
+// Returns where samples come from, as pipelines are recorded: "file", or the name of `from`.
+const char *inputs_source_name(const struct inputs_options *options);
+
 struct inputs;
 
 // Opens the file or sets up the generator.  Copies `*options`, but borrows options->path until

@@ -39,6 +39,7 @@ expect_figure checked 2
 expect_figure differing 0
 expect_figure status '"ok"'
 expect_figure bytes_h2d 48
+expect_figure source '"file"'
 python3 - "$WORK/out.npy" <<'PYTHON' || fail "the states in the file are not what they should be"
 import struct, sys
 data = open(sys.argv[1], "rb").read()
@@ -66,8 +67,29 @@ for from in generator pageable pinned; do
     expect_exit 0 encode --encoder phase --qubits 9 --from "$from" --sync "$sync" --json \
       --output "$WORK/$from-$sync.npy"
     cmp "$WORK/generator-events.npy" "$WORK/$from-$sync.npy" || fail "$from, $sync: other states"
+    expect_figure source "\"$from\""
   done
 done
+
+# Samples are generated before the run by default, so that it times encoding alone.  What was not
+# measured is null: the pool of a run that fills no slots, and what was switched off.
+nulls() { grep -o '"[a-z_0-9]*": null' "$WORK/out" | cut -d'"' -f2 | tr '\n' ' '; }
+steady="repeats items_per_second_median items_per_second_trimmed_mean items_per_second_iqr_ratio \
+items_per_second_interval_ratio steady "
+unchecked="checked differing largest_difference least_fidelity "
+pool="pool_acquires pool_waits pool_wait_ns pool_available_min pool_available_max pool_wait_histogram "
+expect_exit 0 encode --encoder amplitude --qubits 8 --json
+expect_figure source '"pageable"'
+expect_figure pool_acquires "$(figure chunks)"
+[ "$(nulls)" = "$unchecked$steady" ] || fail "null: $(nulls)"
+expect_exit 0 encode --encoder amplitude --qubits 8 --from pinned --check --json
+[ "$(nulls)" = "pool_starvation_ratio ${pool}fill_ns pool_starvation_ratio $steady" ] ||
+  fail "null: $(nulls)"
+expect_exit 0 env INFERSTAT_OVERLAP_TRACKING=0 INFERSTAT_POOL_METRICS=0 "$WORKER" encode --no-report \
+  --encoder amplitude --qubits 8 --from generator --check --json
+of_both="overlap_ratio exposed_copy_ns copy_starved_ns pool_starvation_ratio "
+[ "$(nulls)" = "${of_both}copy_busy_ns compute_busy_ns both_busy_ns idle_ns unmeasured_chunks \
+${pool}generate_ns $of_both$steady" ] || fail "null: $(nulls)"
 
 expect_exit 0 encode --encoder angle --qubits 1
 expect_text "$WORK/out" "angle, 1 qubit, f64 on cpu"

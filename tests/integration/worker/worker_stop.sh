@@ -112,11 +112,14 @@ has_opened() {
   find "/proc/${started_pids[worker]}/fd" -lname "$model" | grep -q .
 }
 INFERSTAT_TEST_STAGE_DELAY=read_header:1500 start worker "$WORKER" llm --no-report --log-level info \
-  --model "$model"
+  --model "$model" --json
 wait_until 20 has_opened
 stop worker
 [ "$stopped_code" -eq 0 ] || fail "while loading: exit code $stopped_code"
 expect_text "$WORK/worker.log" "error=stopped while loading"
+for key in model device startup_duration_ns duration_ns tokens_per_second; do
+  expect_text "$WORK/worker.log" "\"$key\": null"
+done
 
 # Without a collector it serves, says so once, and ends within its deadline.
 : >"$WORK/worker.log"

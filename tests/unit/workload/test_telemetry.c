@@ -136,6 +136,10 @@ TEST_CASE(what_is_off_is_absent)
     assert_int_equal(record.pool_waits, -1);
     assert_int_equal(record.pool_waits_below_64us, -1);
     assert_int_equal(record.pool_waits_below_4096us, -1);
+    // No slot is acquired to be filled with chunks that are lent.
+    const struct pipeline_plan lends = {.pool_metrics = true, .borrows = true};
+    pipeline_record(&record, &lends, &figures);
+    assert_int_equal(record.pool_acquires, -1);
 }
 
 TEST_MAIN_EACH(set_up, tear_down, all_that_is_known_is_recorded, what_is_not_known_is_absent,
