@@ -376,6 +376,7 @@ struct inferstat_pipeline {
     int64_t pool_available_min, pool_available_max;         // free slots
     int64_t item_p50_ns, item_p95_ns, item_p99_ns; // from an item's first copy to its result
     int64_t unmeasured_chunks;                     // chunks without measured times
+    uint32_t source; // id of the name of what its items came from, such as "file"; 0: unknown
 };
 
 INFERSTAT_API void inferstat_pipeline_init(struct inferstat_pipeline *pipeline);

@@ -30,7 +30,7 @@ cp store.db broken.db
 sqlite3 broken.db "DELETE FROM inference WHERE number = 10; UPDATE range SET last = 14 WHERE
   run = 1; UPDATE stream SET produced = 20 WHERE run = 2; DELETE FROM operation WHERE run = 2;
   INSERT INTO process_sample SELECT NULL, 9, stream, number, started_ns, received_ns, cpu_ratio,
-  host_memory_bytes, device_memory_bytes FROM process_sample"
+  host_memory_bytes, device_memory_bytes, NULL, NULL FROM process_sample"
 
 # What differs between machines and moments: the file's size, the time of asking.
 masked() {

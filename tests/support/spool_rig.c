@@ -55,7 +55,7 @@ static void fill_inference(struct record *out, uint64_t random)
     record_init(out, RECORD_KIND_INFERENCE, 0);
     record_set_name(out, INFERENCE_MODEL, 1 + (uint32_t)(random >> 20) % 7);
     record_set_name(out, INFERENCE_DEVICE, 2);
-    for (unsigned i = INFERENCE_DEVICE + 1; i < INFERENCE_COLUMNS; i++)
+    for (unsigned i = INFERENCE_DEVICE + 1; i < INFERENCE_ERROR; i++)
         record_set_int(out, i, (int64_t)mix(random + i));
 }
 

@@ -161,7 +161,8 @@
     X(INFERENCE_DEVICE_MEMORY, "device_memory_bytes", INT, BYTES, MAYBE,                           \
       "device memory in use, last sampled")                                                        \
     X(INFERENCE_CONCURRENT, "concurrent_requests", INT, COUNT, MAYBE,                              \
-      "requests in progress when this one ended, itself included; other threads' of 25 ms ago")
+      "requests in progress when this one ended, itself included; other threads' of 25 ms ago")    \
+    X(INFERENCE_ERROR, "error", TEXT, NONE, MAYBE, "why it failed")
 
 #define RECORD_ITL(X)                                                                              \
     X(ITL_MODEL, "model", NAME, NONE, ALWAYS, "the model that answered")                           \
@@ -178,7 +179,8 @@
       "host memory of the process, last sampled")                                                  \
     X(OPERATION_ITEMS, "items", INT, COUNT, MAYBE, "items worked on")                              \
     X(OPERATION_BYTES, "bytes", INT, BYTES, MAYBE, "bytes worked on")                              \
-    X(OPERATION_EXTRA, "extra", TEXT, NONE, MAYBE, "anything else, as short JSON text")
+    X(OPERATION_EXTRA, "extra", TEXT, NONE, MAYBE, "anything else, as short JSON text")            \
+    X(OPERATION_ERROR, "error", TEXT, NONE, MAYBE, "why it failed")
 
 #define RECORD_PIPELINE(X)                                                                         \
     X(PIPELINE_WORKLOAD, "workload", NAME, NONE, ALWAYS, "what streamed (such as encode)")         \
@@ -216,7 +218,9 @@
     X(PIPELINE_WAITS_64US, "pool_waits_below_64us", INT, COUNT, MAYBE,                             \
       "of pool_waits, those of under 64 us")                                                       \
     X(PIPELINE_WAITS_4096US, "pool_waits_below_4096us", INT, COUNT, MAYBE,                         \
-      "of pool_waits, those of under 4.096 ms")
+      "of pool_waits, those of under 4.096 ms")                                                    \
+    X(PIPELINE_SOURCE, "source", NAME, NONE, MAYBE,                                                \
+      "where its items came from: generator, pageable, pinned, file")
 
 #define RECORD_DEVICE_SAMPLE(X)                                                                    \
     X(DEVICE_SAMPLE_DEVICE, "device", NAME, NONE, ALWAYS, "the device sampled")                    \
@@ -244,7 +248,10 @@
     X(PROCESS_SAMPLE_HOST_MEMORY, "host_memory_bytes", INT, BYTES, ALWAYS,                         \
       "host memory of the process (resident)")                                                     \
     X(PROCESS_SAMPLE_DEVICE_MEMORY, "device_memory_bytes", INT, BYTES, MAYBE,                      \
-      "device memory of the process")
+      "device memory of the process")                                                              \
+    X(PROCESS_SAMPLE_RUNNING, "running_requests", INT, COUNT, MAYBE, "requests in progress")       \
+    X(PROCESS_SAMPLE_WAITING, "waiting_requests", INT, COUNT, MAYBE,                               \
+      "of those, not yet computed on")
 
 // Enumerations: X(number on the wire and in tables, NAME, "text in views").  A run's end is
 //   open    no end is known: the run goes on

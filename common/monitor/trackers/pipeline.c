@@ -85,6 +85,8 @@ void inferstat_add_pipeline(struct inferstat_monitor *monitor,
     record_set_name(&record, PIPELINE_DEVICE, monitor_known_name(monitor, pipeline->device));
     if (pipeline->model > 0)
         record_set_name(&record, PIPELINE_MODEL, monitor_known_name(monitor, pipeline->model));
+    if (pipeline->source > 0)
+        record_set_name(&record, PIPELINE_SOURCE, monitor_known_name(monitor, pipeline->source));
     // Values of a newer caller become known ones.
     const bool known = (unsigned)pipeline->result <= INFERSTAT_RESULT_CANCELLED;
     record_set_int(&record, PIPELINE_STATUS, known ? pipeline->result : INFERSTAT_RESULT_ERROR);

@@ -225,6 +225,7 @@ static void fill_record(const struct inferstat_inference *inference, const struc
                            set_maybe(record, INFERENCE_ITL_MAX_NS, outcome->itl_max_ns) |
                            set_maybe(record, INFERENCE_ITL_P99_NS, outcome->itl_p99_ns);
     record->values[INFERENCE_DEVICE_MEMORY].i = device < 0 ? 0 : device;
+    record->values[INFERENCE_ERROR].i = 0;
     record->present |= known | (uint64_t)(device >= 0) << INFERENCE_DEVICE_MEMORY;
 }
 

@@ -105,6 +105,8 @@ static const char added_indexes[] =
     // What failed is counted, and what belongs to a run is found, without reading the rest.
     "CREATE INDEX IF NOT EXISTS inference_failed ON inference(started_ns) WHERE finish = 3;"
     "CREATE INDEX IF NOT EXISTS load_failed ON load(started_ns) WHERE status = 1;"
+    "CREATE INDEX IF NOT EXISTS operation_failed ON operation(started_ns)"
+    " WHERE error IS NOT NULL;"
     "CREATE INDEX IF NOT EXISTS pipeline_failed ON pipeline(started_ns) WHERE status = 1;"
     "CREATE INDEX IF NOT EXISTS device_run ON device(run);"
     "CREATE INDEX IF NOT EXISTS range_dropped ON range(run, first, last, reason) WHERE state = 1;"

@@ -230,20 +230,21 @@ static const struct {
      "operation has 45 rows, the ledger 81"},
     {"INSERT INTO operation SELECT NULL, run, stream, number, started_ns, received_ns, "
      "operation,"
-     " device, duration_ns, host_memory_bytes, items, bytes, extra FROM operation"
+     " device, duration_ns, host_memory_bytes, items, bytes, extra, error FROM operation"
      " WHERE run = 1 AND number = 17",
      "stream 0: 91 rows of 90 numbers stored; stream 0: number 17 is there more than once"},
     {"INSERT INTO operation SELECT NULL, run, stream, 101, started_ns, received_ns, "
      "operation,"
-     " device, duration_ns, host_memory_bytes, items, bytes, extra FROM operation"
+     " device, duration_ns, host_memory_bytes, items, bytes, extra, error FROM operation"
      " WHERE run = 1 AND number = 17",
      "stream 0: number 101 was never stored, and is there"},
     {"INSERT INTO operation SELECT NULL, run, stream, 45, started_ns, received_ns, operation,"
-     " device, duration_ns, host_memory_bytes, items, bytes, extra FROM operation"
+     " device, duration_ns, host_memory_bytes, items, bytes, extra, error FROM operation"
      " WHERE run = 1 AND number = 17",
      "stream 0: number 45 was dropped, and is there"},
     {"INSERT INTO operation SELECT NULL, 99, stream, 45, started_ns, received_ns, operation,"
-     " device, duration_ns, host_memory_bytes, items, bytes, extra FROM operation WHERE run = 1",
+     " device, duration_ns, host_memory_bytes, items, bytes, extra, error FROM operation WHERE run "
+     "= 1",
      "operation has 81 rows of run number 99, which is not in the table run"},
     // One goes, another comes: as many rows as before.
     {"UPDATE operation SET number = 20 WHERE run = 1 AND number = 19",

@@ -157,6 +157,13 @@ static const struct {
       {"SELECT count(*) FROM run INDEXED BY run_owner WHERE owner = 1 AND \"end\" IN (0, 3)", 1},
       {"SELECT total(owner) FROM name", 0},
       {"SELECT total(no_room) FROM stream", 0}}},
+    {STORE_VERSION "10.sql",
+     "version 10,",
+     {{"SELECT count(*) FROM inference", 11},
+      {"SELECT count(error) FROM v_inference", 0},
+      {"SELECT count(error) FROM operation INDEXED BY operation_failed WHERE error IS NOT NULL", 0},
+      {"SELECT count(*) FROM v_pipeline WHERE source IS NULL", 2},
+      {"SELECT count(running_requests) + count(waiting_requests) FROM v_process_sample", 0}}},
 };
 
 // Every table, view and index with its columns.

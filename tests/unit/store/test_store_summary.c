@@ -300,11 +300,11 @@ TEST_CASE(test_more_runs_than_groups)
          "device,"
          " request, finish, prompt_tokens, cached_prompt_tokens, generated_tokens, queue_ns,"
          " prefill_ns, ttft_ns, decode_ns, e2e_ns, itl_max_ns, itl_p99_ns,"
-         " host_memory_bytes, device_memory_bytes, concurrent_requests);"
+         " host_memory_bytes, device_memory_bytes, concurrent_requests, error);"
          "INSERT INTO one SELECT id, run, stream, number, started_ns, received_ns, 5, 3,"
          " request, finish, prompt_tokens, cached_prompt_tokens, generated_tokens, queue_ns,"
          " prefill_ns, ttft_ns, decode_ns, e2e_ns, itl_max_ns, itl_p99_ns,"
-         " host_memory_bytes, device_memory_bytes, concurrent_requests FROM inference;"
+         " host_memory_bytes, device_memory_bytes, concurrent_requests, error FROM inference;"
          "DELETE FROM inference;"
          "CREATE TEMP TABLE two AS SELECT i.*, r.run AS r FROM one i, run r WHERE r.run > 2"
          " AND r.run <= 10902;" // the rest are idle

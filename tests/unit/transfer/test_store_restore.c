@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/store/store.h"
+#include "common/store/schema/schema.h"
 #include "common/store/sqlite/lock.h"
 #include "tests/support/test.h"
 #include "tests/unit/transfer/copy_fixture.h"
@@ -131,7 +132,7 @@ TEST_CASE(test_what_is_refused)
     for (size_t i = 0; i < COUNT_OF(wrong); i++)
         assert_int_not_equal(store_restore(store, wrong[i], &answer, before, &err), STATUS_OK);
     expect_ok(lock_acquire_store(&lock, store, &err), &err);
-    copy_exec(backup, "PRAGMA user_version = 10");
+    copy_exec(backup, format_text("PRAGMA user_version = %d", SCHEMA_VERSION));
     const pid_t child = fork(); // the lock is of a process
     if (child == 0)
         _exit((int)store_restore(store, backup, &answer, before, &err));

@@ -24,6 +24,7 @@ struct spoiled {
     uint64_t number_deltas[3];
     int64_t started_deltas[3];
     int64_t ints[INFERENCE_COLUMNS + 1][3];
+    ProtobufCBinaryData texts[3];
     uint32_t names[2][3];
     double reals[3];
     uint8_t present[2];
@@ -85,6 +86,11 @@ static void make_sound(struct spoiled *it)
         for (unsigned row = 0; row < 3; row++)
             it->names[i][row] = 1;
     }
+    it->columns[INFERENCE_ERROR].n_ints = 0;
+    it->columns[INFERENCE_ERROR].n_texts = 3;
+    it->columns[INFERENCE_ERROR].texts = it->texts;
+    for (unsigned row = 0; row < 3; row++)
+        it->texts[row] = codec_pack_bytes("refused", 7);
 }
 
 static enum status decode_spoiled(struct message *out, const struct spoiled *it)
