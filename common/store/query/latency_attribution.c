@@ -95,6 +95,12 @@ int64_t attribution_concurrency_ns(int64_t took_ns, int64_t requests, double med
     return llround((double)took_ns * (1 - median / (double)requests));
 }
 
+int64_t attribution_beyond_usual_ns(int64_t overlap_ns, int64_t took_ns, double usual_share)
+{
+    const double beyond = (double)overlap_ns - (double)took_ns * usual_share;
+    return beyond > 0 ? llround(beyond) : 0;
+}
+
 enum attribution_part attribution_main(const int64_t parts[ATTRIBUTION_PART_COUNT],
                                        int64_t median_ns)
 {
@@ -117,16 +123,23 @@ enum attribution_part attribution_main(const int64_t parts[ATTRIBUTION_PART_COUN
 // $1 and $2 are the request's host and device, $3 to $6 the starts of its phases and its end.  The
 // causes are numbers of enum attribution_part.
 
-// Ends the WITH of a row's source: the newest records `t` of a kind, of the request's host, that
-// began from `before_ns` before the request to `behind_ns` behind it.
-static void append_newest(sqlite3_str *sql, const char *kind, int64_t before_ns, int64_t behind_ns,
-                          int most)
+// Appends the source of rows `t`: of the newest records that began from `before_ns` before the
+// request to `after_ns` after it and pass the condition, those of the request's host.
+static void append_newest(sqlite3_str *sql, const char *kind, int64_t before_ns, int64_t after_ns,
+                          const char *condition, int most)
 {
     sqlite3_str_appendf(sql,
                         " FROM (SELECT * FROM %s WHERE started_ns >= $3 - %lld"
-                        " AND started_ns < $6 + %lld ORDER BY started_ns DESC LIMIT %d) t"
+                        " AND started_ns < $6 + %lld%s ORDER BY started_ns DESC LIMIT %d) t"
                         " WHERE (SELECT r.host FROM run r WHERE r.run = t.run) = $1",
-                        kind, (long long)before_ns, (long long)behind_ns, most);
+                        kind, (long long)before_ns, (long long)after_ns, condition, most);
+}
+
+// The newest loads or pipelines that ran during the request.
+static void append_running(sqlite3_str *sql, const char *kind)
+{
+    append_newest(sql, kind, EVENTS_BEFORE_NS, 0, " AND started_ns + duration_ns > $3",
+                  EVENTS_SPANS_MAX);
 }
 
 #define OR_BIT(bit, text) " | " #bit
@@ -142,7 +155,7 @@ static void append_spans(sqlite3_str *sql)
                         " spans(cause, since, until, reasons) AS (SELECT %d, t.started_ns,"
                         " t.started_ns + t.duration_ns, 0",
                         ATTRIBUTION_LOAD);
-    append_newest(sql, "load", EVENTS_BEFORE_NS, 0, EVENTS_SPANS_MAX);
+    append_running(sql, "load");
     sqlite3_str_appendf(sql,
                         " UNION ALL SELECT %d, since, min(since + %lld, coalesce(next, since +"
                         " %lld)), reasons FROM (SELECT t.started_ns AS since,"
@@ -151,7 +164,7 @@ static void append_spans(sqlite3_str *sql)
                         " t.throttle_reasons & (0" THROTTLE_REASONS(OR_BIT) ") AS reasons",
                         ATTRIBUTION_THROTTLE, (long long)EVENTS_SAMPLE_NS,
                         (long long)EVENTS_SAMPLE_NS);
-    append_newest(sql, "device_sample", EVENTS_SAMPLE_NS, EVENTS_SAMPLE_NS, EVENTS_SAMPLES_MAX);
+    append_newest(sql, "device_sample", EVENTS_SAMPLE_NS, EVENTS_SAMPLE_NS, "", EVENTS_SAMPLES_MAX);
     sqlite3_str_appendall(sql, " AND t.device = $2) WHERE reasons)");
 }
 
@@ -163,7 +176,7 @@ static void append_pipelines(sqlite3_str *sql)
              " min(max(CAST(t.copy_busy_ns AS REAL) / nullif(t.duration_ns, 0), 0), 1) AS copy,"
              " min(max(CAST(t.copy_starved_ns AS REAL) / nullif(t.duration_ns, 0), 0), 1)"
              " AS starved");
-    append_newest(sql, "pipeline", EVENTS_BEFORE_NS, 0, EVENTS_SPANS_MAX);
+    append_running(sql, "pipeline");
     sqlite3_str_appendall(sql, " AND t.device = $2)");
 }
 
@@ -192,6 +205,16 @@ static void append_answer(sqlite3_str *sql)
 _Static_assert((int)PHASE_QUEUE == 0 && (int)ATTRIBUTION_PHASES == 3, "the phases above");
 
 // ---- The answer -----------------------------------------------------------------------
+
+void concurrent_events_place(struct concurrent_events_request *request, int64_t started_ns,
+                             const int64_t durations_ns[ATTRIBUTION_PHASES])
+{
+    request->starts_ns[0] = started_ns;
+    for (unsigned i = 0; i < ATTRIBUTION_PHASES; i++)
+        if (__builtin_add_overflow(request->starts_ns[i], durations_ns[i] > 0 ? durations_ns[i] : 0,
+                                   &request->starts_ns[i + 1]))
+            request->starts_ns[i + 1] = INT64_MAX;
+}
 
 static enum status on_overlap(void *context, sqlite3_stmt *row, struct error *err)
 {

@@ -8,7 +8,9 @@
 //   tokens       more generated tokens: extra tokens x the median time per token
 //
 // Second, a positive remainder goes to causes that were present during the phase.  Each gets the
-// time for which it was present; if these times exceed the remainder, it is shared in proportion:
+// time for which it was present beyond the share for which it is present in usual requests (a
+// pipeline that runs during all requests makes none of them slow); if these times exceed the
+// remainder, it is shared in proportion:
 //
 //   throttle     the device's clocks were throttled
 //   load         a model was being loaded on the host
@@ -68,7 +70,8 @@ struct attribution_times {
     int64_t took_ns, median_ns;
     double more_units; // the phase's tokens minus their median
     double unit_ns;    // median time per token; 0: unknown
-    // For how long each cause was present; its index is the cause's part minus ATTRIBUTION_COPY.
+    // For how long each cause was present beyond what is usual; its index is the cause's part minus
+    // ATTRIBUTION_COPY.
     int64_t overlap_ns[ATTRIBUTION_CAUSES];
 };
 
@@ -87,6 +90,10 @@ void attribution_split(const struct attribution *attribution,
 // `median` is usual.  0 unless `requests` exceeds `median`.
 int64_t attribution_concurrency_ns(int64_t took_ns, int64_t requests, double median);
 
+// For how long a cause was present beyond the share of the phase that is usual.  Present for
+// `overlap_ns` of a phase that took `took_ns`.
+int64_t attribution_beyond_usual_ns(int64_t overlap_ns, int64_t took_ns, double usual_share);
+
 // The part that explains most: the largest one.  ATTRIBUTION_PART_COUNT if the excess is at most
 // the share ATTRIBUTION_NOTABLE of `median_ns`, the whole request's median.
 #define ATTRIBUTION_NOTABLE 0.1
@@ -99,8 +106,9 @@ enum attribution_part attribution_main(const int64_t parts[ATTRIBUTION_PART_COUN
 // overlapped each of its phases.  All times are by the host's clock.
 //
 // The number of records read is limited, over all hosts together:
-//   loads, pipelines  the newest EVENTS_SPANS_MAX of each that started in the EVENTS_BEFORE_NS
-//                     before the request, or during it
+//   loads, pipelines  of those that started in the EVENTS_BEFORE_NS before the request, or during
+//   it,
+//                     and ended after it began: the newest EVENTS_SPANS_MAX of each
 //   device samples    the newest EVENTS_SAMPLES_MAX from EVENTS_SAMPLE_NS before the request to
 //                     EVENTS_SAMPLE_NS after it
 // A device sample is valid until the next sample of its run, but for at most EVENTS_SAMPLE_NS.
@@ -115,6 +123,11 @@ struct concurrent_events_request {
     int64_t host, device;
     int64_t starts_ns[ATTRIBUTION_PHASES + 1];
 };
+
+// Sets starts_ns from the start of the first phase and the phases' durations, of which one below 0
+// (absent) counts as 0.
+void concurrent_events_place(struct concurrent_events_request *request, int64_t started_ns,
+                             const int64_t durations_ns[ATTRIBUTION_PHASES]);
 
 // Result.
 struct concurrent_events {

@@ -7,93 +7,14 @@
 
 #include <sqlite3.h>
 
-#include "common/store/aggregate/aggregate_scan.h"
 #include "common/store/query/latency_attribution.h"
+#include "common/store/query/slowest_peers.h"
 #include "common/store/read/filter.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/query/query_list.h"
 #include "common/store/read/session.h"
 #include "common/store/schema/schema_select.h"
-
-// ---- Peers ---------------------------------------------------------------------------
-
-// The metrics of inferences whose medians requests are compared with: X(enum suffix, metric).
-#define MEDIANS(X)                                                                                 \
-    X(E2E, "e2e_ns")                                                                               \
-    X(QUEUE, "queue_ns")                                                                           \
-    X(PREFILL, "prefill_ns")                                                                       \
-    X(TTFT, "ttft_ns")                                                                             \
-    X(DECODE, "decode_ns")                                                                         \
-    X(PROMPT, "prompt_tokens")                                                                     \
-    X(CACHED, "cached_prompt_tokens")                                                              \
-    X(GENERATED, "generated_tokens")                                                               \
-    X(CONCURRENT, "concurrent_requests")                                                           \
-    X(PREFILL_RATE, "prefill_tokens_per_second")                                                   \
-    X(DECODE_RATE, "tokens_per_second")
-
-enum median {
-#define MEDIAN_ENUM(name, metric) MEDIAN_##name,
-    MEDIANS(MEDIAN_ENUM)
-#undef MEDIAN_ENUM
-        MEDIAN_COUNT
-};
-
-// The requests with one model and device.
-struct peers {
-    uint64_t count;
-    double medians[MEDIAN_COUNT]; // within 1 % (sketch.h); NaN if no request has the metric
-};
-
-static const char *const median_metrics[MEDIAN_COUNT] = {
-#define MEDIAN_NAME(name, metric) [MEDIAN_##name] = metric,
-    MEDIANS(MEDIAN_NAME)
-#undef MEDIAN_NAME
-};
-
-// Takes what a scan has found of each group: the metrics from `first` on.
-static void store_medians(struct groups *groups, const struct aggregate_scan *scan, unsigned first)
-{
-    for (size_t i = 0; i < groups_count(scan->groups); i++) {
-        const struct group *found = groups_at(scan->groups, i);
-        const struct group *group = groups_get(groups, found->keys);
-        struct peers *peers = group ? group->data : NULL;
-        for (unsigned m = 0; peers && m < scan->metric_count; m++)
-            peers->medians[first + m] =
-                aggregate_quantile(&aggregate_scan_ratio(found, m)->values, 0.5);
-        if (peers && first == MEDIAN_E2E)
-            peers->count = aggregate_scan_ratio(found, 0)->values.count;
-    }
-}
-
-// Fills the peers of `groups`, by model and device, from the requests that the filter covers.
-static enum status read_medians(struct groups *groups, struct store *store,
-                                const struct query_filter *filter, struct error *err)
-{
-    struct query query = {
-        .kind = QUERY_AVERAGE,
-        .group_by = {QUERY_BY_MODEL, QUERY_BY_DEVICE},
-        .group_count = 2,
-        .filter = *filter,
-    };
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < groups_count(groups); i++)
-        for (unsigned m = 0; m < MEDIAN_COUNT; m++)
-            ((struct peers *)groups_at(groups, i)->data)->medians[m] = (double)NAN;
-    if (groups_count(groups) == 0)
-        return STATUS_OK;
-    for (unsigned first = 0; first < MEDIAN_COUNT && status == STATUS_OK;
-         first += AGGREGATE_SCAN_METRICS_MAX) {
-        struct aggregate_scan scan = {.query = &query, .kind = RECORD_KIND_INFERENCE};
-        for (unsigned m = first; m < MEDIAN_COUNT && m < first + AGGREGATE_SCAN_METRICS_MAX; m++)
-            aggregate_scan_want(&scan, median_metrics[m], true);
-        status = aggregate_scan_run(&scan, store, err);
-        if (status == STATUS_OK)
-            store_medians(groups, &scan, first);
-        aggregate_scan_deinit(&scan);
-    }
-    return status;
-}
 
 enum {
     SLOWEST_DEFAULT = 10,
@@ -281,7 +202,8 @@ static enum status read_peers(struct answer *answer, struct error *err)
             request->peers = group->data;
     }
     return status == STATUS_OK
-               ? read_medians(answer->peers, answer->store, &answer->query->filter, err)
+               ? slowest_peers_read(answer->peers, answer->store, &answer->query->filter,
+                                    answer->scope->whole, err)
                : status;
 }
 
@@ -322,13 +244,10 @@ static int64_t whole_ns(const struct request *request, enum median whole)
 
 static struct concurrent_events_request place_in_time(const struct request *request)
 {
-    const int64_t decode = request->decode_ns > 0 ? request->decode_ns : 0;
+    const int64_t phases[ATTRIBUTION_PHASES] = {request->queue_ns, request->prefill_ns,
+                                                request->decode_ns};
     struct concurrent_events_request place = {.host = request->host, .device = request->device};
-    const int64_t phases[ATTRIBUTION_PHASES] = {request->queue_ns, request->prefill_ns, decode};
-    place.starts_ns[0] = request->started_ns;
-    for (unsigned i = 0; i < ATTRIBUTION_PHASES; i++)
-        if (__builtin_add_overflow(place.starts_ns[i], phases[i], &place.starts_ns[i + 1]))
-            place.starts_ns[i + 1] = INT64_MAX;
+    concurrent_events_place(&place, request->started_ns, phases);
     return place;
 }
 
@@ -357,7 +276,9 @@ static void set_phases(struct attribution *attribution, const struct request *re
     };
     for (unsigned i = 0; i < ATTRIBUTION_PHASES; i++) {
         struct attribution_times *phase = &attribution->phases[i];
-        memcpy(phase->overlap_ns, events->ns[i], sizeof phase->overlap_ns);
+        for (unsigned cause = 0; cause < ATTRIBUTION_CAUSES; cause++)
+            phase->overlap_ns[cause] = attribution_beyond_usual_ns(
+                events->ns[i][cause], phase->took_ns, peers->usual_shares[i][cause]);
         if (i != PHASE_QUEUE) // those in a queue wait for others, however many these are
             phase->overlap_ns[ATTRIBUTION_CONCURRENCY - ATTRIBUTION_COPY] =
                 attribution_concurrency_ns(phase->took_ns, request->concurrent,

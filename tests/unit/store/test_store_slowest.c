@@ -213,6 +213,33 @@ static void plant_idle_clocks(void)
     add_sample(1, SLOW_NS + 20 * SECOND, 0x24, 0);
 }
 
+// During all requests of the host and device.
+static void plant_copy_always(void)
+{
+    add_pipeline(1, START_NS - SECOND, 3000 * SECOND, 2700 * SECOND, 0, 0);
+    add_pipeline(2, START_NS - SECOND, 3000 * SECOND, 2700 * SECOND, 0, 0);
+}
+
+static void plant_load_and_copies(void)
+{
+    plant_copy_always();
+    plant_load();
+}
+
+static void plant_load_always(void)
+{
+    add_load(1, START_NS - SECOND, 3000 * SECOND);
+    add_load(2, START_NS - SECOND, 3000 * SECOND);
+}
+
+static void plant_throttle_always(void)
+{
+    for (int i = -1; i < 1500; i += 5) {
+        add_sample(1, START_NS + i * SECOND, 0x24, 0);
+        add_sample(2, START_NS + i * SECOND, 0x24, 0);
+    }
+}
+
 TEST_CASE(test_planted_causes_are_named)
 {
     static const struct {
@@ -239,6 +266,11 @@ TEST_CASE(test_planted_causes_are_named)
         {"throttling", {.decode_ns = 2 * SECOND}, plant_throttle, "throttle"},
         {"a throttled prompt", {.prefill_ns = 2 * SECOND}, plant_throttle, "throttle"},
         {"clocks of others", {.decode_ns = 2 * SECOND}, plant_idle_clocks, "decode"},
+        {"copies during all", {.decode_ns = 2 * SECOND}, plant_copy_always, "decode"},
+        {"a load beside these", {.decode_ns = 2 * SECOND}, plant_load_and_copies, "load"},
+        {"a load during all", {.decode_ns = 2 * SECOND}, plant_load_always, "decode"},
+        {"waiting while all load", {.queue_ns = 2 * SECOND}, plant_load_always, "queue"},
+        {"throttling of all", {.decode_ns = 2 * SECOND}, plant_throttle_always, "decode"},
         {"a crowd", {.decode_ns = 2 * SECOND, .concurrent = 14}, NULL, "concurrency"},
         {"a smaller crowd", {.decode_ns = 2 * SECOND, .concurrent = -1}, NULL, "decode"},
     };
@@ -263,7 +295,9 @@ TEST_CASE(test_planted_causes_are_named)
         for (size_t row = 1; row < 3; row++)
             assert_string_equal(text_of(result, row, "blame", text), "-");
         const int64_t reasons = result_integer(result, 0, "throttle_reasons", 0);
-        assert_int_equal(reasons, cases[i].plant == plant_throttle ? 0x24 : 0);
+        const bool is_throttled =
+            cases[i].plant == plant_throttle || cases[i].plant == plant_throttle_always;
+        assert_int_equal(reasons, is_throttled ? 0x24 : 0);
         result_free(result);
     }
 }
