@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/core/base/crc32c.h"
+#include "common/sys/clock.h"
 #include "common/sys/files.h"
 #include "server/device/device_ops.h"
 
@@ -116,7 +117,7 @@ static size_t write_identity(char out[CACHE_SIZE], const struct device_propertie
 {
     return (size_t)snprintf(out, CACHE_SIZE,
                             "# Measured by inferstat; made again when it is removed.\n"
-                            "version = 1\ndevice = %s\nproduct = %s\nuuid = %s\ndriver = %s\n"
+                            "version = 2\ndevice = %s\nproduct = %s\nuuid = %s\ndriver = %s\n"
                             "threads = %u\nmemory_bytes = %lld\n",
                             properties->name, properties->product, properties->uuid,
                             properties->driver, properties->threads,
@@ -129,8 +130,9 @@ static void write_text(char out[CACHE_SIZE], const struct device_properties *pro
     size_t length = write_identity(out, properties);
     (void)snprintf(out + length, CACHE_SIZE - length,
                    "memory_bytes_per_second = %.0f\nh2d_bytes_per_second = %.0f\n"
-                   "steady = %d\n",
-                   rates->memory, rates->h2d, rates->steady);
+                   "steady = %d\nboot = %s\nmeasured_ns = %lld\n",
+                   rates->memory, rates->h2d, rates->steady, rates->boot,
+                   (long long)rates->measured_ns);
     length = strlen(out);
     (void)snprintf(out + length, CACHE_SIZE - length, "check = %08x\n",
                    (unsigned int)crc32c(0, out, length));
@@ -172,16 +174,18 @@ bool device_rates_cached(struct device_properties *properties, const char *folde
     char expected[CACHE_SIZE];
     struct device_rates rates = {0};
     int steady = 0;
+    long long measured_ns = 0;
     if (!folder || cache_path(path, sizeof path, folder, properties) != STATUS_OK ||
         !read_file(path, text, sizeof text))
         return false;
     const char *found = strstr(text, "\nmemory_bytes_per_second = ");
     if (!found || sscanf(found,
                          " memory_bytes_per_second = %lf h2d_bytes_per_second = %lf"
-                         " steady = %d",
-                         &rates.memory, &rates.h2d, &steady) != 3)
+                         " steady = %d boot = %39s measured_ns = %lld",
+                         &rates.memory, &rates.h2d, &steady, rates.boot, &measured_ns) != 5)
         return false;
     rates.steady = steady != 0;
+    rates.measured_ns = measured_ns;
     write_text(expected, properties, &rates);
     if (strcmp(text, expected) != 0)
         return false;
@@ -200,12 +204,32 @@ static void store_rates(const struct device_properties *properties, const char *
         (void)!files_write(path, text, 0600, true, NULL);
 }
 
+// The host's boot id; "unknown" where the kernel does not tell.
+static void read_boot(char out[RATES_BOOT_SIZE])
+{
+    if (!read_file("/proc/sys/kernel/random/boot_id", out, RATES_BOOT_SIZE) || out[0] == '\0')
+        (void)snprintf(out, RATES_BOOT_SIZE, "unknown");
+    out[strcspn(out, "\n")] = '\0';
+}
+
+// A reboot may change clocks, firmware and the link; a month, the cooling.
+static bool is_outdated(const struct device_rates *rates, const struct device_rates *now)
+{
+    static const int64_t age_max_ns = INT64_C(30) * 86400 * 1000000000;
+    return strcmp(rates->boot, now->boot) != 0 || rates->measured_ns > now->measured_ns ||
+           now->measured_ns - rates->measured_ns > age_max_ns;
+}
+
 enum status device_calibrate(struct device *device, struct device_properties *properties,
                              const char *folder, struct error *err)
 {
     struct device_properties before = *properties;
+    struct device_rates now = {.measured_ns = clock_wall_ns()};
+    read_boot(now.boot);
     before.rates = (struct device_rates){0};
-    if (device_rates_cached(&before, folder) && before.rates.steady) {
+    if (!device_rates_cached(&before, folder) || is_outdated(&before.rates, &now))
+        before.rates = (struct device_rates){0};
+    if (before.rates.steady) {
         properties->rates = before.rates;
         return STATUS_OK;
     }
@@ -213,11 +237,10 @@ enum status device_calibrate(struct device *device, struct device_properties *pr
     enum status status = device_measure_rates(device, &rates, err);
     if (status != STATUS_OK)
         return status;
-    properties->rates = (struct device_rates){
-        .memory = fmax(rates.memory, before.rates.memory),
-        .h2d = fmax(rates.h2d, before.rates.h2d),
-        .steady = rates.steady,
-    };
+    now.memory = fmax(rates.memory, before.rates.memory);
+    now.h2d = fmax(rates.h2d, before.rates.h2d);
+    now.steady = rates.steady;
+    properties->rates = now;
     if (folder)
         store_rates(properties, folder);
     return STATUS_OK;

@@ -8,7 +8,7 @@
 
 #include "server/device/device.h"
 
-enum { DEVICE_TEXT_SIZE = 96 };
+enum { DEVICE_TEXT_SIZE = 96, RATES_BOOT_SIZE = 40 };
 
 // A device's PCIe link.  Zero means unknown.  The link of an idle device may run below its maximum.
 struct pcie_link {
@@ -19,9 +19,11 @@ struct pcie_link {
 
 // Measured rates in bytes per second, rounded to integers; 0: not measured.
 struct device_rates {
-    double memory; // copies within the device: bytes read plus bytes written
-    double h2d;    // copies from pinned memory to the device
-    bool steady;   // the fastest measurements agreed, so the device was idle
+    double memory;              // copies within the device: bytes read plus bytes written
+    double h2d;                 // copies from pinned memory to the device
+    bool steady;                // the fastest measurements agreed, so the device was idle
+    char boot[RATES_BOOT_SIZE]; // the host's boot id at that time
+    int64_t measured_ns;        // wall clock
 };
 
 // An empty text or a zero means unknown or not applicable.
@@ -48,14 +50,15 @@ void device_properties(const struct device *device, struct device_properties *ou
 bool device_rates_cached(struct device_properties *properties, const char *folder);
 
 // Fills properties->rates from the cache file in the directory `folder`.  If there is no such file,
-// or its rates are not steady, measures the rates (at most a third of a second on an idle machine),
-// keeps the larger of the old and new value of each rate and writes the file.  Caches nothing if
+// or its rates are not steady, were measured before the host was booted, or more than 30 days ago,
+// measures the rates (at most half a second on an idle machine) and writes the file.  Of rates that
+// are neither steady nor outdated it keeps the larger of the old and new value.  Caches nothing if
 // `folder` is NULL or not writable.  The device should be idle.  Fails with STATUS_NOMEM, or with
 // STATUS_IO if the device fails.
 MUST_CHECK enum status device_calibrate(struct device *device, struct device_properties *properties,
                                         const char *folder, struct error *err);
 
-// Measures the rates without reading or writing the cache file.
+// Measures the rates without reading or writing the cache file; leaves boot and measured_ns empty.
 MUST_CHECK enum status device_measure_rates(struct device *device, struct device_rates *out,
                                             struct error *err);
 

@@ -1,6 +1,7 @@
-// Measures how fast a device copies: the best of a few rounds, timed by its events.
+// Measures how fast a device copies: the best of its rounds after a warm-up, timed by its events.
 #include <string.h>
 
+#include "common/sys/clock.h"
 #include "server/device/cpu/cpu_stream.h"
 #include "server/device/device_ops.h"
 #include "server/device/properties.h"
@@ -8,15 +9,20 @@
 
 enum {
     MEBIBYTE = 1024 * 1024,
-    // Copies must exceed the caches; a GPU's are larger, and it is faster.
+    // Copies must exceed the caches; a GPU's are larger, and it is faster.  A round within it
+    // reads and writes 1 GiB, or what fits.
     HOST_SIZE = 32 * MEBIBYTE,
-    GPU_SIZE = 256 * MEBIBYTE,
+    GPU_SIZE = 512 * MEBIBYTE,
     PART_SIZE = MEBIBYTE,
-    ROUNDS_MAX = 8,
+    ROUNDS_MAX = 1000,
 };
 
 // Rounds end here, but for the first two.
 #define ROUNDS_NS 50e6
+
+// So long copies run before they are timed: the clocks and the link of an idle device are low.
+#define GPU_WARM_UP_NS UINT64_C(150000000)
+#define CPU_WARM_UP_NS UINT64_C(20000000)
 
 // Two undisturbed rounds differ by less.
 #define STEADY_RATIO 0.9
@@ -25,6 +31,7 @@ struct bench {
     struct device_stream *stream;
     struct device_event *before, *after;
     size_t device_size;
+    uint64_t warm_up_ns;
     void *from, *to; // device memory of device_size
     void *pinned;    // of HOST_SIZE
 };
@@ -41,19 +48,34 @@ static void bench_end(struct bench *bench, struct device *device)
     device_event_free(bench->after);
 }
 
+// Allocates `from` and `to`, smaller ones where the device's memory is in use.
+static enum status allocate(struct bench *bench, struct error *err)
+{
+    for (;; bench->device_size /= 2) {
+        enum status status =
+            device_memory_new(bench->stream, &bench->from, bench->device_size, err);
+        if (status == STATUS_OK)
+            status = device_memory_new(bench->stream, &bench->to, bench->device_size, err);
+        if (status != STATUS_NOMEM || bench->device_size <= HOST_SIZE)
+            return status;
+        device_memory_free(bench->stream, bench->from, bench->device_size);
+        bench->from = NULL;
+    }
+}
+
 // All memory is touched, so that no round pays for that.
 static enum status bench_begin(struct bench *bench, struct device *device, struct error *err)
 {
-    bench->device_size = device->ops->launch ? HOST_SIZE : GPU_SIZE; // launch: of the CPU alone
+    const bool is_cpu = device->ops->launch != NULL;
+    bench->device_size = is_cpu ? HOST_SIZE : GPU_SIZE;
+    bench->warm_up_ns = is_cpu ? CPU_WARM_UP_NS : GPU_WARM_UP_NS;
     enum status status = device_stream_new(device, &bench->stream, "calibrate", err);
     if (status == STATUS_OK)
         status = device_event_new(device, &bench->before, DEVICE_EVENT_TIMED, err);
     if (status == STATUS_OK)
         status = device_event_new(device, &bench->after, DEVICE_EVENT_TIMED, err);
     if (status == STATUS_OK)
-        status = device_memory_new(bench->stream, &bench->from, bench->device_size, err);
-    if (status == STATUS_OK)
-        status = device_memory_new(bench->stream, &bench->to, bench->device_size, err);
+        status = allocate(bench, err);
     if (status == STATUS_OK)
         status = device_pinned_new(device, &bench->pinned, HOST_SIZE, err);
     if (status == STATUS_OK)
@@ -123,6 +145,19 @@ static enum status time_round(struct bench *bench,
     return status;
 }
 
+static enum status warm_up(struct bench *bench,
+                           enum status (*queue)(struct bench *bench, struct error *err),
+                           struct error *err)
+{
+    const uint64_t until_ns = clock_monotonic_ns() + bench->warm_up_ns;
+    enum status status = STATUS_OK;
+    double ns;
+    do
+        status = time_round(bench, queue, &ns, err);
+    while (status == STATUS_OK && clock_monotonic_ns() < until_ns);
+    return status;
+}
+
 // The rate of the fastest round; `*steady` becomes false where the next one was far off.
 static enum status measure(struct bench *bench, double *rate, size_t bytes, bool *steady,
                            enum status (*queue)(struct bench *bench, struct error *err),
@@ -130,11 +165,13 @@ static enum status measure(struct bench *bench, double *rate, size_t bytes, bool
 {
     double spent = 0.0;
     double next = 0.0;
-    for (int round = 0; round < ROUNDS_MAX && (round < 2 || spent < ROUNDS_NS); round++) {
+    enum status status = warm_up(bench, queue, err);
+    for (int round = 0;
+         status == STATUS_OK && round < ROUNDS_MAX && (round < 2 || spent < ROUNDS_NS); round++) {
         double ns = 0.0;
-        enum status status = time_round(bench, queue, &ns, err);
+        status = time_round(bench, queue, &ns, err);
         if (status != STATUS_OK)
-            return status;
+            break;
         spent += ns;
         double found = ns > 0.0 ? (double)(uint64_t)((double)bytes * 1e9 / ns) : 0.0;
         if (found > *rate) {
@@ -145,7 +182,7 @@ static enum status measure(struct bench *bench, double *rate, size_t bytes, bool
         }
     }
     *steady = *steady && next >= STEADY_RATIO * *rate;
-    return STATUS_OK;
+    return status;
 }
 
 enum status device_measure_rates(struct device *device, struct device_rates *out, struct error *err)

@@ -8,8 +8,9 @@ void device_look_up(const struct device *device, struct device_properties *out)
 {
     char folder[1024];
     device_properties(device, out);
-    if (files_cache_folder(folder, sizeof folder, NULL) == STATUS_OK)
-        (void)device_rates_cached(out, folder);
+    if (files_cache_folder(folder, sizeof folder, NULL) == STATUS_OK &&
+        device_rates_cached(out, folder) && !out->rates.steady)
+        out->rates = (struct device_rates){0};
 }
 
 static const char *text(const char *text)

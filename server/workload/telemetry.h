@@ -13,7 +13,7 @@
 #include "server/pipeline/pipeline.h"
 
 // Reads the device's properties, and its rates from the calibration cache (device_rates_cached in
-// files_cache_folder); measures nothing.
+// files_cache_folder) if they are steady; measures nothing.
 void device_look_up(const struct device *device, struct device_properties *out);
 
 // Records the device's metadata; unknown properties are absent.  Returns the id of the interned

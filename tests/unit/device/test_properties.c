@@ -191,8 +191,9 @@ static void write_rates(struct kept *kept, const struct device_rates *rates)
     memcpy(text, kept->text, length);
     length += (size_t)snprintf(text + length, sizeof text - length,
                                "memory_bytes_per_second = %.0f\nh2d_bytes_per_second = %.0f\n"
-                               "steady = %d\n",
-                               rates->memory, rates->h2d, rates->steady);
+                               "steady = %d\nboot = %s\nmeasured_ns = %lld\n",
+                               rates->memory, rates->h2d, rates->steady, rates->boot,
+                               (long long)rates->measured_ns);
     length += (size_t)snprintf(text + length, sizeof text - length, "check = %08x\n",
                                (unsigned int)crc32c(0, text, length));
     write_file(kept->path, text, length);
@@ -200,19 +201,62 @@ static void write_rates(struct kept *kept, const struct device_rates *rates)
 
 STATE_CASE(what_is_steady_is_not_measured_again, struct kept *kept)
 {
-    static const struct device_rates rates = {1.0, 2.0, true};
+    struct device_rates rates = kept->properties.rates;
     struct error err = {0};
     struct device_properties again;
     device_properties(kept->device, &again);
+    rates.memory = 1.0;
+    rates.steady = true;
     write_rates(kept, &rates);
     assert_ok(device_calibrate(kept->device, &again, kept->folder, &err), &err);
     assert_rates(&again.rates, &rates);
     write_file(kept->path, kept->text, kept->size);
 }
 
+// What was measured before a reboot, a month ago, or in a time to come, is used until it has been
+// measured again.
+STATE_CASE(what_is_outdated_is_measured_again, struct kept *kept)
+{
+    const int64_t day_ns = INT64_C(86400000000000);
+    const struct {
+        int64_t later_ns;
+        const char *boot; // NULL: this one
+        bool again;
+    } cases[] = {
+        {0, NULL, false},
+        {-29 * day_ns, NULL, false},
+        {-31 * day_ns, NULL, true},
+        {day_ns, NULL, true},
+        {0, "00000000-0000-0000-0000-000000000000", true},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct device_rates rates = kept->properties.rates;
+        struct device_rates found;
+        struct error err = {0};
+        struct device_properties again;
+        rates.h2d = 9e14;
+        rates.steady = true;
+        rates.measured_ns += cases[i].later_ns;
+        if (cases[i].boot)
+            (void)snprintf(rates.boot, sizeof rates.boot, "%s", cases[i].boot);
+        write_rates(kept, &rates);
+        assert_true(is_cached(kept, &found));
+        assert_rates(&found, &rates);
+        device_properties(kept->device, &again);
+        assert_ok(device_calibrate(kept->device, &again, kept->folder, &err), &err);
+        assert_int_equal(again.rates.h2d < 9e14, cases[i].again);
+        assert_int_equal(strcmp(again.rates.boot, kept->properties.rates.boot), 0);
+        assert_true(again.rates.measured_ns >= rates.measured_ns || cases[i].again);
+    }
+    write_file(kept->path, kept->text, kept->size);
+}
+
 STATE_CASE(the_better_of_unsteady_rates_is_kept, struct kept *kept)
 {
-    static const struct device_rates rates = {1.0, 9e14, false};
+    struct device_rates rates = kept->properties.rates;
+    rates.memory = 1.0;
+    rates.h2d = 9e14;
+    rates.steady = false;
     struct error err = {0};
     struct device_properties again;
     struct device_rates found;
@@ -332,6 +376,7 @@ static void measuring_fails_in_order(void **state)
 
 TEST_MAIN_ONCE(measure_once, forget, speeds_are_generations, a_link_is_read,
                the_cpu_says_what_it_is, what_was_measured_is_kept,
-               what_is_steady_is_not_measured_again, the_better_of_unsteady_rates_is_kept,
-               damage_is_not_believed, damage_is_measured_again, anothers_file_is_not_believed,
-               no_folder_is_done_without, measuring_fails_in_order)
+               what_is_steady_is_not_measured_again, what_is_outdated_is_measured_again,
+               the_better_of_unsteady_rates_is_kept, damage_is_not_believed,
+               damage_is_measured_again, anothers_file_is_not_believed, no_folder_is_done_without,
+               measuring_fails_in_order)

@@ -86,10 +86,13 @@ STATE_CASE(what_was_measured_is_looked_up, struct fixture *fixture)
     assert_int_equal(files_cache_folder(folder, sizeof folder, &err), STATUS_OK);
     assert_true(device_rates_cached(&measured, folder));
     device_look_up(device, &found);
-    assert_true(found.rates.memory == measured.rates.memory);
-    assert_true(found.rates.h2d == measured.rates.h2d);
+    // Rates that are not steady say nothing of the device.
+    const struct device_rates none = {0};
+    const struct device_rates *rates = measured.rates.steady ? &measured.rates : &none;
+    assert_true(found.rates.memory == rates->memory);
+    assert_true(found.rates.h2d == rates->h2d);
     struct fake_row row = recorded(fixture, &found);
-    assert_true(row.values[DEVICE_H2D].r == measured.rates.h2d);
+    assert_true(row.values[DEVICE_H2D].r == rates->h2d);
     device_close(device);
     assert_int_equal(unsetenv("XDG_CACHE_HOME"), 0);
 }
