@@ -10,12 +10,16 @@
 #                   (default bench-pipeline-DATE)
 #   --encoder E     default amplitude
 #   --type T        f64 (default) or f32
-#   --from F        where samples come from: generator, pageable or pinned (default)
+#   --from F        where samples come from: pageable (default; memory, copied into the pool's
+#                   slots), generator (computed into them), file (a .npy file of at most 1 GB,
+#                   written before, in the page cache, read into them; needs python3) or pinned
+#                   (memory that is copied from directly: the pool has nothing to do, and its
+#                   columns are empty)
 #   --device D      default auto
 #   --qubits LIST   default "12 16 20 24"
 #   --batch LIST    default "16 64 256 1024"
 #   --prefetch LIST default "8 64"
-#   --batches N     launches of a trial, default 200
+#   --batches N     launches of a trial, default 200; from a file at most as many as it has
 #   --trials N      of each cell at least, default 5, before and after in turn
 #   --most N        of each cell at most, default 15, or as many as --trials where that is
 #                   more: trials end when the medians of both are known to 3 % (half the
@@ -43,7 +47,7 @@ usage_error() {
 here=$(cd "$(dirname "$0")" && pwd)
 build=
 out=bench-pipeline-$(date -u +%Y%m%dT%H%M%SZ)
-encoder=amplitude type=f64 from=pinned device=auto
+encoder=amplitude type=f64 from=pageable device=auto
 qubits_list="12 16 20 24" batch_list="16 64 256 1024" prefetch_list="8 64"
 batches=200 trials=5 most='' usual_most=15 full=
 while [ $# -gt 0 ]; do
@@ -77,6 +81,11 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
+case $from in
+generator | pageable | pinned) ;;
+file) command -v python3 >/dev/null || usage_error "--from file: python3, which writes it, is not there" ;;
+*) usage_error "--from $from: it is generator, pageable, pinned or file" ;;
+esac
 if [ -z "$most" ]; then
   most=$((trials > usual_most ? trials : usual_most))
 elif [ "$most" -lt "$trials" ]; then
@@ -101,11 +110,13 @@ worker=$build/bin/inferstat-worker
 mkdir -p "$out"
 sockets=$(mktemp -d /tmp/inferstat-bench.XXXXXX)
 collector=
+input=$out/input.npy
 leave() {
   if [ -n "$collector" ] && kill "$collector" 2>/dev/null; then
     wait "$collector" || true
   fi
   rm -rf "$sockets"
+  rm -f "$input"
 }
 trap leave EXIT
 trap 'exit 130' INT TERM
@@ -136,11 +147,12 @@ word() {
 # encode SYNC QUBITS BATCH PREFETCH BATCHES [HOST]: one run, its object in
 # $sockets/run.json.
 encode() {
-  local host=after
+  local host=after source=(--from "$from")
   [ "$1" = events ] || host=before
+  [ "$from" != file ] || source=(--input "$input")
   # A private cache: device bandwidth measured while other runs disturb it must not be reused.
   INFERSTAT_HOST=${6-$host} XDG_CACHE_HOME="$sockets/cache" "$worker" --collector "ipc://$sockets" --spool "$sockets/spool" \
-    --device "$device" encode --encoder "$encoder" --type "$type" --from "$from" --sync "$1" \
+    --device "$device" encode --encoder "$encoder" --type "$type" "${source[@]}" --sync "$1" \
     --qubits "$2" --batch-size "$3" --prefetch "$4" --batches "$5" --json \
     >"$sockets/run.json" 2>"$sockets/run.err"
 }
@@ -149,23 +161,59 @@ host_memory=$(awk '/^MemTotal:/ {print $2 * 1024}' /proc/meminfo)
 real=8
 [ "$type" = f64 ] || real=4
 
+# inputs_of QUBITS: the numbers of a sample.
+inputs_of() {
+  case $encoder in
+  amplitude) echo $((1 << $1)) ;;
+  basis) echo 1 ;;
+  iqp) echo $(($1 * ($1 + 1) / 2)) ;;
+  *) echo "$1" ;;
+  esac
+}
+
 # Why a cell is left out, by its size; empty: it is not.
 too_large() {
-  awk -v q="$1" -v b="$2" -v real="$real" -v encoder="$encoder" -v memory="$host_memory" 'BEGIN {
-    inputs = q
-    if (encoder == "amplitude") inputs = 2 ^ q
-    if (encoder == "basis") inputs = 1
-    if (encoder == "iqp") inputs = q * (q + 1) / 2
+  awk -v q="$1" -v b="$2" -v real="$real" -v inputs="$(inputs_of "$1")" -v memory="$host_memory" 'BEGIN {
     need = 2 * b * real * (inputs + 2 * 2 ^ q)
     if (need > memory / 8) printf "%.1f GB, more than 1/8 of memory", need / 1e9
   }'
+}
+
+# write_input QUBITS BATCH: the file of a cell, and $launches, the batches that it has.  Its
+# numbers are random, since file systems may compress those that are alike.
+write_input() {
+  local inputs fit
+  inputs=$(inputs_of "$1")
+  fit=$(((1 << 30) / ($2 * real * inputs)))
+  launches=$((fit < 1 ? 1 : fit < batches ? fit : batches))
+  python3 - "$input" "$encoder" "$1" "$real" $(($2 * launches)) "$inputs" <<'PYTHON'
+import array, os, random, sys
+path, encoder, qubits, real, samples, inputs = *sys.argv[1:3], *map(int, sys.argv[3:])
+shape = {"descr": f"<f{real}", "fortran_order": False, "shape": (samples, inputs)}
+header = str(shape).ljust(117).encode() + b"\n"
+left, block = samples * inputs, 1 << 20
+with open(path, "wb") as file:
+    file.write(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    while left > 0:
+        count = min(left, block)
+        if encoder == "basis":  # indices of states that both types represent
+            indices = random.choices(range(2 ** min(qubits, 24)), k=count)
+            numbers = array.array("d" if real == 8 else "f", indices)
+        else:  # the highest byte 0x3f: positive, and less than 2
+            numbers = bytearray(os.urandom(count * real))
+            numbers[real - 1 :: real] = b"\x3f" * count
+        file.write(numbers)
+        left -= count
+    file.flush()
+    os.fsync(file.fileno())
+PYTHON
 }
 
 too_slow() {
   local rate
   encode events "$1" "$2" "$3" 4 warm-up || return 0
   rate=$(figure items_per_second "$sockets/run.json")
-  awk -v rate="${rate:-0}" -v items="$(($2 * batches))" 'BEGIN {
+  awk -v rate="${rate:-0}" -v items="$(($2 * launches))" 'BEGIN {
     if (rate > 0 && items / rate > 60) printf "%.0f s a trial", items / rate
   }'
 }
@@ -230,7 +278,7 @@ run_cell() {
       return 0
     fi
     for sync in periodic events; do
-      if ! encode "$sync" "$1" "$2" "$3" "$batches"; then
+      if ! encode "$sync" "$1" "$2" "$3" "$launches"; then
         printf '%s qubits, batch %s, prefetch %s: %s\n' "$1" "$2" "$3" \
           "$(tail -n 1 "$sockets/run.err")" >>"$sockets/left_out"
         return 0
@@ -242,9 +290,12 @@ run_cell() {
 
 for qubits in $qubits_list; do
   for batch in $batch_list; do
+    launches=$batches
+    large=
+    [ -n "$full" ] || large=$(too_large "$qubits" "$batch")
+    [ "$from" != file ] || [ -n "$large" ] || write_input "$qubits" "$batch"
     for prefetch in $prefetch_list; do
-      why=
-      [ -n "$full" ] || why=$(too_large "$qubits" "$batch")
+      why=$large
       [ -n "$full$why" ] || why=$(too_slow "$qubits" "$batch" "$prefetch")
       if [ -n "$why" ]; then
         printf '%s qubits, batch %s, prefetch %s: %s\n' "$qubits" "$batch" "$prefetch" "$why" \
@@ -332,8 +383,8 @@ copy_speed=$(copy_speed)
   printf '| processor | %s, %s threads |\n' \
     "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)" "$(nproc)"
   printf '| driver, CUDA | %s, %s |\n' "${driver:-none}" "${cuda:-none}"
-  printf '| workload | %s %s, samples from %s, %s batches, %s to %s trials in turn |\n' "$encoder" "$type" \
-    "$from" "$batches" "$trials" "$most"
+  printf '| workload | %s %s, samples from %s, %s%s batches, %s to %s trials in turn |\n' "$encoder" "$type" \
+    "$from" "$([ "$from" != file ] || echo "at most ")" "$batches" "$trials" "$most"
   printf '| a copy on the host | %s |\n\n' "$copy_speed"
   printf '"periodic" waits for whole streams now and then, "events" for the slot alone. Medians of the\n'
   printf 'trials; "slow" is the throughput that 95 %% of the trials reach, "+-" half the interval of its\n'

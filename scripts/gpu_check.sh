@@ -304,7 +304,7 @@ fi
 measure() {
   local name=pipeline_$1
   shift
-  check "$name" "$scripts/bench_pipeline.sh" --build "$build" --device cuda "$@" "${quick[@]}" --out "$out/$name"
+  check "$name" "$scripts/bench_pipeline.sh" --build "$build" --device cuda --from pinned "$@" "${quick[@]}" --out "$out/$name"
   [ ! -s "$out/$name/report.md" ] || reports+=("$out/$name/report.md")
 }
 
