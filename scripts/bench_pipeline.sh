@@ -96,7 +96,6 @@ fi
 commit=$(cat "$here/COMMIT" 2>/dev/null || git -C "$here" rev-parse --short HEAD 2>/dev/null || true)
 if [ -z "$build" ] && [ -f "$here/COMMIT" ]; then # a bundle
   build=$here
-  export LD_LIBRARY_PATH=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 elif [ -z "$build" ]; then
   build=$here/../build/release
   say "building inferstat: some minutes the first time, then seconds"

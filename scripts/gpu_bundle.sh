@@ -9,11 +9,13 @@
 #                  scripts/build.sh is asked to finish first)
 #   --models DIR   models for the tests of generation, which go along: those who run the
 #                  bundle may have them then (default: none)
-#   OUT            a folder that does not exist yet; run OUT/gpu_check.sh there
+#   OUT            a folder that does not exist yet; run OUT/gpu_check.sh there.  OUT.tar.gz
+#                  has the same in one file
 #
 # The C library, the loader and the driver's libraries are the machine's own, and so is
-# cuBLAS where something opens it; all else goes along.  Programs started by hand need
-# LD_LIBRARY_PATH=OUT/lib.
+# cuBLAS where something opens it; all else goes along, for these programs alone: each is
+# started by a script that sets LD_LIBRARY_PATH.  The driver has to know the CUDA that the
+# build was made with: 580 or later for CUDA 13, 525 or later for CUDA 12.
 set -euo pipefail
 
 say() {
@@ -46,6 +48,7 @@ while [ $# -gt 0 ]; do
   esac
 done
 [ -n "$out" ] || { say "where to? (see --help)"; exit 2; }
+out=${out%/}
 [ ! -e "$out" ] || { say "$out: already exists (remove it, or name another)"; exit 2; }
 here=$(cd "$(dirname "$0")/.." && pwd)
 
@@ -65,17 +68,36 @@ tests=("$build"/tests/unit/*_gpu)
 
 # What cannot be finished does not stay.
 finished=
-trap '[ -n "$finished" ] || rm -rf "$out"' EXIT
+trap '[ -n "$finished" ] || rm -rf "$out" "$out.tar.gz"' EXIT
 trap 'exit 130' INT TERM
-mkdir -p "$out"/{bin,tests/bench,lib}
-cp "$build"/bin/{inferstat,inferstatd,inferstat-worker} "$out/bin/"
-cp "${tests[@]}" "$out/tests/"
-cp "$build"/tests/bench/bench_{pipeline,device,encode} "$out/tests/bench/"
+mkdir -p "$out"/{bin,tests/bench,lib,programs,gpu}
+
+# pack FOLDER PROGRAM...: what stands in FOLDER of the bundle starts the program with its libraries.
+pack() {
+  local folder=$1 program name up=..
+  shift
+  [ "$folder" != tests/bench ] || up=../..
+  for program in "$@"; do
+    name=$(basename "$program")
+    cp "$program" "$out/programs/"
+    cat >"$out/$folder/$name" <<END
+#!/bin/sh
+bundle=\$(dirname "\$0")/$up
+export LD_LIBRARY_PATH="\$bundle/lib\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}"
+exec "\$bundle/programs/$name" "\$@"
+END
+    chmod +x "$out/$folder/$name"
+  done
+}
+pack bin "$build"/bin/{inferstat,inferstatd,inferstat-worker}
+pack tests "${tests[@]}"
+pack tests/bench "$build"/tests/bench/bench_{pipeline,device,encode}
 cp "$here"/scripts/{gpu_check.sh,bench_pipeline.sh,bench_torch_encode.py} "$out/"
+cp "$here"/scripts/gpu/{measure,judge,report}.py "$out/gpu/"
 git -C "$here" rev-parse --short=12 HEAD >"$out/COMMIT" 2>/dev/null || echo unknown >"$out/COMMIT"
 
 # The libraries that programs need, and those these need, without what has to be the machine's.
-programs=("$out"/bin/* "$out"/tests/*_gpu "$out"/tests/bench/*)
+programs=("$out"/programs/*)
 strip --strip-unneeded "${programs[@]}" 2>/dev/null || true
 needed=$(ldd "${programs[@]}" 2>&1 | sort -u) || { say "ldd fails: $(grep -v '=>' <<<"$needed" | tail -n 1)"; exit 1; }
 missing=$(sed -n 's/^[[:space:]]*\(.*\) => not found$/\1/p' <<<"$needed" | paste -sd ' ')
@@ -98,4 +120,5 @@ if [ "$size" -ge 60 ]; then
   say "$out: 60 MB or more: too large to carry"
   exit 1
 fi
+tar -czf "$out.tar.gz" -C "$(dirname "$out")" "$(basename "$out")"
 finished=yes

@@ -33,7 +33,7 @@ broken_worker() { # TEXT
 bundle() {
   rm -rf "${folder:?}/bundle"
   mkdir -p "$folder/bundle"/{bin,tests/bench,lib,models}
-  cp "$root"/scripts/{gpu_check.sh,bench_pipeline.sh,bench_torch_encode.py} "$folder/bundle/"
+  cp -r "$root"/scripts/{gpu_check.sh,bench_pipeline.sh,bench_torch_encode.py,gpu} "$folder/bundle/"
   ln -s "$INFERSTATD" "$folder/bundle/bin/inferstatd"
   broken_worker 'nothing works'
   program "$folder/bundle/tests/bench/bench_pipeline" 1 'nothing works'
@@ -166,6 +166,8 @@ program "$folder/bundle/tests/test_a_gpu" 0 ok
 broken_worker 'inferstat-worker: device cuda: no device answers: none'
 check 3
 grep -q 'no device answers: none: nothing to check here' "$folder/said" || fail "says not why"
+grep -q 'ldconfig -p | grep libcuda: ' "$folder/said" || fail "says not which libraries there are"
+grep -q 'nvidia-smi -L: A device' "$folder/said" || fail "says not which devices there are"
 program "$folder/bundle/bin/inferstat-worker" 127 'it wants a newer C library'
 check 2
 grep -q 'does not start here: it wants a newer C library' "$folder/said" || fail "says not what fails"
@@ -173,6 +175,9 @@ grep -q 'does not start here: it wants a newer C library' "$folder/said" || fail
 bundle
 program "$folder/bundle/tests/test_a_gpu" 0 ok
 program "$folder/bundle/tests/test_b_gpu" 77 'skipped: no models'
+program "$folder/bundle/tests/test_cuda_encode_gpu" 0 ok
+# shellcheck disable=SC2016 # words of that script
+printf '#!/bin/sh\nprintf "%%s " "$@"\n' >"$folder/path/compute-sanitizer"
 worker_on_cpu
 make_torch
 cat >"$folder/path/nvidia-smi" <<'END'
@@ -188,10 +193,10 @@ import json, sys
 report = json.load(open(sys.argv[1]))
 assert report["commit"] == "0123456789ab" and report["device"] == "A device;A device", report
 outcomes = {check["name"]: check["outcome"] for check in report["checks"]}
-assert outcomes == {"test_a_gpu": "passed", "test_a_gpu.memcheck": "passed",
-                    "test_a_gpu.racecheck": "passed", "test_b_gpu": "skipped",
-                    "test_b_gpu.memcheck": "passed", "test_b_gpu.racecheck": "passed",
-                    "worker_encode": "passed", "worker_encode_devices": "passed",
+assert outcomes == {"test_a_gpu": "passed", "test_b_gpu": "skipped",
+                    "test_cuda_encode_gpu": "passed", "test_cuda_encode_gpu.memcheck": "passed",
+                    "test_cuda_encode_gpu.racecheck": "passed",
+                    "test_cuda_encode_gpu.synccheck": "passed", "worker_encode": "passed", "worker_encode_devices": "passed",
                     "worker_text": "passed", "worker_llm": "passed",
                     "device_encode": "passed", "torch_encode": "passed",
                     "pipeline_copies": "passed", "pipeline_amplitude": "passed",
@@ -216,6 +221,14 @@ grep -qx '| commit | 0123456789ab |' "$folder/out/pipeline_amplitude/report.md" 
 grep -q '^| test_a_gpu | passed |' "$folder/out/report.md" || fail "no row in report.md"
 grep -q '^| 10 | 4 | 8 | events |' "$folder/out/report.md" || fail "no benchmark in report.md"
 
+grep -q -- '--tool memcheck .*--report-api-errors no .*test_cuda_encode_gpu $' \
+  "$folder/out/test_cuda_encode_gpu.memcheck.log" || fail "memcheck reports calls that fail on purpose"
+tar -tzf "$folder/out.tar.gz" >"$folder/said" || fail "no archive"
+for name in report.md report.json test_a_gpu.log pipeline_iqp/cells.csv; do
+  grep -qx "out/$name" "$folder/said" || fail "$name is not in the archive"
+done
+if grep -q '\.db' "$folder/said"; then fail "recorded data is in the archive"; fi
+
 # What fails fails the check: a test, and a worker that does nothing, also where it does
 # the same nothing on both devices.
 bundle
@@ -226,6 +239,46 @@ grep -q 'element 3 differs' "$folder/said" || fail "does not show what failed"
 for name in worker_encode worker_text worker_llm device_encode pipeline_copies pipeline_amplitude pipeline_iqp; do
   [ "$(outcome "$name")" = "failed with 1" ] || fail "$name: $(outcome "$name")"
 done
+
+# ---- Time ----
+
+# A test that hangs, and one after it; a tenth of a minute and what the end takes.
+bundle
+printf '#!/bin/sh\necho hangs\nsleep 300\n' >"$folder/bundle/tests/test_a_gpu"
+chmod +x "$folder/bundle/tests/test_a_gpu"
+program "$folder/bundle/tests/test_b_gpu" 0 ok
+worker_on_cpu
+check 0 --quick --parts tests --minutes 0.2
+grep -q '^left out: not done in the [0-9]* s that were left$' <<<"$(outcome test_a_gpu)" ||
+  fail "a test that hangs: $(outcome test_a_gpu)"
+grep -q '^left out: some 20 s are needed, 0 are left$' <<<"$(outcome test_b_gpu)" ||
+  fail "no time left: $(outcome test_b_gpu)"
+check 0 --parts tests --minutes 0.4
+grep -q '^left out: some 20 s are needed, 1[0-9] are left$' <<<"$(outcome test_b_gpu)" ||
+  fail "too little time: $(outcome test_b_gpu)"
+check 2 --minutes 0
+grep -q 'minutes: 0 are none' "$folder/said" || fail "takes no time at all for a time"
+
+# Ended from outside: the report has what was done, and the test does not run on.
+printf '#!/bin/sh\necho "$$" >%s/pid\nsleep 300\n' "$folder" >"$folder/bundle/tests/test_b_gpu"
+program "$folder/bundle/tests/test_a_gpu" 0 ok
+rm -rf "$folder/out" "$folder/out.tar.gz"
+"$folder/bundle/gpu_check.sh" --out "$folder/out" --quick >"$folder/said" 2>&1 &
+check_pid=$!
+for _ in $(seq 200); do
+  [ ! -s "$folder/pid" ] || break
+  sleep 0.1
+done
+grep -q '^| test_a_gpu | passed |' "$folder/out/report.md" || fail "no report after the first check"
+grep -q 'Ended before all checks had run' "$folder/out/report.md" || fail "passes for a whole report"
+kill -TERM "$check_pid"
+code=0
+wait "$check_pid" || code=$?
+[ "$code" -eq 143 ] || fail "exit code $code, not 143, after TERM: $(cat "$folder/said")"
+if kill -0 "$(cat "$folder/pid")" 2>/dev/null; then fail "a test runs on after the end"; fi
+[ "$(outcome test_a_gpu)" = passed ] || fail "the report lost a check"
+grep -q '^left out: ended after' <<<"$(outcome test_b_gpu)" || fail "ended: $(outcome test_b_gpu)"
+tar -tzf "$folder/out.tar.gz" | grep -qx out/report.json || fail "no archive after TERM"
 
 # One device for the runtime, whatever nvidia-smi would say, which cannot.
 bundle
@@ -286,7 +339,7 @@ says "$root/scripts/gpu_bundle.sh" --build "$folder/empty" "$folder/empty" "alre
 
 # Without --build, what is not whole is built: here by a script that copies one.
 mkdir -p "$folder/tree/scripts"
-cp "$root"/scripts/{gpu_check.sh,gpu_bundle.sh,bench_pipeline.sh,bench_torch_encode.py} "$folder/tree/scripts/"
+cp -r "$root"/scripts/{gpu_check.sh,gpu_bundle.sh,bench_pipeline.sh,bench_torch_encode.py,gpu} "$folder/tree/scripts/"
 cp "$(type -P true)" "$folder/empty/tests/unit/test_a_gpu"
 cat >"$folder/tree/scripts/build.sh" <<END
 #!/usr/bin/env bash

@@ -42,11 +42,11 @@ grep -qE 'bundle: [1-5]?[0-9] MB$' "$folder/said" || fail "the size: $(cat "$fol
   2>"$folder/said" || fail "no bundle with models: $(cat "$folder/said")"
 [ -f "$folder/other/models/stories260K.gguf" ] || fail "models that were asked for stayed behind"
 grep -q 'not all models are there' "$folder/said" || fail "does not say which models are missing"
-rm -rf "$folder/other" "$build"
+rm -rf "$folder/other" "$build" "$folder/bundle"
+tar -xzf "$folder/bundle.tar.gz" -C "$folder" # what is carried to the device
 
 # Everything it loads is its own, but for the C library and the loader.
-foreign=$(find "$folder/bundle" -type f -perm -u+x ! -name '*.sh' ! -name '*.py' -print0 |
-  LD_LIBRARY_PATH=$folder/bundle/lib xargs -0 ldd |
+foreign=$(LD_LIBRARY_PATH=$folder/bundle/lib ldd "$folder"/bundle/programs/* |
   awk -v own="$folder/bundle/lib/" '$2 == "=>" && index($3, own) != 1 { print $1 }' | sort -u |
   grep -vE '^lib(c|m|dl|rt|pthread|util|resolv)\.so' || true)
 [ -z "$foreign" ] || fail "loads from elsewhere: $foreign"
@@ -61,7 +61,7 @@ bare() {
 }
 
 for program in inferstat inferstatd inferstat-worker; do
-  bare LD_LIBRARY_PATH="$folder/bundle/lib" "$folder/bundle/bin/$program" --version >/dev/null ||
+  bare "$folder/bundle/bin/$program" --version >/dev/null ||
     fail "$program does not start"
 done
 if bare "$folder/bundle/gpu_check.sh" --parts everything 2>"$folder/said"; then fail "takes any part"; fi
@@ -77,10 +77,10 @@ grep -q '^\*\*The CUDA runtime was emulated' "$folder/out/report.md" || fail "re
 python3 - "$folder/out/report.json" <<'PY' || fail "report.json: $(cat "$folder/out/report.json")"
 import json, sys
 report = json.load(open(sys.argv[1]))
-keys = ["format", "date", "commit", "device", "driver", "emulated", "quick", "checks", "goals",
-        "encode", "copies", "timeline", "torch", "llm", "benchmarks"]
+keys = ["format", "date", "commit", "device", "driver", "emulated", "quick", "minutes", "ended",
+        "checks", "goals", "encode", "copies", "timeline", "torch", "llm", "benchmarks"]
 assert list(report) == keys, list(report)
-assert report["format"] == 1 and report["emulated"] is True and report["quick"] is True
+assert report["format"] == 2 and report["ended"] is False and report["emulated"] is True and report["quick"] is True
 assert report["device"] == "Emulated device 0", report["device"]
 outcomes = {check["name"]: check["outcome"] for check in report["checks"]}
 wanted = {name: "passed" for name in (
