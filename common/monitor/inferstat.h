@@ -325,6 +325,11 @@ INFERSTAT_API void inferstat_inference_count_tokens(struct inferstat_inference *
 INFERSTAT_API void inferstat_inference_end(struct inferstat_inference *inference,
                                            enum inferstat_finish finish);
 
+// Ends a request that failed (INFERSTAT_FINISH_ERROR).  `error` says why, cut to 255 bytes;
+// NULL: unknown.
+INFERSTAT_API void inferstat_inference_fail(struct inferstat_inference *inference,
+                                            const char *error);
+
 // ---- Operations -----------------------------------------------------------
 
 // Timer of an operation, such as tokenising; in the caller's memory.  Between _begin and _end
@@ -341,6 +346,9 @@ INFERSTAT_API void inferstat_timer_begin(struct inferstat_timer *timer,
 // Records the operation.  `extra` is short JSON text (at most 255 bytes), or NULL.
 // Returns the duration in nanoseconds.
 INFERSTAT_API uint64_t inferstat_timer_end(struct inferstat_timer *timer, const char *extra);
+// Records an operation that failed.  `error` says why, cut to 255 bytes; NULL or "": unknown.
+// Returns the duration in nanoseconds.
+INFERSTAT_API uint64_t inferstat_timer_fail(struct inferstat_timer *timer, const char *error);
 
 // ---- Pipelines ------------------------------------------------------------
 

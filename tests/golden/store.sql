@@ -94,11 +94,14 @@ INSERT INTO inference(id, run, stream, number, started_ns, received_ns, model, d
     (7, 3, 0, 1, 1774751400000000000, 1774751402000000000, 3, 6, 7, 1, 15, 0, 32, 7000000,
      20000000, 27000000, 641700000, 668700000, 31000000, 30000000, 83886080, 943718400);
 
+UPDATE inference SET error = 'a prompt of 90 tokens does not fit a context of 64' WHERE id = 6;
+
 INSERT INTO operation(id, run, stream, number, started_ns, received_ns, operation, duration_ns,
     items, extra) VALUES
     (1, 1, 0, 14, 1774744270000000000, 1774744272000000000, 12, 250000, 500, NULL),
     (2, 2, 0, 13, 1774744387000000000, 1774744389000000000, 12, 250000, NULL,
      '{"why": "warm-up"}');
+UPDATE operation SET error = 'no merges in ' || char(27) || '[2Jtokenizer.json' WHERE id = 2;
 
 INSERT INTO pipeline(id, run, stream, number, started_ns, received_ns, workload, device, status,
     items, duration_ns, chunk_bytes, pool_size, prefetch, sync, bytes_h2d, copy_busy_ns,

@@ -65,6 +65,13 @@ static void print_row(FILE *out, enum record_kind kind, const struct result *pag
             (void)fprintf(out, "  %s=%s", view->columns[i].title, cell);
         free(cell);
     }
+    // Tables have it on a line of its own; of loads it is a column.
+    static const struct column error = {.key = "error"};
+    if (kind != RECORD_KIND_LOAD && result_get(page, row, error.key).type == VALUE_TEXT) {
+        char *text = column_value(&error, page, row);
+        (void)fprintf(out, "  error=%s", text ? text : "");
+        free(text);
+    }
     (void)fputc('\n', out);
 }
 

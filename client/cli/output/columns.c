@@ -38,6 +38,19 @@ static void add_losses(struct table *table, const struct result *result, size_t 
         table_add_below(table, line);
 }
 
+// Why the record's work failed.
+static void add_error(struct table *table, const struct result *result, size_t row)
+{
+    static const struct column error = {.key = "error"};
+    char line[4 * 255 + 16]; // an escaped byte takes at most four
+    if (result_get(result, row, error.key).type != VALUE_TEXT)
+        return;
+    char *text = column_value(&error, result, row);
+    (void)snprintf(line, sizeof line, "    error: %s", text ? text : "");
+    free(text);
+    table_add_below(table, line);
+}
+
 static const struct column run_columns[] = {
     {"started_ns", "started", COLUMN_LEFT(0)},
     {"run", "run", COLUMN_LEFT(0), .cell = column_run},
@@ -196,9 +209,11 @@ static const struct columns all[RECORD_KIND_COUNT] = {
     [RECORD_KIND_STARTUP] = COLUMNS(startup_columns),
     [RECORD_KIND_LOAD] = COLUMNS(load_columns),
     [RECORD_KIND_LOAD_STAGE] = COLUMNS(load_stage_columns),
-    [RECORD_KIND_INFERENCE] = COLUMNS(inference_columns),
+    [RECORD_KIND_INFERENCE] = {inference_columns,
+                               sizeof inference_columns / sizeof *inference_columns, add_error},
     [RECORD_KIND_ITL] = COLUMNS(itl_columns),
-    [RECORD_KIND_OPERATION] = COLUMNS(operation_columns),
+    [RECORD_KIND_OPERATION] = {operation_columns,
+                               sizeof operation_columns / sizeof *operation_columns, add_error},
     [RECORD_KIND_PIPELINE] = COLUMNS(pipeline_columns),
     [RECORD_KIND_DEVICE_SAMPLE] = COLUMNS(device_sample_columns),
     [RECORD_KIND_PROCESS_SAMPLE] = COLUMNS(process_sample_columns),

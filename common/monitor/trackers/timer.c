@@ -29,7 +29,8 @@ void inferstat_timer_begin(struct inferstat_timer *timer, struct inferstat_monit
 }
 
 static void record_operation(const struct inferstat_timer *timer, struct thread_slot *slot,
-                             uint64_t duration, int64_t memory, const char *extra)
+                             uint64_t duration, int64_t memory, enum operation_column column,
+                             const char *text)
 {
     struct inferstat_monitor *monitor = timer->monitor;
     struct record record;
@@ -41,11 +42,13 @@ static void record_operation(const struct inferstat_timer *timer, struct thread_
     record_set_int(&record, OPERATION_HOST_MEMORY, memory);
     monitor_set_optional(&record, OPERATION_ITEMS, timer->items);
     monitor_set_optional(&record, OPERATION_BYTES, timer->bytes);
-    monitor_set_text(&record, OPERATION_EXTRA, extra);
+    monitor_set_text(&record, column, text);
     (void)thread_slot_push(&monitor->slots, slot, &record, 1);
 }
 
-uint64_t inferstat_timer_end(struct inferstat_timer *timer, const char *extra)
+// `text` is the value of `column`; NULL: none.
+static uint64_t end_timer(struct inferstat_timer *timer, enum operation_column column,
+                          const char *text)
 {
     if (!timer)
         return 0;
@@ -58,7 +61,7 @@ uint64_t inferstat_timer_end(struct inferstat_timer *timer, const char *extra)
     struct thread_slot *slot = thread_slot_current(&monitor->slots);
     const int64_t memory =
         atomic_load_explicit(&monitor->sampled.host_memory, memory_order_relaxed);
-    record_operation(timer, slot, duration, memory, extra);
+    record_operation(timer, slot, duration, memory, column, text);
     change_activity(slot, ACTIVITY_OPERATION | (uint64_t)timer->operation << 8, ACTIVITY_IDLE, 0,
                     now);
     timer->monitor = NULL; // a second end does nothing
@@ -72,4 +75,15 @@ uint64_t inferstat_timer_end(struct inferstat_timer *timer, const char *extra)
     };
     recent_events_add(monitor, slot, INFERSTAT_EVENT_OPERATION, &entry);
     return duration;
+}
+
+uint64_t inferstat_timer_end(struct inferstat_timer *timer, const char *extra)
+{
+    return end_timer(timer, OPERATION_EXTRA, extra);
+}
+
+uint64_t inferstat_timer_fail(struct inferstat_timer *timer, const char *error)
+{
+    // The text alone says that the operation failed.
+    return end_timer(timer, OPERATION_ERROR, error && *error ? error : "unknown");
 }

@@ -229,6 +229,17 @@ static void fill_record(const struct inferstat_inference *inference, const struc
     record->present |= known | (uint64_t)(device >= 0) << INFERENCE_DEVICE_MEMORY;
 }
 
+// A request that failed, with the reason: two slots of the ring, so it is copied into them.
+static __attribute__((noinline, cold)) void push_failed(const struct inferstat_inference *inference,
+                                                        const struct outcome *outcome,
+                                                        struct thread_slot *slot, const char *error)
+{
+    struct record record;
+    fill_record(inference, outcome, INFERSTAT_FINISH_ERROR, &record);
+    monitor_set_text(&record, INFERENCE_ERROR, error);
+    (void)thread_slot_push(&inference->monitor->slots, slot, &record, 1);
+}
+
 static void push_record(const struct inferstat_inference *inference, const struct outcome *outcome,
                         enum inferstat_finish finish, struct thread_slot *slot)
 {
@@ -263,7 +274,8 @@ static void finish_gaps(struct inferstat_inference *inference, struct thread_slo
 }
 
 static __attribute__((noinline, cold)) void
-log_inference(const struct inferstat_inference *inference, const struct outcome *outcome)
+log_inference(const struct inferstat_inference *inference, const struct outcome *outcome,
+              enum inferstat_finish finish, const char *error)
 {
     char total[UNIT_TEXT_SIZE], prefill[UNIT_TEXT_SIZE], ttft[UNIT_TEXT_SIZE] = "-";
     char speed[UNIT_TEXT_SIZE] = "-";
@@ -274,15 +286,18 @@ log_inference(const struct inferstat_inference *inference, const struct outcome 
                        (double)(outcome->generated - 1) * 1e9 / (double)outcome->decode_ns);
     log_sink_write(&inference->monitor->log, INFERSTAT_LOG_INFO,
                    "[INFER] model=%s prompt=%u generated=%llu total=%s prefill=%s ttft=%s "
-                   "tokens/sec=%s",
+                   "tokens/sec=%s finish=%s%s%s",
                    names_text(inference->monitor->names, inference->model, NULL), inference->prompt,
                    (unsigned long long)outcome->generated,
                    unit_format_int(total, UNIT_DURATION, (int64_t)outcome->e2e_ns),
                    unit_format_int(prefill, UNIT_DURATION, (int64_t)outcome->prefill_ns), ttft,
-                   speed);
+                   speed, column_enum_text(COLUMN_FINISH, finish), error && *error ? " error=" : "",
+                   error ? error : "");
 }
 
-void inferstat_inference_end(struct inferstat_inference *inference, enum inferstat_finish finish)
+// `error` is NULL where no reason is known.
+static inline void end_request(struct inferstat_inference *inference, enum inferstat_finish finish,
+                               const char *error)
 {
     if (!inference || !inference->active)
         return;
@@ -299,10 +314,13 @@ void inferstat_inference_end(struct inferstat_inference *inference, enum inferst
     measure(inference, end, &outcome);
     finish_gaps(inference, slot, end, &outcome);
     outcome.concurrent = thread_slot_end_request(slot);
-    push_record(inference, &outcome, finish, slot);
+    if (error)
+        push_failed(inference, &outcome, slot, error);
+    else
+        push_record(inference, &outcome, finish, slot);
     thread_slot_set_activity(slot, ACTIVITY_IDLE, 0, end);
     if (monitor->logging)
-        log_inference(inference, &outcome);
+        log_inference(inference, &outcome, finish, error);
 
     struct event_entry entry = {
         .ended_ns = end,
@@ -320,4 +338,14 @@ void inferstat_inference_end(struct inferstat_inference *inference, enum inferst
     inference->last_ns = 0;
     inference->first_ns = 0;
     recent_events_add(monitor, slot, INFERSTAT_EVENT_INFERENCE, &entry);
+}
+
+void inferstat_inference_end(struct inferstat_inference *inference, enum inferstat_finish finish)
+{
+    end_request(inference, finish, NULL);
+}
+
+void inferstat_inference_fail(struct inferstat_inference *inference, const char *error)
+{
+    end_request(inference, INFERSTAT_FINISH_ERROR, error);
 }

@@ -176,6 +176,10 @@ static enum status answer(struct llm_server *server, struct request *request,
     enum status status =
         tokenizer_encode(server->llm->tokenizer, request->prompt, request->size,
                          (struct encode_options){.add_special = true}, &tokens, err);
+    if (status == STATUS_OK) { // also of a prompt that is refused
+        server->figures.prompt_tokens += tokens.count;
+        inferstat_inference_set_prompt(server->inference, (uint32_t)tokens.count, 0);
+    }
     if (status == STATUS_OK && tokens.count == 0)
         status = error_set(err, STATUS_INVALID, "the prompt is empty");
     if (status == STATUS_OK && tokens.count > llama_session_context(server->session))
@@ -183,8 +187,6 @@ static enum status answer(struct llm_server *server, struct request *request,
             error_set(err, STATUS_INVALID, "a prompt of %zu tokens does not fit a context of %zu",
                       tokens.count, llama_session_context(server->session));
     if (status == STATUS_OK) {
-        server->figures.prompt_tokens += tokens.count;
-        inferstat_inference_set_prompt(server->inference, (uint32_t)tokens.count, 0);
         inferstat_inference_start_prefill(server->inference);
         llama_session_reset(server->session);
         status = llama_session_eval(server->session, tokens.ids, tokens.count, server->logits, err);
@@ -249,7 +251,10 @@ static void serve_one(struct llm_server *server, struct request *request, enum s
         status = answer(server, request, &finish, err);
     if (status != STATUS_OK)
         finish = status == STATUS_CANCELLED ? INFERSTAT_FINISH_CANCELLED : INFERSTAT_FINISH_ERROR;
-    inferstat_inference_end(server->inference, finish);
+    if (finish == INFERSTAT_FINISH_ERROR)
+        inferstat_inference_fail(server->inference, err->text);
+    else
+        inferstat_inference_end(server->inference, finish);
     count(&server->figures, request, finish);
     if (finish == INFERSTAT_FINISH_ERROR)
         server->options.failed(server->options.failed_context, request->number, err->text);

@@ -214,6 +214,7 @@ grep -q 'tiny: weights: .* in .* (read in .*, copied in .*; page cache .*)' "$WO
 expect_text "$WORK/err" "stages=[device_selection="
 expect_text "$WORK/err" "[INFER] model=tiny"
 expect_text "$WORK/err" "tokens/sec="
+expect_text "$WORK/err" "finish=length"
 expect_text "$WORK/err" "chosen by auto"
 llm --device cpu --tokens 5 >/dev/null 2>"$WORK/err"
 [ ! -s "$WORK/err" ] || fail "by default a run that went well says nothing"

@@ -201,8 +201,12 @@ STATE_CASE(test_log_lines, struct fixture *fixture)
     inferstat_load_set_model_bytes(load, 537395200);
     inferstat_load_end(load, INFERSTAT_RESULT_ERROR, "too short");
     infer(monitor, name, 3);
+    struct inferstat_inference *inference = inferstat_inference_new(monitor);
+    inferstat_inference_begin(inference, &(struct inferstat_request){.model = name});
+    inferstat_inference_fail(inference, "too long");
+    inferstat_inference_free(inference);
     assert_int_equal(lines->load, 1);
-    assert_int_equal(lines->infer, 1);
+    assert_int_equal(lines->infer, 2);
     static const char *const wanted[] = {"[LOAD] model=tiny total=",
                                          " size=512.5 MB memory_delta=",
                                          " stages=[file_opening=",
@@ -211,7 +215,9 @@ STATE_CASE(test_log_lines, struct fixture *fixture)
                                          "[INFER] model=tiny prompt=4 generated=3 total=",
                                          " prefill=",
                                          " ttft=",
-                                         " tokens/sec="};
+                                         " tokens/sec=",
+                                         " finish=stop\n",
+                                         " finish=error error=too long\n"};
     for (size_t i = 0; i < COUNT_OF(wanted); i++)
         if (!strstr(lines->text, wanted[i]))
             fail_msg("no \"%s\" in:\n%s", wanted[i], lines->text);

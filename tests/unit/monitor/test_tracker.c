@@ -348,6 +348,51 @@ STATE_CASE(test_inference_times, struct fixture *fixture)
     assert_string_equal(odd.values[INFERENCE_MODEL].text, "unknown");
 }
 
+// Why a request failed: what is longer than 255 bytes is cut at a character; a request that is
+// refused before it is computed has the tokens of its prompt.
+STATE_CASE(test_requests_that_fail, struct fixture *fixture)
+{
+    static const struct {
+        const char *error, *recorded; // recorded NULL: absent
+    } cases[] = {
+        {"a prompt of 90 tokens does not fit", "a prompt of 90 tokens does not fit"},
+        {"bad \xff byte", "bad \\xFF byte"},
+        {"", NULL},
+        {NULL, NULL},
+    };
+    char longest[301], cut[256];
+    memset(longest, 'r', sizeof longest - 1);
+    memcpy(longest + 253, "\xe2\x82\xac", 3);
+    longest[sizeof longest - 1] = '\0';
+    (void)snprintf(cut, sizeof cut, "%.253s", longest);
+    struct inferstat_inference *inference = inferstat_inference_new(fixture->monitor);
+    const struct inferstat_request request = {
+        .model = fixture->model, .device = fixture->device, .prompt_tokens = 90};
+    for (unsigned i = 0; i <= COUNT_OF(cases); i++) {
+        inferstat_inference_begin(inference, &request);
+        inferstat_inference_fail(inference, i < COUNT_OF(cases) ? cases[i].error : longest);
+        inferstat_inference_fail(inference, "ended: records nothing");
+    }
+    inferstat_inference_begin(inference, &request);
+    inferstat_inference_end(inference, INFERSTAT_FINISH_STOP); // after records of two slots
+    inferstat_inference_free(inference);
+    finish(fixture);
+    assert_int_equal(fake_collector_count(fixture->collector, RECORD_KIND_INFERENCE),
+                     COUNT_OF(cases) + 2);
+    for (unsigned i = 0; i <= COUNT_OF(cases); i++) {
+        const struct fake_row row = row_of(fixture, RECORD_KIND_INFERENCE, i);
+        const char *recorded = i < COUNT_OF(cases) ? cases[i].recorded : cut;
+        assert_int_equal(value(&row, INFERENCE_FINISH), RECORD_FINISH_ERROR);
+        assert_int_equal(value(&row, INFERENCE_PROMPT_TOKENS), 90);
+        assert_int_equal(has(&row, INFERENCE_ERROR), recorded != NULL);
+        if (recorded)
+            assert_string_equal(row.values[INFERENCE_ERROR].text, recorded);
+    }
+    const struct fake_row last = row_of(fixture, RECORD_KIND_INFERENCE, COUNT_OF(cases) + 1);
+    assert_int_equal(value(&last, INFERENCE_FINISH), RECORD_FINISH_STOP);
+    assert_false(has(&last, INFERENCE_ERROR));
+}
+
 STATE_CASE(test_begin_twice_and_free_midway, struct fixture *fixture)
 {
     const struct inferstat_request request = {.model = fixture->model, .device = fixture->device};
@@ -437,13 +482,25 @@ STATE_CASE(test_operations, struct fixture *fixture)
     (void)inferstat_timer_end(&timer, NULL); // ended: records nothing
     assert_true(duration >= 5 * MS);
     inferstat_timer_begin(&timer, fixture->monitor, 60000); // no such name
-    char long_text[1000];
+    static char long_text[1000];
     memset(long_text, 'x', sizeof long_text - 1);
     long_text[sizeof long_text - 1] = '\0';
     (void)inferstat_timer_end(&timer, long_text);
+    static const char *const errors[] = {"no such voice", NULL, long_text};
+    for (size_t i = 0; i < COUNT_OF(errors); i++) {
+        inferstat_timer_begin(&timer, fixture->monitor, inferstat_name(fixture->monitor, "encode"));
+        (void)inferstat_timer_fail(&timer, errors[i]);
+    }
     finish(fixture);
 
-    assert_int_equal(fake_collector_count(fixture->collector, RECORD_KIND_OPERATION), 2);
+    assert_int_equal(fake_collector_count(fixture->collector, RECORD_KIND_OPERATION), 5);
+    const struct fake_row failed = row_of(fixture, RECORD_KIND_OPERATION, 2);
+    assert_string_equal(failed.values[OPERATION_ERROR].text, "no such voice");
+    assert_false(has(&failed, OPERATION_EXTRA));
+    const struct fake_row unknown = row_of(fixture, RECORD_KIND_OPERATION, 3);
+    assert_string_equal(unknown.values[OPERATION_ERROR].text, "unknown");
+    const struct fake_row longest = row_of(fixture, RECORD_KIND_OPERATION, 4);
+    assert_int_equal(longest.values[OPERATION_ERROR].size, 255);
     const struct fake_row row = row_of(fixture, RECORD_KIND_OPERATION, 0);
     assert_string_equal(row.values[OPERATION_OPERATION].text, "encode");
     assert_string_equal(row.values[OPERATION_DEVICE].text, "cpu");
@@ -455,6 +512,7 @@ STATE_CASE(test_operations, struct fixture *fixture)
     assert_string_equal(plain.values[OPERATION_OPERATION].text, "unknown");
     assert_false(has(&plain, OPERATION_DEVICE));
     assert_false(has(&plain, OPERATION_ITEMS));
+    assert_false(has(&plain, OPERATION_ERROR));
     assert_int_equal(plain.values[OPERATION_EXTRA].size, 255);
 }
 
@@ -622,7 +680,7 @@ STATE_CASE(test_devices_and_models, struct fixture *fixture)
 }
 
 TEST_MAIN_EACH(begin, tear_down, test_load_stages, test_load_that_fails, test_many_stages,
-               test_startup, test_inference_uses, test_inference_times,
+               test_startup, test_inference_uses, test_inference_times, test_requests_that_fail,
                test_begin_twice_and_free_midway, test_itl_records_add_up, test_operations,
                test_operation_begun_elsewhere, test_pipelines, test_absurd_figures,
                test_devices_and_models)
