@@ -40,6 +40,16 @@ static const struct cli_command commands[] = {
         .run = command_top,
     },
     {
+        .name = "now",
+        .summary = "the state of each model on each host now, since when, and why",
+        .details =
+            "States: down, silent, errors, slow (than usual for the model and host at this hour),\n"
+            "loading, ok, idle, ended; inferstat(1) explains them.  The figures are those of the\n"
+            "last 5 minutes, or with --since 1m, --since 1h, ... of that time.",
+        .options = TAKES(SOURCE, OPTION_MODEL, OPTION_HOST, OPTION_SINCE, ROWS, OPTION_LIMIT),
+        .run = command_now,
+    },
+    {
         .name = "summary",
         .summary = "key figures, the last load by stage, and losses",
         .details = "--line prints one short line instead, for tmux and other status bars.",

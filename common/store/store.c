@@ -30,7 +30,7 @@ static query_answer *const answers[QUERY_KIND_COUNT] = {
     [QUERY_SLOWEST] = query_slowest,     [QUERY_STAGES] = query_stages,
     [QUERY_FLEET] = query_fleet,         [QUERY_COPY] = query_copy,
     [QUERY_ADMIN_LOG] = query_admin_log, [QUERY_BASELINES] = query_baselines,
-    [QUERY_COMPARE] = query_compare,
+    [QUERY_COMPARE] = query_compare,     [QUERY_NOW] = query_now,
 };
 
 static enum status answer(struct store *store, const struct query *query, void *out,

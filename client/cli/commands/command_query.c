@@ -29,6 +29,7 @@ static const struct form {
     {QUERY_AUDIT, NULL, NULL},
     {QUERY_RECORDS, NULL, NULL},
     {QUERY_FLEET, NULL, NULL},
+    {QUERY_NOW, NULL, NULL},
     {QUERY_SLOWEST, "inferences", command_slowest},
     {QUERY_STAGES, "loads", command_load_average},
     {QUERY_BASELINES, "baseline", list_baselines},

@@ -33,6 +33,7 @@ enum query_kind {
     QUERY_IMPORT,          // add the records of another store file
     QUERY_FORGET,          // remove a run (of the filter), or all runs of a key
     QUERY_ADMIN_LOG,       // list what administrators did
+    QUERY_NOW,             // the state of each model on each host now
     QUERY_KIND_COUNT,
 };
 

@@ -173,6 +173,11 @@ void store_set_budget(struct store *store, uint64_t budget_ns)
     store->budget_ns = budget_ns;
 }
 
+void store_set_live(struct store *store)
+{
+    store->is_live = true;
+}
+
 void store_set_log_limit(struct store *store, int64_t bytes)
 {
     store->log_limit = bytes;

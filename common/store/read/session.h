@@ -27,6 +27,7 @@ struct store {
     // A second store whose budget and cancellation also stop this one's queries (import); NULL:
     // none.
     const struct store *limits;
+    bool is_live;          // set by store_set_live
     uint64_t budget_ns;    // max. duration of a query; 0: 12 hours
     int64_t log_limit;     // max. growth of the write-ahead log during a query, bytes; 0: no limit
     int64_t log_before;    // size of that log when the running query began
@@ -47,6 +48,9 @@ const char *store_warning(const struct store *store);
 // Sets the time budget of later queries: longer ones fail with STATUS_TIMEOUT.  Initially 0, which
 // is 12 hours.
 void store_set_budget(struct store *store, uint64_t budget_ns);
+
+// Declares that a collector keeps the store up to date, so that NOW may judge by the clock.
+void store_set_live(struct store *store);
 
 // Sets the log limit: a query fails with STATUS_FULL if the store's write-ahead log grows by more
 // than `bytes` meanwhile.  A reader's snapshot keeps the log from being reused.  0, the initial

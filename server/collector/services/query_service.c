@@ -341,6 +341,7 @@ static enum status open_all(struct query_service *service, const char *path, str
     enum status status = store_open(&service->store, path, err);
     if (status != STATUS_OK)
         return status;
+    store_set_live(service->store);
     store_set_budget(service->store, QUERY_BUDGET_SECONDS * UINT64_C(1000000000));
     store_set_log_limit(service->store,
                         reader_gate_log_limit(&service->channels->gate, READER_SHORT));

@@ -46,6 +46,7 @@ CODES = {DONE, CHECK_FAILED, USAGE, NO_DATA, UNREACHABLE, UNDECIDED}
 # What the commands want to be told; {model} and {folder} are filled in.  A command that is
 # not here is run as it is.
 ARGUMENTS = {
+    "now": [[], ["--json"]],
     "summary": [[], ["--json"]],
     "avg": [["ttft_ns", "--by", "model"], ["tokens_per_second", "--by", "host,device", "--json"],
             ["load.duration_ns", "--since", "2026-09-01", "--csv"],

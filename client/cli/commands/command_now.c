@@ -1,0 +1,63 @@
+// inferstat now
+#include <string.h>
+
+#include "client/cli/cli.h"
+#include "common/core/base/unit.h"
+
+// How long the state has lasted.
+static char *since_text(const struct column *column, const struct result *result, size_t row)
+{
+    char text[UNIT_TEXT_SIZE];
+    const struct value since = result_get(result, row, column->key);
+    const int64_t as_of_ns = result_integer(result, row, "as_of_ns", 0);
+    if (since.type != VALUE_INT)
+        return strdup("-");
+    return strdup(
+        unit_format_int(text, UNIT_DURATION, as_of_ns > since.i ? as_of_ns - since.i : 0));
+}
+
+static const struct column columns[] = {
+    {"state", "state", COLUMN_LEFT(0), .is_whole = true},
+    {"model", "model", COLUMN_LEFT(0)},
+    {"host", "host", COLUMN_LEFT(0)},
+    {"since_ns", "for", COLUMN_RIGHT(0), .cell = since_text},
+    {"request_rate", "requests", COLUMN_RIGHT(1)},
+    {"error_ratio", "failed", COLUMN_RIGHT(2)},
+    {"output_token_rate", "output", COLUMN_RIGHT(1)},
+    {"ttft_p50_ns", "ttft", COLUMN_RIGHT(2)},
+    {"ttft_p95_ns", "ttft p95", COLUMN_RIGHT(3)},
+    {"tokens_per_second_p50", "speed", COLUMN_RIGHT(2)},
+    {"reason", "why", COLUMN_LEFT(0)},
+};
+
+static const struct columns view = {columns, sizeof columns / sizeof *columns, NULL};
+
+// Says of which time the figures are.
+static void print_notes(const struct cli *cli, const struct result *result)
+{
+    char length[UNIT_TEXT_SIZE], time[UNIT_TEXT_SIZE];
+    const struct value error = result_get(result, result_row_count(result) - 1, "store_error");
+    (void)fprintf(cli->env.out, "\nFigures of the last %s",
+                  unit_format(length, UNIT_DURATION, result_number(result, 0, "window_ns", 0)));
+    if (result_get(result, 0, "note").type == VALUE_NULL)
+        (void)fprintf(cli->env.out, ".\n");
+    else
+        (void)fprintf(cli->env.out, " before %s, the last message in this file.\n",
+                      unit_format_int(time, UNIT_TIME, result_integer(result, 0, "as_of_ns", 0)));
+    if (error.type == VALUE_TEXT)
+        (void)fprintf(cli->env.out, "The store cannot be written, figures may lack requests: %s\n",
+                      error.text.bytes);
+}
+
+enum status command_now(struct cli *cli, struct error *err)
+{
+    struct result *result = NULL;
+    enum status status = cli_ask_for(cli, &cli->query, "now", &result, err);
+    if (status != STATUS_OK)
+        return status;
+    status = cli_print(cli, &view, result, err);
+    if (status == STATUS_OK && cli->options.format == FORMAT_TEXT)
+        print_notes(cli, result);
+    result_free(result);
+    return status;
+}

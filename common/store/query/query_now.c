@@ -1,0 +1,528 @@
+// NOW: a row per model and host with its state, and the figures of the last minutes.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/core/base/array.h"
+#include "common/store/aggregate/aggregate_scan.h"
+#include "common/store/query/now.h"
+#include "common/store/query/query_list.h"
+#include "common/store/read/answer_cells.h"
+#include "common/store/read/filter.h"
+#include "common/store/read/reader.h"
+#include "common/store/read/session.h"
+#include "common/sys/clock.h"
+
+#define SECOND_NS INT64_C(1000000000)
+#define HOUR_NS   (3600 * SECOND_NS)
+#define DAY_NS    (24 * HOUR_NS)
+#define WINDOW_NS (300 * SECOND_NS) // without `since`
+
+static const struct answer_column columns[] = {
+    {"model", UNIT_NONE},
+    {"host", UNIT_NONE},
+    {"state", UNIT_NONE},
+    {"since_ns", UNIT_TIME},
+    {"reason", UNIT_NONE},
+    {"window_ns", UNIT_DURATION},
+    {"requests", UNIT_COUNT},
+    {"failed", UNIT_COUNT},
+    {"error_ratio", UNIT_RATIO},
+    {"request_rate", UNIT_ITEMS_PER_SECOND},
+    {"output_token_rate", UNIT_TOKENS_PER_SECOND},
+    {"ttft_p50_ns", UNIT_DURATION},
+    {"ttft_p95_ns", UNIT_DURATION},
+    {"tokens_per_second_p50", UNIT_TOKENS_PER_SECOND},
+    {"as_of_ns", UNIT_TIME},
+    {"note", UNIT_NONE},
+    {"store_error", UNIT_NONE},
+};
+
+struct failures {
+    uint64_t count;
+    int64_t first_ns, load_ns; // the first failed request; the newest failed load
+    char *error, *load_error;  // the newest
+};
+
+struct levels {
+    struct now_level speed, ttft;
+};
+
+struct row {
+    int64_t keys[2]; // model (GROUP_KEY_NONE: the process has none yet), host
+    bool is_live;
+    struct now_verdict verdict;
+};
+
+// The model and host whose processes are being read.
+struct current {
+    int64_t keys[2];
+    char model[QUERY_TEXT_SIZE];
+    char doing[QUERY_TEXT_SIZE], last[QUERY_TEXT_SIZE];
+    struct now_facts facts;
+    bool is_set;
+};
+
+struct now {
+    struct store *store;
+    const struct query *query;
+    struct query_filter filter; // of the figures
+    int64_t as_of_ns, window_ns;
+    struct groups *failures;    // by model and host: struct failures
+    struct groups *levels;      // by model and host: struct levels
+    struct aggregate_scan scan; // the window, by model and host
+    struct current current;
+    struct row *rows;
+    size_t row_count, row_room;
+};
+
+enum { METRIC_E2E, METRIC_TTFT, METRIC_SPEED, METRIC_GENERATED };
+
+// ---- Time ---------------------------------------------------------------------------------
+
+// Without a collector the state is that of the store's last message.
+static enum status find_time(struct now *now, struct error *err)
+{
+    int64_t heard_ns = 0;
+    now->as_of_ns = clock_wall_ns();
+    if (now->query->filter.since_ns > 0)
+        now->window_ns =
+            (now->as_of_ns - now->query->filter.since_ns + SECOND_NS / 2) / SECOND_NS * SECOND_NS;
+    if (now->window_ns <= 0 || now->window_ns > DAY_NS)
+        return error_set(err, STATUS_INVALID, "now: the window has up to 24 hours before now");
+    if (now->store->is_live)
+        return STATUS_OK;
+    sqlite3_str *sql = sqlite3_str_new(now->store->db);
+    sqlite3_str_appendall(sql, "SELECT max(heard_ns) FROM main.run");
+    enum status status = reader_scan(now->store, sql, NULL, reader_on_integer, &heard_ns, err);
+    if (heard_ns < now->as_of_ns)
+        now->as_of_ns = heard_ns;
+    return status;
+}
+
+// ---- Failures -----------------------------------------------------------------------------
+
+static void deinit_failures(void *data)
+{
+    struct failures *failures = data;
+    free(failures->error);
+    free(failures->load_error);
+}
+
+enum { FAILED_MODEL, FAILED_HOST, FAILED_STARTED, FAILED_ERROR, FAILED_IS_LOAD };
+
+static enum status on_failed(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct now *now = context;
+    const int64_t keys[] = {sqlite3_column_int64(row, FAILED_MODEL),
+                            sqlite3_column_int64(row, FAILED_HOST)};
+    const bool is_load = sqlite3_column_int(row, FAILED_IS_LOAD);
+    const int64_t started_ns = sqlite3_column_int64(row, FAILED_STARTED);
+    struct group *group = NULL;
+    enum status status = reader_group(now->failures, keys, &group, err);
+    if (status != STATUS_OK)
+        return status;
+    struct failures *failures = group->data;
+    char **error = is_load ? &failures->load_error : &failures->error;
+    if (is_load)
+        failures->load_ns = started_ns;
+    else if (failures->count++ == 0)
+        failures->first_ns = started_ns;
+    const char *text = (const char *)sqlite3_column_text(row, FAILED_ERROR);
+    if (!text)
+        return STATUS_OK;
+    free(*error);
+    *error = strdup(text);
+    return *error ? STATUS_OK : error_no_memory(err, "store");
+}
+
+// In order of time.  CROSS JOIN keeps the order: what failed, then its run.
+static enum status read_failed(struct now *now, enum record_kind kind, const char *error,
+                               const char *condition, struct error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(now->store->db);
+    sqlite3_str_appendf(sql,
+                        "SELECT t.model, r.host, t.started_ns, %s, %d FROM main.\"%w\" t"
+                        " CROSS JOIN main.run r ON r.run = t.run",
+                        error, kind == RECORD_KIND_LOAD, record_kind_info(kind)->name);
+    filter_where(sql, kind, &now->filter);
+    sqlite3_str_appendf(sql, " AND %s ORDER BY t.started_ns", condition);
+    return reader_scan(now->store, sql, &now->filter, on_failed, now, err);
+}
+
+static enum status read_failures(struct now *now, struct error *err)
+{
+    if (groups_new(&now->failures, 2, sizeof(struct failures), deinit_failures) != STATUS_OK)
+        return error_no_memory(err, "store");
+    enum status status = read_failed(now, RECORD_KIND_INFERENCE, "NULL", "t.finish = 3", err);
+    return status == STATUS_OK ? read_failed(now, RECORD_KIND_LOAD, "t.error", "t.status = 1", err)
+                               : status;
+}
+
+// ---- Figures ------------------------------------------------------------------------------
+
+// Scans requests of a window by model and host.  aggregate_scan_deinit is the caller's.
+static enum status scan_requests(struct now *now, struct aggregate_scan *scan, struct query *query,
+                                 int64_t since_ns, int64_t until_ns, struct error *err)
+{
+    *query = (struct query){.kind = QUERY_AVERAGE,
+                            .filter = now->filter,
+                            .group_by = {QUERY_BY_MODEL, QUERY_BY_HOST},
+                            .group_count = 2};
+    query->filter.since_ns = since_ns;
+    query->filter.until_ns = until_ns;
+    *scan = (struct aggregate_scan){.query = query, .kind = RECORD_KIND_INFERENCE};
+    aggregate_scan_want(scan, "e2e_ns", false);
+    aggregate_scan_want(scan, "ttft_ns", true);
+    aggregate_scan_want(scan, "tokens_per_second", true);
+    aggregate_scan_want(scan, "generated_tokens", false);
+    return aggregate_scan_run(scan, now->store, err);
+}
+
+static void add_day(struct now_level *level, const struct aggregate *values)
+{
+    if (values->count >= NOW_REQUESTS_LEAST)
+        level->days[level->day_count++] = aggregate_quantile(values, 0.5);
+}
+
+// The same hour of a former day, of models and hosts that have requests now.
+static enum status read_day(struct now *now, int64_t since_ns, struct error *err)
+{
+    struct aggregate_scan scan;
+    struct query query;
+    enum status status = scan_requests(now, &scan, &query, since_ns, since_ns + HOUR_NS, err);
+    for (size_t i = 0; status == STATUS_OK && i < groups_count(scan.groups); i++) {
+        const struct group *group = groups_at(scan.groups, i);
+        struct group *of = groups_get(now->levels, group->keys);
+        if (!of)
+            continue;
+        struct levels *levels = of->data;
+        add_day(&levels->speed, &aggregate_scan_ratio(group, METRIC_SPEED)->values);
+        add_day(&levels->ttft, &aggregate_scan_ratio(group, METRIC_TTFT)->values);
+    }
+    aggregate_scan_deinit(&scan);
+    return status;
+}
+
+static void set_level(struct now_level *level, const struct aggregate *values)
+{
+    level->count = values->count;
+    if (values->count > 0)
+        level->now = aggregate_quantile(values, 0.5);
+}
+
+// Former days are read only if the window has enough requests to compare.
+static enum status read_levels(struct now *now, struct error *err)
+{
+    enum status status = STATUS_OK;
+    bool is_wanted = false;
+    if (groups_new(&now->levels, 2, sizeof(struct levels), NULL) != STATUS_OK)
+        return error_no_memory(err, "store");
+    for (size_t i = 0; status == STATUS_OK && i < groups_count(now->scan.groups); i++) {
+        const struct group *group = groups_at(now->scan.groups, i);
+        struct group *of = NULL;
+        status = reader_group(now->levels, group->keys, &of, err);
+        if (status != STATUS_OK)
+            return status;
+        struct levels *levels = of->data;
+        set_level(&levels->speed, &aggregate_scan_ratio(group, METRIC_SPEED)->values);
+        set_level(&levels->ttft, &aggregate_scan_ratio(group, METRIC_TTFT)->values);
+        is_wanted = is_wanted || levels->ttft.count >= NOW_REQUESTS_LEAST;
+    }
+    const int64_t middle_ns =
+        now->as_of_ns - (now->window_ns < HOUR_NS ? now->window_ns : HOUR_NS) / 2;
+    const int64_t hour_ns = middle_ns - middle_ns % HOUR_NS;
+    for (int64_t day = 1; is_wanted && day <= NOW_DAYS && status == STATUS_OK; day++)
+        if (hour_ns > day * DAY_NS)
+            status = read_day(now, hour_ns - day * DAY_NS, err);
+    return status;
+}
+
+// ---- States -------------------------------------------------------------------------------
+
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+enum {
+    PROCESS_MODEL,
+    PROCESS_HOST,
+    PROCESS_END,
+    PROCESS_RECEIVED,
+    PROCESS_HEARD,
+    PROCESS_ENDED,
+    PROCESS_DOING,
+    PROCESS_REQUESTED,
+    PROCESS_NEXT_RECEIVED, // the latest start of a process of the same model and host, by the
+    PROCESS_NEXT_STARTED,  // collector's clock and by the host's
+};
+
+// True if another process began after the process had ended, by the clock that timed the end: the
+// host's if the process was killed and replayed, else the collector's.
+static bool is_replaced(sqlite3_stmt *row)
+{
+    const int64_t heard_ns = sqlite3_column_int64(row, PROCESS_HEARD);
+    const int64_t ended_ns = sqlite3_column_int64(row, PROCESS_ENDED);
+    const int64_t received_ns = sqlite3_column_int64(row, PROCESS_NEXT_RECEIVED);
+    const int64_t started_ns = sqlite3_column_int64(row, PROCESS_NEXT_STARTED);
+    if (sqlite3_column_int(row, PROCESS_END) == RECORD_RUN_END_KILLED)
+        return started_ns > ended_ns;
+    if (ended_ns)
+        return received_ns > (ended_ns < heard_ns ? ended_ns : heard_ns);
+    return later(received_ns, started_ns) > heard_ns;
+}
+
+static void earliest(int64_t *at, int64_t time_ns)
+{
+    if (*at == 0 || time_ns < *at)
+        *at = time_ns;
+}
+
+static bool begins_with(const char *text, const char *word, const char *name)
+{
+    const size_t size = strlen(word), name_size = strlen(name);
+    return strncmp(text, word, size) == 0 && (text[size] == ' ' || text[size] == '\0') &&
+           (name_size == 0 ||
+            (strncmp(text + size + 1, name, name_size) == 0 && text[size + 1 + name_size] == ' '));
+}
+
+// What a live process does, by the words of its activity: "load STAGE", "decode MODEL request N".
+static void add_activity(struct current *current, const char *doing)
+{
+    struct now_facts *facts = &current->facts;
+    const char *model = current->model;
+    const bool loads = begins_with(doing, "load", "") || begins_with(doing, "startup", "");
+    const bool works =
+        *model ? begins_with(doing, "prefill", model) || begins_with(doing, "decode", model)
+               : *doing && !loads && !begins_with(doing, "idle", "");
+    if (works || (loads && !facts->is_busy))
+        (void)snprintf(current->doing, sizeof current->doing, "%s", doing);
+    facts->is_busy = facts->is_busy || works;
+    facts->is_loading = facts->is_loading || loads;
+}
+
+static void add_process(struct current *current, sqlite3_stmt *row)
+{
+    struct now_facts *facts = &current->facts;
+    const int end = sqlite3_column_int(row, PROCESS_END);
+    const int64_t ended_ns = sqlite3_column_int64(row, PROCESS_ENDED);
+    const int64_t end_ns = ended_ns ? ended_ns : sqlite3_column_int64(row, PROCESS_HEARD);
+    const char *doing = (const char *)sqlite3_column_text(row, PROCESS_DOING);
+    facts->requested_ns = later(facts->requested_ns, sqlite3_column_int64(row, PROCESS_REQUESTED));
+    if (end == RECORD_RUN_END_OPEN) {
+        facts->live++;
+        earliest(&facts->live_ns, sqlite3_column_int64(row, PROCESS_RECEIVED));
+        add_activity(current, doing ? doing : "");
+    } else if (end == RECORD_RUN_END_CLOSED || is_replaced(row)) {
+        facts->ended_ns = later(facts->ended_ns, end_ns);
+    } else if (ended_ns) {
+        facts->down++;
+        earliest(&facts->down_ns, end_ns);
+        (void)snprintf(current->last, sizeof current->last, "%s", doing ? doing : "");
+    } else {
+        facts->silent++;
+        earliest(&facts->silent_ns, end_ns);
+    }
+}
+
+static void add_figures(const struct now *now, struct now_facts *facts, const int64_t *keys)
+{
+    const struct group *group = groups_get(now->failures, keys);
+    if (group) {
+        const struct failures *failures = group->data;
+        facts->failed = failures->count;
+        facts->failed_ns = failures->first_ns;
+        facts->error = failures->error;
+        facts->load_failed_ns = failures->load_ns;
+        facts->load_error = failures->load_error;
+    }
+    group = groups_get(now->scan.groups, keys);
+    if (!group)
+        return;
+    facts->requests = aggregate_scan_ratio(group, METRIC_E2E)->values.count;
+    const struct levels *levels = groups_get(now->levels, keys)->data;
+    facts->speed = levels->speed;
+    facts->ttft = levels->ttft;
+}
+
+// Judges the model and host whose processes have been read.
+static enum status end_current(struct now *now, struct error *err)
+{
+    struct current *current = &now->current;
+    struct now_facts *facts = &current->facts;
+    const char *wanted = now->query->filter.by[QUERY_BY_MODEL];
+    if (!current->is_set || (*wanted && strcmp(wanted, current->model) != 0))
+        return STATUS_OK;
+    if (*current->model)
+        add_figures(now, facts, current->keys);
+    else if (facts->live + facts->down + facts->silent == 0)
+        return STATUS_OK;
+    facts->doing = current->doing;
+    facts->last = current->last;
+    facts->window_ns = now->window_ns;
+    facts->since_ns = now->as_of_ns - now->window_ns;
+    if (!ARRAY_RESERVE(&now->rows, &now->row_room, now->row_count + 1))
+        return error_no_memory(err, "store");
+    struct row *row = &now->rows[now->row_count++];
+    *row = (struct row){.keys = {current->keys[0], current->keys[1]}, .is_live = facts->live > 0};
+    now_judge(facts, &row->verdict);
+    return STATUS_OK;
+}
+
+static enum status on_process(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct now *now = context;
+    struct current *current = &now->current;
+    const int64_t host = sqlite3_column_int64(row, PROCESS_HOST);
+    const bool has_model = sqlite3_column_type(row, PROCESS_MODEL) != SQLITE_NULL;
+    const int64_t model = has_model ? sqlite3_column_int64(row, PROCESS_MODEL) : GROUP_KEY_NONE;
+    enum status status = STATUS_OK;
+    if (!current->is_set || current->keys[0] != model || current->keys[1] != host) {
+        status = end_current(now, err);
+        *current = (struct current){.keys = {model, host}, .is_set = true};
+        if (has_model)
+            (void)answer_name_text(now->store, model, current->model);
+    }
+    add_process(current, row);
+    return status;
+}
+
+// Runs that are open or were heard of in the last 24 h, with the models that each described,
+// loaded, or answered with lately.  A model's processes follow each other.
+static enum status read_processes(struct now *now, struct error *err)
+{
+    struct query_filter of_host = {.since_ns = 0};
+    memcpy(of_host.by[QUERY_BY_HOST], now->filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE);
+    sqlite3_str *sql = sqlite3_str_new(now->store->db);
+    sqlite3_str_appendall(sql, "WITH recent AS MATERIALIZED (SELECT t.* FROM main.run t");
+    filter_where(sql, RECORD_KIND_RUN, &of_host);
+    sqlite3_str_appendall(
+        sql,
+        "  AND t.run IN (SELECT run FROM main.run WHERE \"end\" = 0"
+        "   UNION SELECT run FROM main.run WHERE heard_ns >= $1)),"
+        " used(run, model, at) AS (SELECT m.run, m.name, 0 FROM recent r"
+        "   CROSS JOIN main.model m ON m.run = r.run"
+        "  UNION ALL SELECT l.run, l.model, 0 FROM recent r"
+        "   CROSS JOIN main.load l ON l.run = r.run AND l.status = 0"
+        "  UNION ALL SELECT run, model, started_ns + e2e_ns FROM (SELECT run, model, started_ns,"
+        "   e2e_ns FROM main.inference ORDER BY id DESC LIMIT 20000)),"
+        " member AS (SELECT run, model, max(at) AS at FROM used GROUP BY run, model)"
+        " SELECT m.model, r.host, r.\"end\", r.received_ns, r.heard_ns, r.ended_ns,"
+        "  r.last_activity, m.at, iif(m.model IS NULL, max(r.received_ns) OVER of_host,"
+        "   max(r.received_ns) OVER of_model), iif(m.model IS NULL,"
+        "   max(r.started_ns) OVER of_host, max(r.started_ns) OVER of_model)"
+        " FROM recent r LEFT JOIN member m ON m.run = r.run"
+        " WINDOW of_host AS (PARTITION BY r.host), of_model AS (PARTITION BY m.model, r.host)"
+        " ORDER BY m.model, r.host");
+    const int64_t since_ns = now->as_of_ns - DAY_NS;
+    enum status status =
+        reader_scan_with(now->store, sql, &of_host, &since_ns, 1, on_process, now, err);
+    return status == STATUS_OK ? end_current(now, err) : status;
+}
+
+// ---- The answer ---------------------------------------------------------------------------
+
+static void set_figures(struct now *now, struct result *answer, const int64_t *keys)
+{
+    const struct group *group = groups_get(now->scan.groups, keys);
+    const struct group *failed = groups_get(now->failures, keys);
+    const double seconds = (double)now->window_ns / 1e9;
+    const uint64_t failures = failed ? ((const struct failures *)failed->data)->count : 0;
+    const uint64_t requests = group ? aggregate_scan_ratio(group, METRIC_E2E)->values.count : 0;
+    answer_int(answer, "requests", (int64_t)requests);
+    answer_int(answer, "failed", (int64_t)failures);
+    answer_real(answer, "request_rate", (double)requests / seconds);
+    if (requests == 0)
+        return;
+    const struct aggregate *ttft = &aggregate_scan_ratio(group, METRIC_TTFT)->values;
+    answer_real(answer, "error_ratio", (double)failures / (double)requests);
+    answer_real(answer, "output_token_rate",
+                (double)aggregate_sum(&aggregate_scan_ratio(group, METRIC_GENERATED)->values) /
+                    seconds);
+    answer_real(answer, "ttft_p50_ns", aggregate_quantile(ttft, 0.5));
+    answer_real(answer, "ttft_p95_ns", aggregate_quantile(ttft, 0.95));
+    answer_real(answer, "tokens_per_second_p50",
+                aggregate_quantile(&aggregate_scan_ratio(group, METRIC_SPEED)->values, 0.5));
+}
+
+static enum status add_row(struct now *now, struct result *answer, const struct row *row,
+                           struct error *err)
+{
+    answer_row(answer);
+    enum status status = answer_name(now->store, answer, 0, row->keys[0], err);
+    if (status == STATUS_OK)
+        status = answer_name(now->store, answer, 1, row->keys[1], err);
+    answer_text(answer, "state", now_state_text(row->verdict.state));
+    if (row->verdict.since_ns)
+        answer_int(answer, "since_ns", row->verdict.since_ns);
+    answer_text(answer, "reason", row->verdict.reason);
+    answer_int(answer, "window_ns", now->window_ns);
+    if (row->is_live && row->keys[0] != GROUP_KEY_NONE)
+        set_figures(now, answer, row->keys);
+    answer_int(answer, "as_of_ns", now->as_of_ns);
+    if (!now->store->is_live)
+        answer_text(answer, "note", "read from a file: as of its last message");
+    return status;
+}
+
+static int by_state(const void *left, const void *right)
+{
+    const struct row *a = left, *b = right;
+    if (a->verdict.state != b->verdict.state)
+        return a->verdict.state < b->verdict.state ? -1 : 1;
+    return (a > b) - (a < b);
+}
+
+static enum status add_rows(struct now *now, struct result *answer, struct error *err)
+{
+    const uint32_t limit = now->query->limit && now->query->limit < QUERY_ROWS_MAX
+                               ? now->query->limit
+                               : QUERY_ROWS_MAX;
+    enum status status = STATUS_OK;
+    if (now->row_count > 1)
+        qsort(now->rows, now->row_count, sizeof *now->rows, by_state);
+    for (size_t i = 0; i < now->row_count && i < limit && status == STATUS_OK; i++)
+        status = add_row(now, answer, &now->rows[i], err);
+    if (status == STATUS_OK && now->row_count == 0)
+        status = error_set(err, STATUS_NO_DATA, "no process reported in the last 24 hours");
+    return status;
+}
+
+static enum status read_all(struct now *now, struct query *figures, struct error *err)
+{
+    enum status status = find_time(now, err);
+    now->filter = now->query->filter;
+    now->filter.since_ns = now->as_of_ns - now->window_ns;
+    now->filter.until_ns = 0;
+    if (status == STATUS_OK)
+        status = read_failures(now, err);
+    if (status == STATUS_OK)
+        status = scan_requests(now, &now->scan, figures, now->filter.since_ns, 0, err);
+    if (status == STATUS_OK)
+        status = read_levels(now, err);
+    return status == STATUS_OK ? read_processes(now, err) : status;
+}
+
+enum status query_now(struct store *store, const struct query *query, struct result **out,
+                      struct error *err)
+{
+    struct now now = {.store = store, .query = query, .window_ns = WINDOW_NS};
+    struct query figures;
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
+        if (query->filter.by[i][0] && i != QUERY_BY_MODEL && i != QUERY_BY_HOST)
+            return error_set(err, STATUS_INVALID, "now: filters are model and host, not %s",
+                             query_dimension_name((enum query_dimension)i));
+    enum status status = read_all(&now, &figures, err);
+    if (status == STATUS_OK)
+        status = answer_new(out, columns, sizeof columns / sizeof *columns, err);
+    if (status == STATUS_OK)
+        status = add_rows(&now, *out, err);
+    free(now.rows);
+    groups_free(now.failures);
+    groups_free(now.levels);
+    aggregate_scan_deinit(&now.scan);
+    return status;
+}

@@ -1,0 +1,299 @@
+// The state of each model on each host, from the runs and the records of a store.
+#include <sqlite3.h>
+
+#include "common/store/store.h"
+#include "common/sys/clock.h"
+#include "tests/support/store/rows.h"
+#include "tests/support/test.h"
+#include "tests/unit/store/store_fixture.h"
+
+#define SECOND INT64_C(1000000000)
+#define HOUR   (3600 * SECOND)
+#define AS_OF  (START_NS / HOUR * HOUR + HOUR / 2) // the last message, half past an hour
+
+static uint32_t model;
+static int64_t last_run;
+
+TEST_FIXTURE(set_up)
+{
+    store_make(state);
+    model = rows_name(db, "m");
+    last_run = 0;
+    return store_read();
+}
+
+// Times are seconds before AS_OF; `ended` 0: unknown.
+struct process {
+    enum record_run_end end;
+    double began, heard, ended;
+    bool has_model;
+    const char *doing;
+};
+
+static int64_t before(double seconds)
+{
+    return AS_OF - (int64_t)(seconds * 1e9);
+}
+
+static int64_t add_process(const char *host, const struct process *process)
+{
+    const int64_t run = ++last_run;
+    rows_run(db, run, host, before(process->began), before(process->heard));
+    char *sql = sqlite3_mprintf(
+        "UPDATE run SET \"end\" = %d, ended_ns = nullif(%lld, %lld), last_activity = %Q"
+        " WHERE run = %lld",
+        (int)process->end, (long long)before(process->ended), (long long)AS_OF, process->doing,
+        (long long)run);
+    exec(sql);
+    sqlite3_free(sql);
+    if (process->has_model)
+        execf("INSERT INTO model(run, stream, number, started_ns, received_ns, name, format)"
+              " VALUES(%lld, 0, 1, %lld, %lld, %u, 'gguf')",
+              (long long)run, (long long)before(process->began), (long long)before(process->began),
+              model);
+    return run;
+}
+
+// Requests of 100 tokens, one each 100 ms.
+static void add_requests(int64_t run, int64_t since_ns, unsigned count, unsigned failed,
+                         int64_t decode_ns)
+{
+    for (unsigned i = 0; i < count; i++) {
+        struct record record;
+        record_init(&record, RECORD_KIND_INFERENCE, since_ns + i * (SECOND / 10));
+        record_set_name(&record, INFERENCE_MODEL, model);
+        record_set_name(&record, INFERENCE_DEVICE, model);
+        record_set_int(&record, INFERENCE_REQUEST, i);
+        record_set_int(&record, INFERENCE_FINISH,
+                       i < failed ? RECORD_FINISH_ERROR : RECORD_FINISH_LENGTH);
+        record_set_int(&record, INFERENCE_PROMPT_TOKENS, 10);
+        record_set_int(&record, INFERENCE_CACHED_PROMPT_TOKENS, 0);
+        record_set_int(&record, INFERENCE_GENERATED_TOKENS, 101);
+        record_set_int(&record, INFERENCE_QUEUE_NS, 0);
+        record_set_int(&record, INFERENCE_PREFILL_NS, SECOND / 100);
+        record_set_int(&record, INFERENCE_TTFT_NS, SECOND / 100);
+        record_set_int(&record, INFERENCE_DECODE_NS, decode_ns);
+        record_set_int(&record, INFERENCE_E2E_NS, SECOND / 100 + decode_ns);
+        record_set_int(&record, INFERENCE_HOST_MEMORY, 1);
+        (void)rows_add(db, run, &record);
+    }
+}
+
+static size_t row_of(const struct result *result, const char *host)
+{
+    size_t row = 0;
+    while (row < result_row_count(result) && !result_is(result, row, "host", host))
+        row++;
+    return row;
+}
+
+static const struct {
+    struct process processes[2];
+    unsigned requests, failed; // of the first, a minute ago
+    const char *state;         // NULL: not listed
+    double since;
+    const char *reason;
+} cases[] = {
+    {{{RECORD_RUN_END_OPEN, 900, 0, 0, true, NULL}},
+     5,
+     1,
+     "ok",
+     900,
+     "usual at this hour not known"},
+    {{{RECORD_RUN_END_OPEN, 900, 0, 0, true, NULL}}, 5, 3, "errors", 60, "3 of 5 requests failed"},
+    {{{RECORD_RUN_END_OPEN, 900, 0, 0, false, "load read_header"}},
+     0,
+     0,
+     "loading",
+     0,
+     "load read_header"},
+    {{{RECORD_RUN_END_OPEN, 900, 0, 0, true, "decode m request 3"}},
+     0,
+     0,
+     "ok",
+     900,
+     "in progress: decode m request 3"},
+    {{{RECORD_RUN_END_OPEN, 900, 0, 0, true, "decode mm request 3"}},
+     0,
+     0,
+     "idle",
+     900,
+     "no request in the last 5m 00s"},
+    {{{RECORD_RUN_END_CLOSED, 900, 100, 100, true, NULL}},
+     0,
+     0,
+     "ended",
+     100,
+     "its process closed"},
+    {{{RECORD_RUN_END_CLOSED, 900, 100, 100, false, NULL}}, 0, 0, NULL, 0, NULL},
+    {{{RECORD_RUN_END_KILLED, 900, 101, 100, true, "idle"}},
+     0,
+     0,
+     "down",
+     100,
+     "its process ended without closing; it did last: idle"},
+    {{{RECORD_RUN_END_SILENT, 900, 101, 100, true, NULL}},
+     5, // before it ended
+     0,
+     "down",
+     100,
+     "its process ended without closing"},
+    {{{RECORD_RUN_END_SILENT, 900, 100, 0, true, NULL}},
+     0,
+     0,
+     "silent",
+     100,
+     "nothing heard of it: stopped, or no power or network"},
+    {{{RECORD_RUN_END_KILLED, 100000, 90001, 90000, true, NULL}}, 0, 0, NULL, 0, NULL}, // 25 h ago
+    // Replaced: by a process that began after the end was found, or before that, or that took the
+    // place of one without a model.
+    {{{RECORD_RUN_END_KILLED, 900, 101, 100, true, NULL},
+      {RECORD_RUN_END_OPEN, 90, 0, 0, true, NULL}},
+     0,
+     0,
+     "idle",
+     90,
+     "no request in the last 5m 00s"},
+    {{{RECORD_RUN_END_SILENT, 900, 100.5, 100.2, true, NULL},
+      {RECORD_RUN_END_CLOSED, 100.3, 50, 50, true, NULL}},
+     0,
+     0,
+     "ended",
+     50,
+     "its process closed"},
+    {{{RECORD_RUN_END_SILENT, 900, 100, 0, true, NULL},
+      {RECORD_RUN_END_OPEN, 90, 0, 0, true, NULL}},
+     0,
+     0,
+     "idle",
+     90,
+     "no request in the last 5m 00s"},
+    {{{RECORD_RUN_END_KILLED, 900, 101, 100, false, NULL},
+      {RECORD_RUN_END_OPEN, 90, 0, 0, true, NULL}},
+     0,
+     0,
+     "idle",
+     90,
+     "no request in the last 5m 00s"},
+    // The other one of two processes does not replace it.
+    {{{RECORD_RUN_END_SILENT, 900, 101, 100, true, NULL},
+      {RECORD_RUN_END_OPEN, 800, 0, 0, true, NULL}},
+     0,
+     0,
+     "down",
+     100,
+     "1 of 2 processes ended without closing"},
+};
+
+TEST_CASE(test_processes)
+{
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const char *host = format_text("host-%zu", i);
+        const int64_t run = add_process(host, &cases[i].processes[0]);
+        add_requests(run, before(60), cases[i].requests, cases[i].failed, SECOND);
+        if (cases[i].processes[1].began > 0)
+            (void)add_process(host, &cases[i].processes[1]);
+    }
+    struct query query = {.kind = QUERY_NOW};
+    struct result *result = ask(&query);
+    size_t listed = 0;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const size_t row = row_of(result, format_text("host-%zu", i));
+        if (!cases[i].state && row < result_row_count(result))
+            fail_msg("case %zu is listed", i);
+        listed += cases[i].state != NULL;
+        if (cases[i].state &&
+            (!result_is(result, row, "state", cases[i].state) ||
+             !result_is(result, row, "reason", cases[i].reason) ||
+             result_integer(result, row, "since_ns", AS_OF) != before(cases[i].since)))
+            fail_msg("case %zu: %s since %lld: %s", i, result_get(result, row, "state").text.bytes,
+                     (long long)(AS_OF - result_integer(result, row, "since_ns", AS_OF)),
+                     result_get(result, row, "reason").text.bytes);
+    }
+    assert_int_equal(result_row_count(result), listed);
+    assert_true(result_is(result, 0, "state", "down")); // what needs attention comes first
+    assert_int_equal(result_integer(result, 0, "as_of_ns", 0), AS_OF);
+    assert_int_equal(result_get(result, 0, "requests").type, VALUE_NULL); // no old average
+    const size_t ok = row_of(result, "host-0");
+    assert_int_equal(result_integer(result, ok, "requests", 0), 5);
+    assert_true(result_number(result, ok, "error_ratio", 0) == 0.2);
+    assert_true(result_number(result, ok, "request_rate", 0) == 5 / 300.);
+    assert_true(result_number(result, ok, "output_token_rate", 0) == 505 / 300.);
+    result_free(result);
+    (void)snprintf(query.filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "host-2"); // without a model
+    result = ask(&query);
+    assert_int_equal(result_row_count(result), 1);
+    result_free(result);
+    (void)snprintf(query.filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "m");
+    expect_error(&query, STATUS_NO_DATA, "no process reported");
+}
+
+// Twelve requests at half of the speed that the same hour of `days` former days had.
+static void add_host(const char *host, unsigned days, int64_t decode_ns)
+{
+    const struct process process = {RECORD_RUN_END_OPEN, 1000, 0, 0, true, NULL};
+    const int64_t run = add_process(host, &process);
+    for (unsigned day = 1; day <= days; day++)
+        add_requests(run, AS_OF - day * 24 * HOUR - 1500 * SECOND, 12, 0, SECOND);
+    add_requests(run, AS_OF - 25 * HOUR, 12, 0, 4 * SECOND); // another hour
+    add_requests(run, before(200), 12, 0, decode_ns);
+}
+
+TEST_CASE(test_usual)
+{
+    add_host("slow", 4, 2 * SECOND);
+    add_host("unknown", 2, 2 * SECOND);
+    add_host("usual", 14, SECOND);
+    add_host("early", 15, SECOND * 14 / 10);
+    struct query query = {.kind = QUERY_NOW};
+    struct result *result = ask(&query);
+    const size_t slow = row_of(result, "slow");
+    assert_true(result_is(result, slow, "state", "slow"));
+    assert_int_equal(result_integer(result, slow, "since_ns", 0), before(300));
+    assert_non_null(strstr(result_get(result, slow, "reason").text.bytes, "(4 days)"));
+    assert_true(
+        result_is(result, row_of(result, "unknown"), "reason", "usual at this hour not known"));
+    assert_true(result_is(result, row_of(result, "usual"), "reason", "as usual"));
+    assert_true(result_is(result, row_of(result, "early"), "reason", "as usual"));
+    result_free(result);
+}
+
+// The window; a store that a collector writes is judged by the clock.
+TEST_CASE(test_window)
+{
+    const struct process process = {RECORD_RUN_END_OPEN, 1000, 0, 0, true, NULL};
+    const int64_t run = add_process("a", &process);
+    add_requests(run, before(2000), 7, 0, SECOND);
+    struct query query = {.kind = QUERY_NOW};
+    struct result *result = ask(&query);
+    assert_true(result_is(result, 0, "state", "idle"));
+    assert_int_equal(result_integer(result, 0, "since_ns", 0), before(2000 - 1.61));
+    result_free(result);
+    query.filter.since_ns = clock_wall_ns() - HOUR;
+    result = ask(&query);
+    assert_int_equal(result_integer(result, 0, "window_ns", 0), HOUR);
+    assert_int_equal(result_integer(result, 0, "requests", 0), 7);
+    assert_int_equal(result_get(result, 0, "note").type, VALUE_TEXT);
+    result_free(result);
+    store_set_live(store);
+    query.filter.since_ns = 0;
+    result = ask(&query);
+    assert_true(result_integer(result, 0, "as_of_ns", 0) > AS_OF + HOUR);
+    assert_int_equal(result_get(result, 0, "note").type, VALUE_NULL);
+    result_free(result);
+}
+
+TEST_CASE(test_refusals)
+{
+    struct query query = {.kind = QUERY_NOW};
+    expect_error(&query, STATUS_NO_DATA, "no process reported in the last 24 hours");
+    query.filter.since_ns = clock_wall_ns() + HOUR;
+    expect_error(&query, STATUS_INVALID, "up to 24 hours");
+    query.filter.since_ns = clock_wall_ns() - 25 * HOUR;
+    expect_error(&query, STATUS_INVALID, "up to 24 hours");
+    query.filter.since_ns = 0;
+    (void)snprintf(query.filter.by[QUERY_BY_DEVICE], QUERY_TEXT_SIZE, "gpu");
+    expect_error(&query, STATUS_INVALID, "filters are model and host, not device");
+}
+
+TEST_MAIN_EACH(set_up, store_tear_down, test_processes, test_usual, test_window, test_refusals)
