@@ -21,6 +21,8 @@ static const struct column columns[] = {
     {"model", "model", COLUMN_LEFT(0)},
     {"host", "host", COLUMN_LEFT(0)},
     {"since_ns", "for", COLUMN_RIGHT(0), .cell = since_text},
+    {"running_requests", "running", COLUMN_RIGHT(3)},
+    {"waiting_requests", "waiting", COLUMN_RIGHT(3)},
     {"request_rate", "requests", COLUMN_RIGHT(1)},
     {"error_ratio", "failed", COLUMN_RIGHT(2)},
     {"output_token_rate", "output", COLUMN_RIGHT(1)},

@@ -35,6 +35,8 @@ static const struct answer_column columns[] = {
     {"ttft_p50_ns", UNIT_DURATION},
     {"ttft_p95_ns", UNIT_DURATION},
     {"tokens_per_second_p50", UNIT_TOKENS_PER_SECOND},
+    {"running_requests", UNIT_COUNT},
+    {"waiting_requests", UNIT_COUNT},
     {"as_of_ns", UNIT_TIME},
     {"note", UNIT_NONE},
     {"store_error", UNIT_NONE},
@@ -53,6 +55,7 @@ struct levels {
 struct row {
     int64_t keys[2]; // model (GROUP_KEY_NONE: the process has none yet), host
     bool is_live;
+    int64_t running, waiting; // -1: unknown
     struct now_verdict verdict;
 };
 
@@ -62,6 +65,7 @@ struct current {
     char model[QUERY_TEXT_SIZE];
     char doing[QUERY_TEXT_SIZE], last[QUERY_TEXT_SIZE];
     struct now_facts facts;
+    int64_t running, waiting; // requests of its processes, as last sampled; -1: unknown
     bool is_set;
 };
 
@@ -139,14 +143,14 @@ static enum status on_failed(void *context, sqlite3_stmt *row, struct error *err
 }
 
 // In order of time.  CROSS JOIN keeps the order: what failed, then its run.
-static enum status read_failed(struct now *now, enum record_kind kind, const char *error,
-                               const char *condition, struct error *err)
+static enum status read_failed(struct now *now, enum record_kind kind, const char *condition,
+                               struct error *err)
 {
     sqlite3_str *sql = sqlite3_str_new(now->store->db);
     sqlite3_str_appendf(sql,
-                        "SELECT t.model, r.host, t.started_ns, %s, %d FROM main.\"%w\" t"
+                        "SELECT t.model, r.host, t.started_ns, t.error, %d FROM main.\"%w\" t"
                         " CROSS JOIN main.run r ON r.run = t.run",
-                        error, kind == RECORD_KIND_LOAD, record_kind_info(kind)->name);
+                        kind == RECORD_KIND_LOAD, record_kind_info(kind)->name);
     filter_where(sql, kind, &now->filter);
     sqlite3_str_appendf(sql, " AND %s ORDER BY t.started_ns", condition);
     return reader_scan(now->store, sql, &now->filter, on_failed, now, err);
@@ -156,9 +160,8 @@ static enum status read_failures(struct now *now, struct error *err)
 {
     if (groups_new(&now->failures, 2, sizeof(struct failures), deinit_failures) != STATUS_OK)
         return error_no_memory(err, "store");
-    enum status status = read_failed(now, RECORD_KIND_INFERENCE, "NULL", "t.finish = 3", err);
-    return status == STATUS_OK ? read_failed(now, RECORD_KIND_LOAD, "t.error", "t.status = 1", err)
-                               : status;
+    enum status status = read_failed(now, RECORD_KIND_INFERENCE, "t.finish = 3", err);
+    return status == STATUS_OK ? read_failed(now, RECORD_KIND_LOAD, "t.status = 1", err) : status;
 }
 
 // ---- Figures ------------------------------------------------------------------------------
@@ -258,6 +261,8 @@ enum {
     PROCESS_REQUESTED,
     PROCESS_NEXT_RECEIVED, // the latest start of a process of the same model and host, by the
     PROCESS_NEXT_STARTED,  // collector's clock and by the host's
+    PROCESS_RUNNING,
+    PROCESS_WAITING,
 };
 
 // True if another process began after the process had ended, by the clock that timed the end: the
@@ -304,6 +309,12 @@ static void add_activity(struct current *current, const char *doing)
     facts->is_loading = facts->is_loading || loads;
 }
 
+static void add_sample(int64_t *sum, sqlite3_stmt *row, int place)
+{
+    if (sqlite3_column_type(row, place) != SQLITE_NULL)
+        *sum = later(*sum, 0) + sqlite3_column_int64(row, place);
+}
+
 static void add_process(struct current *current, sqlite3_stmt *row)
 {
     struct now_facts *facts = &current->facts;
@@ -316,6 +327,8 @@ static void add_process(struct current *current, sqlite3_stmt *row)
         facts->live++;
         earliest(&facts->live_ns, sqlite3_column_int64(row, PROCESS_RECEIVED));
         add_activity(current, doing ? doing : "");
+        add_sample(&current->running, row, PROCESS_RUNNING);
+        add_sample(&current->waiting, row, PROCESS_WAITING);
     } else if (end == RECORD_RUN_END_CLOSED || is_replaced(row)) {
         facts->ended_ns = later(facts->ended_ns, end_ns);
     } else if (ended_ns) {
@@ -367,7 +380,10 @@ static enum status end_current(struct now *now, struct error *err)
     if (!ARRAY_RESERVE(&now->rows, &now->row_room, now->row_count + 1))
         return error_no_memory(err, "store");
     struct row *row = &now->rows[now->row_count++];
-    *row = (struct row){.keys = {current->keys[0], current->keys[1]}, .is_live = facts->live > 0};
+    *row = (struct row){.keys = {current->keys[0], current->keys[1]},
+                        .is_live = facts->live > 0,
+                        .running = current->running,
+                        .waiting = current->waiting};
     now_judge(facts, &row->verdict);
     return STATUS_OK;
 }
@@ -382,7 +398,8 @@ static enum status on_process(void *context, sqlite3_stmt *row, struct error *er
     enum status status = STATUS_OK;
     if (!current->is_set || current->keys[0] != model || current->keys[1] != host) {
         status = end_current(now, err);
-        *current = (struct current){.keys = {model, host}, .is_set = true};
+        *current =
+            (struct current){.keys = {model, host}, .running = -1, .waiting = -1, .is_set = true};
         if (has_model)
             (void)answer_name_text(now->store, model, current->model);
     }
@@ -413,8 +430,11 @@ static enum status read_processes(struct now *now, struct error *err)
         " SELECT m.model, r.host, r.\"end\", r.received_ns, r.heard_ns, r.ended_ns,"
         "  r.last_activity, m.at, iif(m.model IS NULL, max(r.received_ns) OVER of_host,"
         "   max(r.received_ns) OVER of_model), iif(m.model IS NULL,"
-        "   max(r.started_ns) OVER of_host, max(r.started_ns) OVER of_model)"
+        "   max(r.started_ns) OVER of_host, max(r.started_ns) OVER of_model),"
+        "  s.running_requests, s.waiting_requests"
         " FROM recent r LEFT JOIN member m ON m.run = r.run"
+        " LEFT JOIN main.process_sample s ON r.\"end\" = 0 AND s.id ="
+        "  (SELECT max(p.id) FROM main.process_sample p WHERE p.run = r.run)"
         " WINDOW of_host AS (PARTITION BY r.host), of_model AS (PARTITION BY m.model, r.host)"
         " ORDER BY m.model, r.host");
     const int64_t since_ns = now->as_of_ns - DAY_NS;
@@ -462,6 +482,10 @@ static enum status add_row(struct now *now, struct result *answer, const struct 
     answer_int(answer, "window_ns", now->window_ns);
     if (row->is_live && row->keys[0] != GROUP_KEY_NONE)
         set_figures(now, answer, row->keys);
+    if (row->running >= 0)
+        answer_int(answer, "running_requests", row->running);
+    if (row->waiting >= 0)
+        answer_int(answer, "waiting_requests", row->waiting);
     answer_int(answer, "as_of_ns", now->as_of_ns);
     if (!now->store->is_live)
         answer_text(answer, "note", "read from a file: as of its last message");

@@ -75,8 +75,21 @@ static void add_requests(int64_t run, int64_t since_ns, unsigned count, unsigned
         record_set_int(&record, INFERENCE_DECODE_NS, decode_ns);
         record_set_int(&record, INFERENCE_E2E_NS, SECOND / 100 + decode_ns);
         record_set_int(&record, INFERENCE_HOST_MEMORY, 1);
+        if (i < failed)
+            (void)record_set_text(&record, INFERENCE_ERROR, format_text("no room %u", i), 9);
         (void)rows_add(db, run, &record);
     }
+}
+
+static void add_sample(int64_t run, int64_t running, int64_t waiting)
+{
+    struct record record;
+    record_init(&record, RECORD_KIND_PROCESS_SAMPLE, AS_OF);
+    record_set_real(&record, PROCESS_SAMPLE_CPU, 1);
+    record_set_int(&record, PROCESS_SAMPLE_HOST_MEMORY, 1);
+    record_set_int(&record, PROCESS_SAMPLE_RUNNING, running);
+    record_set_int(&record, PROCESS_SAMPLE_WAITING, waiting);
+    (void)rows_add(db, run, &record);
 }
 
 static size_t row_of(const struct result *result, const char *host)
@@ -100,7 +113,12 @@ static const struct {
      "ok",
      900,
      "usual at this hour not known"},
-    {{{RECORD_RUN_END_OPEN, 900, 0, 0, true, NULL}}, 5, 3, "errors", 60, "3 of 5 requests failed"},
+    {{{RECORD_RUN_END_OPEN, 900, 0, 0, true, NULL}},
+     5,
+     3,
+     "errors",
+     60,
+     "3 of 5 requests failed: no room 2"},
     {{{RECORD_RUN_END_OPEN, 900, 0, 0, false, "load read_header"}},
      0,
      0,
@@ -264,8 +282,13 @@ TEST_CASE(test_window)
     const struct process process = {RECORD_RUN_END_OPEN, 1000, 0, 0, true, NULL};
     const int64_t run = add_process("a", &process);
     add_requests(run, before(2000), 7, 0, SECOND);
+    add_sample(run, 9, 9);
+    add_sample(run, 3, 1);
+    add_sample(add_process("a", &process), 4, 0);
     struct query query = {.kind = QUERY_NOW};
     struct result *result = ask(&query);
+    assert_int_equal(result_integer(result, 0, "running_requests", 0), 7);
+    assert_int_equal(result_integer(result, 0, "waiting_requests", 0), 1);
     assert_true(result_is(result, 0, "state", "idle"));
     assert_int_equal(result_integer(result, 0, "since_ns", 0), before(2000 - 1.61));
     result_free(result);
