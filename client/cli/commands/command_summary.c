@@ -105,9 +105,8 @@ static void print(FILE *out, const struct result *summary, const char *text)
 static void print_losses(FILE *out, const struct result *summary)
 {
     char losses[LOSS_TEXT_SIZE];
-    (void)fprintf(out, "records     %" PRId64 " produced: ",
-                  count_of(summary, "produced") + count_of(summary, "unnumbered"));
-    print(out, summary, "{#stored} stored, {#in_flight} in flight, ");
+    print(out, summary,
+          "records     {#produced} produced: {#stored} stored, {#in_flight} in flight, ");
     (void)fprintf(out, "%" PRId64 " lost; coverage ", lost_of(summary));
     print(out, summary, "{coverage_ratio}\n");
     if (result_loss_text(losses, summary, 0)[0])

@@ -23,17 +23,32 @@ struct sketch {
 
 enum { ENCODING_VERSION = 1, LEB128_MAX = 10 };
 
+// The least value of a bucket; its number is the upper part of that value's bits
+// (sketch_bucket_anywhere).
+static double bucket_low(uint32_t bucket)
+{
+    const uint64_t place = (uint64_t)(1023 + SKETCH_EXPONENT_MIN) * SKETCH_PER_OCTAVE + bucket;
+    const uint64_t bits = place << 46;
+    double low;
+    memcpy(&low, &bits, sizeof low);
+    return low;
+}
+
 double sketch_bucket_value(uint32_t bucket)
 {
     assert(bucket < SKETCH_BUCKETS);
-    // A bucket's number is the upper part of its lower bound's bits (sketch_bucket_anywhere).
-    const uint64_t place = (uint64_t)(1023 + SKETCH_EXPONENT_MIN) * SKETCH_PER_OCTAVE + bucket;
-    const uint64_t low_bits = place << 46, high_bits = (place + 1) << 46;
-    double low, high;
-    memcpy(&low, &low_bits, sizeof low);
-    memcpy(&high, &high_bits, sizeof high);
+    const double low = bucket_low(bucket), high = bucket_low(bucket + 1);
     // Between both ends with the same relative error towards each.
     return 2 * low * high / (low + high);
+}
+
+double sketch_snap(double value)
+{
+    if (value == 0 || isnan(value))
+        return value;
+    const uint32_t bucket = sketch_bucket(fabs(value));
+    const double first = ceil(bucket_low(bucket)), end = bucket_low(bucket + 1);
+    return first < end && first + 1 >= end ? copysign(first, value) : value;
 }
 
 static void side_reset(struct side *side)

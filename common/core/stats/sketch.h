@@ -64,6 +64,10 @@ static inline uint32_t sketch_ns_bucket(uint64_t ns)
 // The value that represents a bucket: it differs from any value in the bucket by at most 1/129.
 double sketch_bucket_value(uint32_t bucket);
 
+// The only integer in the bucket of `value`; `value` if the bucket has no integer or several (above
+// 128).  For quantiles of integers.
+double sketch_snap(double value);
+
 // A sketch stores its buckets in pages (arrays of counts), and allocates a page when the first
 // value falls into it.  If that fails, the values are missing in the sketch until sketch_reset:
 // quantiles and encodings then fail.

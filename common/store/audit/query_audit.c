@@ -52,7 +52,7 @@ static void set_drops(struct result *answer, const struct audit_run *run)
 static void set_counts(struct result *answer, const struct audit_run *run)
 {
     answer_int(answer, "started_ns", run->started_ns);
-    answer_int(answer, "produced", run->produced);
+    answer_int(answer, "produced", saturate_add(run->produced, run->unnumbered));
     answer_int(answer, "stored", run->stored);
     answer_int(answer, "expired", run->expired);
     answer_int(answer, "cleared", run->cleared);

@@ -38,7 +38,7 @@ static const struct answer_column columns[] = {
 };
 
 enum { COLUMN_HOST, COLUMN_DEVICE, COLUMN_MODEL, KEYS }; // keys of a row, places in the answer
-enum { NEWEST_RECORDS = 4000 };
+enum { NEWEST_RECORDS = 4000, LAST_RECORDS = 4000 };
 
 // The kinds of records that rows are made of.
 static const struct source {
@@ -59,12 +59,14 @@ struct figures {
     int64_t runs_open;
     struct ratio sums[SOURCES][INFERENCE_METRICS];
     int64_t last_ns;
+    int64_t bucket_ns; // start of the newest record of a source, or of the rollup that includes it
     int64_t device_memory_bytes, device_memory_ns; // and when that was
 };
 
 struct overview {
     struct store *store;
     bool wants_idle;
+    int metrics[SOURCES];      // number (rollup.h) of the metric that all records have
     struct coverage coverage;  // of the window, by host
     struct groups *groups;     // by host, device, model: struct figures
     struct groups *open;       // by these and run: open runs that are counted there
@@ -128,8 +130,8 @@ static enum status add_sums(struct overview *overview, const struct source *sour
                         aggregate_scan_ratio(group, metric));
         if (status == STATUS_OK)
             status = reader_budget(&overview->budget, err);
-        if (status == STATUS_OK && aggregate_scan_last_ns(group) > figures->last_ns)
-            figures->last_ns = aggregate_scan_last_ns(group);
+        if (status == STATUS_OK)
+            figures->bucket_ns = aggregate_scan_last_ns(group);
     }
     return status;
 }
@@ -145,6 +147,7 @@ static enum status read_sums(struct overview *overview, const struct source *sou
                                 .group_count = KEYS};
     struct aggregate_scan scan = {.query = &query, .kind = source->kind};
     source->want(&scan);
+    overview->metrics[source - sources] = rollup_metric_number(scan.metrics[0].metric);
     enum status status = aggregate_scan_run(&scan, overview->store, err);
     if (status == STATUS_OK)
         status = add_sums(overview, source, &scan, err);
@@ -200,6 +203,73 @@ static enum status read_newest(struct overview *overview, const struct source *s
     return reader_scan(overview->store, sql, filter, on_newest, overview, err);
 }
 
+// ---- When it was last used ----------------------------------------------------------------
+//
+// Of its newest record a rollup of a month says no more than the month.  A rollup of a day says the
+// day; the record itself is searched among the last LAST_RECORDS of that day, or else of the month.
+
+// Narrows the span to the last day in it that has a rollup.
+static enum status find_day(struct overview *overview, int metric, const struct group *group,
+                            struct rollup_span *span, struct error *err)
+{
+    int64_t day = INT64_MIN;
+    const int64_t of[] = {span->first_ns, span->last_ns, group->keys[COLUMN_HOST],
+                          group->keys[COLUMN_DEVICE], group->keys[COLUMN_MODEL]};
+    sqlite3_str *sql = sqlite3_str_new(overview->store->db);
+    sqlite3_str_appendf(sql,
+                        "SELECT max(started_ns) FROM rollup WHERE metric = %d AND grouping = %d"
+                        " AND level = %d AND started_ns BETWEEN $1 AND $2 AND series IN"
+                        " (SELECT id FROM series WHERE grouping = %d AND host = $3"
+                        " AND device = $4 AND model = $5)",
+                        metric, ROLLUP_FULL, ROLLUP_DAY, ROLLUP_FULL);
+    enum status status =
+        reader_scan_with(overview->store, sql, NULL, of, 5, reader_on_integer, &day, err);
+    if (day != INT64_MIN)
+        *span = (struct rollup_span){day, rollup_next(ROLLUP_DAY, day) - 1};
+    return status;
+}
+
+static enum status find_last(struct overview *overview, const struct source *source,
+                             const struct query_filter *filter, const struct group *group,
+                             struct error *err)
+{
+    struct figures *figures = group->data;
+    const int64_t month = rollup_bucket(ROLLUP_MONTH, figures->bucket_ns);
+    struct rollup_span span = {figures->bucket_ns, rollup_next(ROLLUP_MONTH, month) - 1};
+    enum status status = find_day(overview, overview->metrics[source - sources], group, &span, err);
+    if (status != STATUS_OK)
+        return status;
+    int64_t last_ns = span.first_ns;
+    const int64_t of[] = {span.first_ns, span.last_ns, group->keys[COLUMN_HOST],
+                          group->keys[COLUMN_DEVICE], group->keys[COLUMN_MODEL]};
+    sqlite3_str *sql = sqlite3_str_new(overview->store->db);
+    sqlite3_str_appendf(sql,
+                        "SELECT max(t.started_ns) FROM (SELECT * FROM main.\"%w\" WHERE started_ns"
+                        " BETWEEN $1 AND $2 ORDER BY started_ns DESC LIMIT %d) t",
+                        record_kind_info(source->kind)->name, LAST_RECORDS);
+    filter_where(sql, source->kind, filter);
+    sqlite3_str_appendall(sql, " AND (SELECT r.host FROM run r WHERE r.run = t.run) = $3"
+                               " AND t.device = $4 AND t.model = $5");
+    status =
+        reader_scan_with(overview->store, sql, filter, of, 5, reader_on_integer, &last_ns, err);
+    figures->last_ns = last_ns > figures->last_ns ? last_ns : figures->last_ns;
+    return status;
+}
+
+static enum status find_all_last(struct overview *overview, const struct source *source,
+                                 const struct query_filter *filter, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < groups_count(overview->groups) && status == STATUS_OK; i++) {
+        const struct group *group = groups_at(overview->groups, i);
+        struct figures *figures = group->data;
+        if (figures->bucket_ns > figures->last_ns)
+            status = find_last(overview, source, filter, group, err);
+        figures->bucket_ns = 0;
+    }
+    return status;
+}
+
 static enum status read_records(struct overview *overview, const struct query_filter *filter,
                                 struct error *err)
 {
@@ -212,6 +282,8 @@ static enum status read_records(struct overview *overview, const struct query_fi
             status = read_sums(overview, source, filter, err);
         if (status == STATUS_OK)
             status = read_newest(overview, source, filter, err);
+        if (status == STATUS_OK)
+            status = find_all_last(overview, source, filter, err);
     }
     return status;
 }

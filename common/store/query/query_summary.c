@@ -214,6 +214,10 @@ static enum status add_runs(struct store *store, const struct query_filter *filt
     answer_real(answer, "coverage_ratio",
                 coverage_ratio(result_integer(answer, 0, "stored", 0), lost));
     answer_int(answer, "lost", lost);
+    // The ledger's has only records with numbers.
+    answer_int(answer, "produced",
+               saturate_add(result_integer(answer, 0, "produced", 0),
+                            result_integer(answer, 0, "unnumbered", 0)));
     return add_drops(store, filter, answer, err);
 }
 
@@ -352,6 +356,7 @@ struct summary {
     const struct query_filter *filter;
     struct result *answer;
     struct groups *models; // by id
+    int64_t encoders;      // of these
     bool has_records;
 };
 
@@ -457,7 +462,17 @@ static enum status on_model(void *context, sqlite3_stmt *row, struct error *err)
     return reader_group(context, &model, &group, err);
 }
 
-// Adds models that runs described; those of loads and inferences are already present.
+static enum status on_encoder(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct summary *summary = context;
+    const int64_t model = sqlite3_column_int64(row, 0);
+    (void)err;
+    summary->encoders += groups_get(summary->models, &model) != NULL;
+    return STATUS_OK;
+}
+
+// Adds models that runs described; those of loads and inferences are already present.  Encoders are
+// described like models, and are none.
 static enum status add_models(struct summary *summary, struct error *err)
 {
     enum query_dimension missing;
@@ -469,7 +484,13 @@ static enum status add_models(struct summary *summary, struct error *err)
         filter_where(sql, RECORD_KIND_MODEL, summary->filter);
         status = reader_scan(summary->store, sql, summary->filter, on_model, summary->models, err);
     }
-    answer_int(summary->answer, "models", (int64_t)groups_count(summary->models));
+    if (status == STATUS_OK) {
+        sqlite3_str *sql = sqlite3_str_new(summary->store->db);
+        sqlite3_str_appendall(sql, "SELECT DISTINCT name FROM model WHERE format = 'encoder'");
+        status = reader_scan(summary->store, sql, NULL, on_encoder, summary, err);
+    }
+    answer_int(summary->answer, "models",
+               (int64_t)groups_count(summary->models) - summary->encoders);
     return status;
 }
 

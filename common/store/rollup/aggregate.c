@@ -91,6 +91,8 @@ double aggregate_quantile(const struct aggregate *aggregate, double q)
         return aggregate->min;
     if (rank == aggregate->count - 1)
         return aggregate->max;
+    if (!aggregate->has_reals)
+        value = sketch_snap(value);
     return fmin(fmax(value, aggregate->min), aggregate->max);
 }
 

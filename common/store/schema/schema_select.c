@@ -64,6 +64,10 @@ void schema_select_enum(sqlite3_str *sql, const struct record_column *column)
     sqlite3_str_appendall(sql, " END");
 }
 
+// All that a run made; the table and the ledger count what has a number.
+static const char run_produced[] = "(SELECT CAST(t.produced + l.unnumbered AS INTEGER)"
+                                   " FROM v_ledger l WHERE l.id = t.run)";
+
 static void append_column(sqlite3_str *sql, const struct record_column *column)
 {
     if (column->type == COLUMN_NAME)
@@ -230,7 +234,10 @@ enum status schema_select_list(sqlite3_str *sql, enum record_kind kind, struct r
     for (unsigned i = 0; i < info->column_count; i++) {
         if (is_common(info->columns[i].name))
             continue;
-        append_column(next_output(&list), &info->columns[i]);
+        if (kind == RECORD_KIND_RUN && i == RUN_PRODUCED)
+            sqlite3_str_appendall(next_output(&list), run_produced);
+        else
+            append_column(next_output(&list), &info->columns[i]);
         name_output(&list, info->columns[i].name, info->columns[i].unit);
     }
     const struct extra *extras = kind_extras(kind, &count);

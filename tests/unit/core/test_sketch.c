@@ -114,6 +114,21 @@ TEST_CASE(test_edges)
 }
 
 // The hot path's bucket of nanoseconds is the general one.
+TEST_CASE(test_snap)
+{
+    static const struct {
+        double value, snapped;
+    } cases[] = {{20.12, 20},      {1.004, 1}, {99.7, 99},         {127.99, 127},
+                 {128.99, 128.99}, {1e6, 1e6}, {-20.12, -20},      {0, 0},
+                 {1.5, 1.5},       {0.3, 0.3}, {0x1p-70, 0x1p-70}, {0x1p80, 0x1p80}};
+    for (unsigned i = 0; i < COUNT_OF(cases); i++)
+        if (sketch_snap(cases[i].value) != cases[i].snapped)
+            fail_msg("%g becomes %g", cases[i].value, sketch_snap(cases[i].value));
+    assert_true(isnan(sketch_snap(NAN)));
+    for (int i = 1; i < 128; i++) // what stands for a bucket of one integer
+        assert_true(sketch_snap(sketch_bucket_value(sketch_bucket(i))) == i);
+}
+
 TEST_CASE(test_ns_bucket)
 {
     uint64_t seed = 3;
@@ -371,5 +386,6 @@ TEST_CASE(test_add_values)
     }
 }
 
-TEST_MAIN(test_quantiles, test_edges, test_rank, test_ns_bucket, test_merge, test_add_values,
-          test_encode, test_encode_negative, test_decode_refuses, test_decode_once, test_a_budget)
+TEST_MAIN(test_quantiles, test_edges, test_rank, test_snap, test_ns_bucket, test_merge,
+          test_add_values, test_encode, test_encode_negative, test_decode_refuses, test_decode_once,
+          test_a_budget)

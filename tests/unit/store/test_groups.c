@@ -1,4 +1,6 @@
 // Groups by keys: each found again, in the order in which they came, up to the limit.
+#include <math.h>
+
 #include "common/store/rollup/aggregate.h"
 #include "tests/support/test.h"
 
@@ -61,4 +63,21 @@ TEST_CASE(test_without_keys)
     groups_free(NULL);
 }
 
-TEST_MAIN(test_found_again, test_without_keys)
+// Of 1,505 counts of tokens all but five are 20.
+TEST_CASE(test_quantiles_of_integers_are_integers)
+{
+    for (int reals = 0; reals < 2; reals++) {
+        struct aggregate aggregate = {.count = 0};
+        assert_int_equal(sketch_new(&aggregate.sketch), STATUS_OK);
+        for (int i = 0; i < 1505; i++)
+            if (reals)
+                aggregate_add_real(&aggregate, i < 1500 ? 20 : 100 + i);
+            else
+                aggregate_add_int(&aggregate, i < 1500 ? 20 : i % 2 ? 3 : 100 + i);
+        const double p50 = aggregate_quantile(&aggregate, 0.5);
+        assert_true(reals ? fabs(p50 - 20) < 0.2 : p50 == 20);
+        aggregate_deinit(&aggregate);
+    }
+}
+
+TEST_MAIN(test_found_again, test_without_keys, test_quantiles_of_integers_are_integers)

@@ -157,7 +157,7 @@ TEST_CASE(test_a_sound_store)
         assert_int_equal(result_integer(result, row, "dropped_ring_full", -1), 3);
         assert_int_equal(result_integer(result, row, "dropped_refused", -1), 0);
         assert_int_equal(result_integer(result, row, "in_flight", -1), row == 1 ? 5 : 0);
-        assert_int_equal(result_integer(result, row, "produced", -1), row == 1 ? 105 : 100);
+        assert_int_equal(result_integer(result, row, "produced", -1), row == 1 ? 108 : 103);
     }
     assert_string_equal(text_of(result, 0, "run"), "00000001-0000-4000-8000-000000000000");
     assert_string_equal(text_of(result, 0, "host"), "beta");

@@ -6,7 +6,9 @@
 
 #include "common/core/record/record.h"
 #include "common/store/store.h"
+#include "common/store/rollup/rollup.h"
 #include "tests/support/folder.h"
+#include "tests/support/store/rollup_builder.h"
 #include "tests/support/test.h"
 #include "tests/unit/store/store_fixture.h"
 
@@ -34,7 +36,7 @@ TEST_CASE(test_summary_equals_plain_sql)
         {"ttft_mean_ns", "SELECT avg(ttft_ns) FROM inference"},
         {"e2e_mean_ns", "SELECT CAST(sum(e2e_ns) AS REAL) / count(*) FROM inference"},
         {"host_memory_bytes", "SELECT 900"},
-        {"produced", "SELECT 132"},
+        {"produced", "SELECT 137"}, // 5 without a number
         {"stored", "SELECT 120"},
         {"dropped", "SELECT 10"},
         {"unnumbered", "SELECT 5"},
@@ -288,6 +290,59 @@ TEST_CASE(test_what_failed_to_load_is_no_model)
 }
 
 // Each restart of a worker is a run: there are many more of them than groups.
+TEST_CASE(test_an_encoder_is_no_model)
+{
+    exec("INSERT INTO load(id, run, stream, number, started_ns, received_ns, model,"
+         " device, duration_ns, status, model_bytes, host_memory_before_bytes,"
+         " host_memory_after_bytes) VALUES(1, 1, 0, 1, 1790000000000000000, "
+         "1790000000000000001, 5, 3, 1000, 0, 9, 1, 2), (2, 1, 0, 2, 1790000000000000000, "
+         "1790000000000000001, 6, 3, 1000, 0, 9, 1, 2);"
+         "INSERT INTO model(id, run, stream, number, started_ns, received_ns, name, format)"
+         " VALUES(1, 1, 0, 3, 1790000000000000000, 2, 5, 'encoder'),"
+         " (2, 1, 0, 4, 1790000000000000000, 2, 6, 'gguf')");
+    const struct query query = {.kind = QUERY_SUMMARY};
+    struct result *result = ask(&query);
+    assert_int_equal(result_integer(result, 0, "models", -1), 1);
+    assert_int_equal(result_integer(result, 0, "loads", -1), 2);
+    result_free(result);
+}
+
+static int64_t last_use(const char *model)
+{
+    const struct query query = {.kind = QUERY_OVERVIEW};
+    struct result *result = ask(&query);
+    int64_t last_ns = -1;
+    for (size_t row = 0; row < result_row_count(result); row++)
+        if (result_is(result, row, "model", model))
+            last_ns = result_integer(result, row, "last_ns", -1);
+    result_free(result);
+    return last_ns;
+}
+
+// A model that the newest records do not have is in rollups of months.
+TEST_CASE(test_when_a_model_was_last_used)
+{
+    const int64_t day_ns = INT64_C(86400000000000), used_ns = START_NS - 40 * day_ns + 12345;
+    const struct query_metric *metric = NULL;
+    struct error err = {0};
+    store_add_inferences(4100);
+    execf("UPDATE inference SET model = 6;"
+          "UPDATE inference SET model = 5, started_ns = %lld, received_ns = %lld WHERE id <= 20;"
+          "UPDATE inference SET started_ns = started_ns - %lld WHERE id <= 10",
+          (long long)used_ns, (long long)used_ns, (long long)day_ns);
+    exec("UPDATE inference SET run = 1, device = 3 WHERE id <= 20");
+    assert_int_equal(last_use("tiny"), used_ns);
+    expect_ok(query_metric_find(&metric, "inference.e2e_ns", &err), &err);
+    rollup_builder_fill(db, metric, 4100, false);
+    assert_int_equal(last_use("tiny"), used_ns);
+    // Of an expired one the rollup of a day is known, if there is one.
+    exec("DELETE FROM inference WHERE id <= 20;"
+         "INSERT INTO expiry VALUES(6, 1789000000000000000)");
+    assert_int_equal(last_use("tiny"), rollup_bucket(ROLLUP_DAY, used_ns));
+    exec("DELETE FROM rollup WHERE level = 2");
+    assert_int_equal(last_use("tiny"), rollup_bucket(ROLLUP_MONTH, used_ns));
+}
+
 TEST_CASE(test_more_runs_than_groups)
 {
     store_add_inferences(1);
@@ -383,4 +438,5 @@ TEST_MAIN_EACH(store_set_up, store_tear_down, test_summary_equals_plain_sql,
                test_an_empty_store_has_a_summary, test_the_log_is_part_of_the_size,
                test_a_summary_of_what_has_expired, test_a_summary_of_nothing,
                test_overview_equals_plain_sql, test_what_failed_to_load_is_no_model,
+               test_an_encoder_is_no_model, test_when_a_model_was_last_used,
                test_more_runs_than_groups, test_a_ping_costs_the_same_with_many_runs)
