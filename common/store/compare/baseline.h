@@ -82,8 +82,8 @@ MUST_CHECK enum status baseline_write_file(const char *path, const struct query 
 unsigned char *baseline_encode(const char *metric, const struct sample *sample, size_t *size);
 
 // Decodes the blob of a sample to which `count` values were added into an empty `sample`.  Returns
-// STATUS_CORRUPT if the checksum is wrong, a value is not finite, or there are no values or more
-// than STATS_SAMPLES_MAX or `count`.
+// STATUS_CORRUPT if the sample is not empty, `blob` is NULL, the checksum is wrong, a value is not
+// finite, or there are no values or more than STATS_SAMPLES_MAX or `count`.
 MUST_CHECK enum status baseline_decode(struct sample *sample, const char *metric, uint64_t count,
                                        const void *blob, size_t size, struct error *err);
 
