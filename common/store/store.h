@@ -87,9 +87,12 @@
 //   after_median ratio (after / before) ratio_low? ratio_high? (its confidence interval) confidence
 //   margin verdict (stats.h) note? (why the verdict is undecided) before_runs after_runs
 //   before_coverage_ratio after_coverage_ratio differences? (of the environments, and subjects that
-//   only one side has, in words) batch_items, and for times, else null: before_p95 after_p95
-//   p95_ratio p95_ratio_low p95_ratio_high p95_verdict.
-//   The verdict of a row is that of the median.  Metrics that explain a pipeline's items_per_second
+//   only one side has, in words) batch_items; for times, else null, before_p95 after_p95 p95_ratio
+//   p95_ratio_low p95_ratio_high p95_verdict, and the same of p99; for totals before_total
+//   after_total instead of medians.
+//   `verdict` is that of the median or the total.  The total busy_output_token_rate is output
+//   tokens / time with a request in progress, run by run (judge.h says when demand leaves it
+//   undecided).  Metrics that explain a pipeline's items_per_second
 //   (overlap_ratio, exposed_copy_ns, ...) have one only if the query names the metric.  Operations
 //   named like a pipeline's workload are its batches and are not compared (samples.h).  Of more
 //   than 10,000 values, an evenly spaced subset is compared.

@@ -23,7 +23,7 @@ done
 # When they were saved is no more fixed than the day.
 sqlite3 measured.db "UPDATE baseline SET created_ns = 1774785600000000000"
 cp measured.db expired.db
-sqlite3 expired.db "INSERT INTO expiry SELECT 6, max(started_ns) - 300000000 FROM inference;
+sqlite3 expired.db "INSERT INTO expiry SELECT 6, max(started_ns) - 153000000000 FROM inference;
   DELETE FROM inference WHERE started_ns < (SELECT until_ns FROM expiry);
   INSERT OR REPLACE INTO ledger(run, kind, stored, expired) SELECT run, 6, 1, 1 FROM run"
 cp store.db broken.db

@@ -33,8 +33,8 @@ static enum status check_sides(const struct cli *cli, struct error *err)
 struct tally {
     size_t judged; // rows with a verdict
     size_t counts[STATS_VERDICT_COUNT];
-    size_t too_few;   // undecided rows with fewer values than a verdict needs
-    size_t p95_worse; // rows with a worse 95th percentile; the verdict is the median's
+    size_t too_few;    // undecided rows with fewer values than a verdict needs
+    size_t tail_worse; // rows with a worse p95 or p99; their verdict is that of the median
 };
 
 static enum stats_verdict verdict_at(const struct result *result, size_t row)
@@ -49,7 +49,9 @@ static struct tally count_rows(const struct result *result)
 {
     struct tally tally = {0};
     for (size_t row = 0; row < result_row_count(result); row++) {
-        tally.p95_worse += result_is(result, row, "p95_verdict", stats_verdict_text(STATS_WORSE));
+        tally.tail_worse +=
+            result_is(result, row, "p95_verdict", stats_verdict_text(STATS_WORSE)) ||
+            result_is(result, row, "p99_verdict", stats_verdict_text(STATS_WORSE));
         if (result_get(result, row, "verdict").type == VALUE_NULL) // it explains another
             continue;
         const enum stats_verdict verdict = verdict_at(result, row);
@@ -63,8 +65,8 @@ static struct tally count_rows(const struct result *result)
     return tally;
 }
 
-// The overall verdict: any comparison that is worse; else any that is undecided despite
-// enough values; else undecided if none had enough values.
+// The overall verdict: any comparison that is worse, tails included; else any median or total that
+// is undecided despite enough values; else undecided if none had enough values.
 static enum status judge(const struct result *result, struct error *err)
 {
     const struct tally tally = count_rows(result);
@@ -72,6 +74,9 @@ static enum status judge(const struct result *result, struct error *err)
     if (tally.counts[STATS_WORSE] > 0)
         return error_set(err, STATUS_CHECK_FAILED, "compare: %zu of %zu are worse",
                          tally.counts[STATS_WORSE], rows);
+    if (tally.tail_worse > 0)
+        return error_set(err, STATUS_CHECK_FAILED, "compare: the p95 or p99 of %zu of %zu is worse",
+                         tally.tail_worse, rows);
     if (undecided > tally.too_few)
         return error_set(err, STATUS_UNDECIDED,
                          "compare: %zu of %zu are undecided: their values differ too much (more "
@@ -101,26 +106,46 @@ static void write_change(char out[CELL_SIZE], double ratio)
 static char *change_text(const struct column *column, const struct result *result, size_t row)
 {
     char text[CELL_SIZE];
-    // A p95 without an interval would be the slowest of few values.
-    const bool is_none = strcmp(column->key, "p95_ratio") == 0 &&
-                         result_get(result, row, "p95_ratio_high").type == VALUE_NULL;
-    write_change(text,
-                 is_none ? (double)NAN : result_number(result, row, column->key, (double)NAN));
+    write_change(text, result_number(result, row, column->key, (double)NAN));
     return strdup(text);
 }
 
-// An interval of changes, from KEY_low to KEY_high.
+// A tail's change and verdict.  Without an interval it would be the slowest of few values.
+static char *tail_text(const struct column *column, const struct result *result, size_t row)
+{
+    char change[CELL_SIZE], key[CELL_SIZE], text[2 * CELL_SIZE] = "-";
+    (void)snprintf(key, sizeof key, "%s_ratio_high", column->key);
+    if (result_get(result, row, key).type == VALUE_NULL)
+        return strdup(text);
+    (void)snprintf(key, sizeof key, "%s_ratio", column->key);
+    write_change(change, result_number(result, row, key, (double)NAN));
+    (void)snprintf(key, sizeof key, "%s_verdict", column->key);
+    char *verdict = table_cell_text(result_get(result, row, key), UNIT_NONE);
+    (void)snprintf(text, sizeof text, "%s %s", change, verdict ? verdict : "-");
+    free(verdict);
+    return strdup(text);
+}
+
+// The interval of the change.
 static char *interval_text(const struct column *column, const struct result *result, size_t row)
 {
-    char key[CELL_SIZE], low[CELL_SIZE], high[CELL_SIZE], text[2 * CELL_SIZE];
-    (void)snprintf(key, sizeof key, "%s_low", column->key);
-    write_change(low, result_number(result, row, key, (double)NAN));
-    (void)snprintf(key, sizeof key, "%s_high", column->key);
-    write_change(high, result_number(result, row, key, (double)NAN));
+    (void)column;
+    char low[CELL_SIZE], high[CELL_SIZE], text[2 * CELL_SIZE];
+    write_change(low, result_number(result, row, "ratio_low", (double)NAN));
+    write_change(high, result_number(result, row, "ratio_high", (double)NAN));
     const bool is_open = strcmp(low, "-") == 0 || strcmp(high, "-") == 0;
     (void)snprintf(text, sizeof text, "%.20s%s%.20s", is_open ? "-" : low, is_open ? "" : " to ",
                    is_open ? "" : high);
     return strdup(text);
+}
+
+// The median, or the total of a row that has one.
+static char *side_text(const struct column *column, const struct result *result, size_t row)
+{
+    struct column total = *column;
+    total.key = strcmp(column->key, "before_median") == 0 ? "before_total" : "after_total";
+    const bool is_total = result_get(result, row, total.key).type != VALUE_NULL;
+    return column_in_row_unit(is_total ? &total : column, result, row);
 }
 
 // The subject of a row: a model, an operation, a pipeline's batches.
@@ -155,13 +180,13 @@ static const struct column columns[] = {
     {"model", "model", COLUMN_LEFT(0), .cell = what_text},
     {"device", "device", COLUMN_LEFT(2)},
     {"metric", "metric", COLUMN_LEFT(0), .is_whole = true},
-    {"before_median", "before", COLUMN_RIGHT(1), .cell = column_in_row_unit},
-    {"after_median", "after", COLUMN_RIGHT(1), .cell = column_in_row_unit},
+    {"before_median", "before", COLUMN_RIGHT(1), .cell = side_text},
+    {"after_median", "after", COLUMN_RIGHT(1), .cell = side_text},
     {"ratio", "change", COLUMN_RIGHT(0), .cell = change_text},
-    {"ratio", "99 % interval", COLUMN_RIGHT(0), .cell = interval_text},
-    {"p95_ratio", "p95 change", COLUMN_RIGHT(3), .cell = change_text},
-    {"p95_ratio", "p95 interval", COLUMN_RIGHT(4), .cell = interval_text},
+    {"ratio", "interval", COLUMN_RIGHT(3), .cell = interval_text},
     {"verdict", "verdict", COLUMN_LEFT(0), .is_whole = true},
+    {"p95", "p95", COLUMN_LEFT(4), .cell = tail_text},
+    {"p99", "p99", COLUMN_LEFT(4), .cell = tail_text},
     {"note", "note", COLUMN_LEFT(0)}, // of Markdown; a table has it below the row
 };
 
@@ -193,8 +218,8 @@ static void write_tally(FILE *out, const struct tally *tally)
                   tally->counts[STATS_SAME], tally->counts[STATS_UNDECIDED]);
     if (tally->too_few > 0)
         (void)fprintf(out, " (%zu of them with too few values)", tally->too_few);
-    if (tally->p95_worse > 0)
-        (void)fprintf(out, "; the 95th percentile of %zu is worse", tally->p95_worse);
+    if (tally->tail_worse > 0)
+        (void)fprintf(out, "; the p95 or p99 of %zu is worse", tally->tail_worse);
 }
 
 static void write_text(FILE *out, struct value value, const char *before)
@@ -209,13 +234,17 @@ static void write_text(FILE *out, struct value value, const char *before)
 static void write_method(FILE *out, const struct result *result)
 {
     char margin[UNIT_TEXT_SIZE];
+    double confidence = 1;
+    for (size_t row = 0; row < result_row_count(result); row++)
+        confidence = fmin(confidence, result_number(result, row, "confidence", 1));
     (void)fprintf(
         out,
-        "Method: %s, with an interval from order statistics of each side whose width "
-        "follows from blocks of consecutive values; within %s counts as the same.  p95 is "
-        "judged apart: the verdict is the median's.\n",
-        "change of the median",
-        unit_format(margin, UNIT_RATIO, result_number(result, 0, "margin", 0)));
+        "Method: change of the median, of a total and of p95 and p99, each with its own verdict; "
+        "intervals of at least %.4g %%, whose width follows from blocks of consecutive values, so "
+        "that all "
+        "verdicts together are wrong in fewer than 5 of 100 comparisons; within %s counts as the "
+        "same.\n",
+        100 * confidence, unit_format(margin, UNIT_RATIO, result_number(result, 0, "margin", 0)));
     if (result_integer(result, 0, "before_runs", 0) < 2 ||
         result_integer(result, 0, "after_runs", 0) < 2)
         (void)fputs("A side of one run does not show what differs from one start to the next.\n",

@@ -96,16 +96,58 @@ enum stats_direction stats_direction(const char *metric, enum unit unit)
 
 // ---- The interval of a median ------------------------------------------------------
 
-// Student's t with 7 to 23 degrees of freedom, beyond which half of STATS_ERROR_RATE
-// lies; and the normal distribution's.
-static const double student[STATS_BLOCKS_MAX - STATS_BLOCKS_MIN + 1] = {
-    3.4995, 3.3554, 3.2498, 3.1693, 3.1058, 3.0545, 3.0123, 2.9768, 2.9467,
-    2.9208, 2.8982, 2.8784, 2.8609, 2.8453, 2.8314, 2.8188, 2.8073};
-static const double normal = 2.5758;
-
-size_t stats_samples_min(enum stats_sampling sampling)
+// The probability that a variable with Student's t distribution of so many degrees of freedom, 0
+// for the normal distribution, is beyond t on either side (Abramowitz, Stegun, 26.7.3 and 26.7.4).
+static double beyond(double t, size_t freedom)
 {
-    return sampling == STATS_SERIAL ? STATS_SERIAL_MIN : STATS_FEW_MIN;
+    if (freedom == 0)
+        return erfc(t * M_SQRT1_2);
+    const double angle = atan(t / sqrt((double)freedom));
+    const double square = cos(angle) * cos(angle);
+    const bool is_odd = freedom % 2 == 1;
+    double term = is_odd ? cos(angle) : 1, sum = 0;
+    for (size_t i = is_odd ? 3 : 2; i <= freedom; i += 2) {
+        sum += term;
+        term *= square * (double)(i - 1) / (double)i;
+    }
+    return 1 - (is_odd ? M_2_PI * (angle + sin(angle) * sum) : sin(angle) * sum);
+}
+
+// The value that such a variable exceeds on either side with the probability `error_rate`.
+static double critical(size_t freedom, double error_rate)
+{
+    double low = 0, high = 1000;
+    for (int i = 0; i < 60; i++) {
+        const double middle = (low + high) / 2;
+        if (beyond(middle, freedom) > error_rate)
+            low = middle;
+        else
+            high = middle;
+    }
+    return high;
+}
+
+// The fewest values on each side for a Hodges-Lehmann interval: with n and n there are 2n over n
+// arrangements, of which the two outermost must be rare enough.
+static size_t few_min(double error_rate)
+{
+    double arrangements = 1;
+    size_t n = 0;
+    while (n < STATS_FEW_MAX && (n < STATS_FEW_MIN || 2 > arrangements * error_rate)) {
+        n++;
+        arrangements *= 2 * (2 * (double)n - 1) / (double)n;
+    }
+    return n;
+}
+
+size_t stats_samples_min(enum stats_sampling sampling, double share, double error_rate)
+{
+    const double beyond_values =
+        sampling == STATS_SERIAL ? STATS_BLOCKS_MIN * STATS_BLOCK_TAIL_MIN : STATS_INDEPENDENT_MIN;
+    const size_t by_tail = (size_t)(beyond_values / (1 - share) + 0.5);
+    if (share > 0.5)
+        return by_tail;
+    return sampling == STATS_SERIAL ? STATS_SERIAL_MIN : few_min(error_rate);
 }
 
 // A quantile of a sample, in order of time or process by process.
@@ -138,30 +180,27 @@ static double alikeness(const double *deviations, size_t count, double squares)
     return r < 0.9 ? (1 + r) / (1 - r) : 19;
 }
 
-// The standard deviation of the share below the quantile in the whole sample, from
-// what it is in `blocks` parts of it.
-static double deviation_between(const struct quantile *of, size_t blocks)
+// The standard deviation of the mean of successive blocks, from what they are.
+static double deviation_of_mean(double *blocks, size_t count)
 {
-    double shares[STATS_BLOCKS_MAX] = {0}, mean = 0, squares = 0;
-    for (size_t i = 0; i < blocks; i++) {
-        shares[i] = share_below(of, i * of->count / blocks, (i + 1) * of->count / blocks);
-        mean += shares[i] / (double)blocks;
+    double mean = 0, squares = 0;
+    for (size_t i = 0; i < count; i++)
+        mean += blocks[i] / (double)count;
+    for (size_t i = 0; i < count; i++) {
+        blocks[i] -= mean;
+        squares += blocks[i] * blocks[i];
     }
-    for (size_t i = 0; i < blocks; i++) {
-        shares[i] -= mean;
-        squares += shares[i] * shares[i];
-    }
-    const double of_mean = squares / (double)(blocks - 1) / (double)blocks;
-    return sqrt(of_mean * alikeness(shares, blocks, squares));
+    const double of_mean = squares / (double)(count - 1) / (double)count;
+    return sqrt(of_mean * alikeness(blocks, count, squares));
 }
 
-// Parts of a sample that have values enough, also beyond the quantile; 0: it is too
+// Parts of a sample that have values enough, also beyond the quantile `share`; 0: it is too
 // small.
-static size_t blocks_of(const struct quantile *of)
+static size_t blocks_of(size_t count, double share)
 {
-    const double beyond = (double)of->count * (1 - of->share);
-    const size_t by_tail = (size_t)(beyond + 1e-6) / STATS_BLOCK_TAIL_MIN;
-    size_t blocks = of->count / STATS_BLOCK_VALUES_MIN;
+    const double beyond_share = (double)count * (1 - share);
+    const size_t by_tail = (size_t)(beyond_share + 1e-6) / STATS_BLOCK_TAIL_MIN;
+    size_t blocks = count / STATS_BLOCK_VALUES_MIN;
     if (blocks > by_tail)
         blocks = by_tail;
     if (blocks > STATS_BLOCKS_MAX)
@@ -171,18 +210,22 @@ static size_t blocks_of(const struct quantile *of)
 
 // How far from the quantile, as a share of the sample, the interval's ends are; false
 // where the sample is too small for any.
-static bool half_width(double *out, const struct quantile *of, enum stats_sampling sampling)
+static bool half_width(double *out, const struct quantile *of, enum stats_sampling sampling,
+                       double error_rate)
 {
     const double independent = sqrt(of->share * (1 - of->share) / (double)of->count);
-    *out = normal * independent;
+    *out = critical(0, error_rate) * independent;
     if (sampling == STATS_INDEPENDENT)
         return of->count >= STATS_INDEPENDENT_MIN;
-    const size_t blocks = blocks_of(of);
+    const size_t blocks = blocks_of(of->count, of->share);
+    double shares[STATS_BLOCKS_MAX] = {0};
     if (blocks == 0)
         return false;
+    for (size_t i = 0; i < blocks; i++)
+        shares[i] = share_below(of, i * of->count / blocks, (i + 1) * of->count / blocks);
     // Never less than of independent values: that neighbours are unlike is not relied on.
-    const double between = deviation_between(of, blocks);
-    *out = student[blocks - STATS_BLOCKS_MIN] * (between > independent ? between : independent);
+    const double between = deviation_of_mean(shares, blocks);
+    *out = critical(blocks - 1, error_rate) * (between > independent ? between : independent);
     return true;
 }
 
@@ -196,7 +239,7 @@ static bool are_of_several(const uint16_t *sources, size_t count)
 
 // The same of the values process by process, where that is wider.
 static enum status widen_by_sources(double *half, const struct quantile *of,
-                                    const uint16_t *sources)
+                                    const uint16_t *sources, double error_rate)
 {
     enum { SOURCES = UINT16_MAX + 1 };
     size_t *places = calloc(SOURCES + 1, sizeof *places); // of the next value of each process
@@ -211,7 +254,7 @@ static enum status widen_by_sources(double *half, const struct quantile *of,
             values[places[sources[i]]++] = of->values[i];
         const struct quantile regrouped = {values, of->count, of->share, of->value};
         double wider = 0;
-        if (half_width(&wider, &regrouped, STATS_SERIAL) && wider > *half)
+        if (half_width(&wider, &regrouped, STATS_SERIAL, error_rate) && wider > *half)
             *half = wider;
     }
     free(values);
@@ -243,44 +286,58 @@ static void find_interval(struct stats_median *out, const struct quantile *of, c
     out->high = sorted[of->count - (size_t)high];
 }
 
-static enum status quantile_of(struct stats_median *out, const double *values,
-                               const uint16_t *sources, size_t count, double share,
-                               enum stats_sampling sampling)
+enum status stats_quantile_of(struct stats_median *out, const struct stats_sample *sample,
+                              double share, double error_rate)
 {
+    const size_t count = sample->count;
     *out = (struct stats_median){.count = count, .median = NAN, .low = NAN, .high = NAN};
     if (count == 0)
         return STATUS_OK;
     double *sorted = calloc(count, sizeof *sorted);
     if (!sorted)
         return STATUS_NOMEM;
-    memcpy(sorted, values, count * sizeof *sorted);
+    memcpy(sorted, sample->values, count * sizeof *sorted);
     stats_sort(sorted, count);
     const double rank = ceil((double)count * share - 1e-9);
     out->median = share == 0.5 ? stats_median(sorted, count) : sorted[(size_t)rank - 1];
     out->low = -INFINITY;
     out->high = INFINITY;
-    const struct quantile of = {values, count, share, out->median};
+    const struct quantile of = {sample->values, count, share, out->median};
     double half = 0;
     enum status status = STATUS_OK;
-    if (half_width(&half, &of, sampling)) {
-        if (sampling == STATS_SERIAL && are_of_several(sources, count))
-            status = widen_by_sources(&half, &of, sources);
+    if (half_width(&half, &of, sample->sampling, error_rate)) {
+        if (sample->sampling == STATS_SERIAL && are_of_several(sample->sources, count))
+            status = widen_by_sources(&half, &of, sample->sources, error_rate);
         find_interval(out, &of, sorted, half);
     }
     free(sorted);
     return status;
 }
 
-enum status stats_median_of(struct stats_median *out, const double *values, const uint16_t *sources,
-                            size_t count, enum stats_sampling sampling)
+struct stats_median stats_rate_of(const struct stats_part *parts, size_t count, double error_rate)
 {
-    return quantile_of(out, values, sources, count, 0.5, sampling);
-}
-
-enum status stats_tail_of(struct stats_median *out, const double *values, const uint16_t *sources,
-                          size_t count, enum stats_sampling sampling)
-{
-    return quantile_of(out, values, sources, count, STATS_TAIL, sampling);
+    struct stats_median out = {.count = count, .median = NAN, .low = NAN, .high = NAN};
+    double amount = 0, time = 0, residuals[STATS_BLOCKS_MAX] = {0};
+    for (size_t i = 0; i < count; i++) {
+        amount += parts[i].amount;
+        time += parts[i].time;
+    }
+    if (!(amount > 0) || !(time > 0))
+        return out;
+    out.median = amount / time;
+    out.low = -INFINITY;
+    out.high = INFINITY;
+    const size_t blocks = blocks_of(count, 0);
+    if (blocks == 0)
+        return out;
+    for (size_t i = 0; i < blocks; i++)
+        for (size_t k = i * count / blocks; k < (i + 1) * count / blocks; k++)
+            residuals[i] += parts[k].amount - out.median * parts[k].time;
+    const double relative = (double)blocks * deviation_of_mean(residuals, blocks) / amount;
+    const double half = critical(blocks - 1, error_rate) * relative;
+    out.low = out.median * exp(-half);
+    out.high = out.median * exp(half);
+    return out;
 }
 
 // ---- Comparing two samples -------------------------------------------------------
@@ -357,18 +414,18 @@ struct few {
     size_t count;
 };
 
-static struct few choose(const double *values, size_t count)
+static struct few choose(const struct stats_sample *of)
 {
-    struct few few = {.count = count < STATS_FEW_MAX ? count : STATS_FEW_MAX};
+    struct few few = {.count = of->count < STATS_FEW_MAX ? of->count : STATS_FEW_MAX};
     for (size_t i = 0; i < few.count; i++)
-        few.values[i] = values[i * count / few.count];
+        few.values[i] = of->values[i * of->count / few.count];
     return few;
 }
 
 // How many of the ratios, from either end, are outside of the interval: the largest k where
-// P(U < k) is at most half of STATS_ERROR_RATE.  The arrangements with U = u are the
+// P(U < k) is at most half of the error rate.  The arrangements with U = u are the
 // coefficients of the Gaussian binomial, the product over i of (1 - q^(m+i)) / (1 - q^i).
-static size_t ratios_outside(size_t n, size_t m)
+static size_t ratios_outside(size_t n, size_t m, double error_rate)
 {
     double ways[RATIOS_MAX + 1] = {1};
     const size_t most = n * m;
@@ -382,7 +439,7 @@ static size_t ratios_outside(size_t n, size_t m)
     }
     double below = 0;
     size_t k = 0;
-    while (k <= most && below + ways[k] <= all * STATS_ERROR_RATE / 2)
+    while (k <= most && below + ways[k] <= all * error_rate / 2)
         below += ways[k++];
     return k;
 }
@@ -399,34 +456,36 @@ static size_t ratios_of(double ratios[RATIOS_MAX], const struct few *before,
     return count;
 }
 
-static bool all_above_zero(const double *values, size_t count)
+static bool all_above_zero(const struct stats_sample *of)
 {
-    for (size_t i = 0; i < count; i++)
-        if (!(values[i] > 0))
+    for (size_t i = 0; i < of->count; i++)
+        if (!(of->values[i] > 0))
             return false;
     return true;
 }
 
-enum status stats_compare_few(struct stats_effect *out, const double *before, size_t before_count,
-                              const double *after, size_t after_count,
-                              enum stats_direction direction, double margin)
+enum status stats_compare_few(struct stats_effect *out, const struct stats_sample *before,
+                              const struct stats_sample *after, enum stats_direction direction,
+                              double margin, double error_rate)
 {
     struct stats_median from, to;
-    if (stats_median_of(&from, before, NULL, before_count, STATS_INDEPENDENT) != STATUS_OK ||
-        stats_median_of(&to, after, NULL, after_count, STATS_INDEPENDENT) != STATUS_OK)
+    if (stats_quantile_of(&from, before, 0.5, error_rate) != STATUS_OK ||
+        stats_quantile_of(&to, after, 0.5, error_rate) != STATUS_OK)
         return STATUS_NOMEM;
     *out = stats_compare(&from, &to, direction, margin);
-    const size_t least = before_count < after_count ? before_count : after_count;
-    if (least < STATS_FEW_MIN || least >= STATS_INDEPENDENT_MIN || isnan(out->ratio) ||
-        !all_above_zero(before, before_count) || !all_above_zero(after, after_count))
+    const size_t least = before->count < after->count ? before->count : after->count;
+    const bool have_intervals = isfinite(from.high - from.low) && isfinite(to.high - to.low);
+    if (least < STATS_FEW_MIN || have_intervals || isnan(out->ratio) || !all_above_zero(before) ||
+        !all_above_zero(after))
         return STATUS_OK;
     double *ratios = calloc(RATIOS_MAX, sizeof *ratios);
     if (!ratios)
         return STATUS_NOMEM;
-    const struct few left = choose(before, before_count), right = choose(after, after_count);
+    const struct few left = choose(before), right = choose(after);
     const size_t count = ratios_of(ratios, &left, &right);
-    const size_t outside = left.count < right.count ? ratios_outside(left.count, right.count)
-                                                    : ratios_outside(right.count, left.count);
+    const bool is_less = left.count < right.count;
+    const size_t outside = ratios_outside(is_less ? left.count : right.count,
+                                          is_less ? right.count : left.count, error_rate);
     if (outside > 0) {
         out->low = ratios[outside - 1];
         out->high = ratios[count - outside];

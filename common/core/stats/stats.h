@@ -27,10 +27,15 @@
 // less than STATS_ERROR_RATE of comparisons with five processes, in 5 % with three, and in 12 %
 // with two; with one process this variation is unknown.
 //
+// A rate (amount per time) is the ratio of two sums, whose interval follows from the variance of
+// the residuals amount - rate * time between blocks (ratio estimator with batch means: Cochran,
+// Sampling Techniques, 1977, chapter 6).  Medians hide what hits fewer than half of the requests;
+// a rate does not.
+//
 // A verdict is a claim about the whole interval.  BETTER and WORSE claim that the medians differ by
 // more than the margin, SAME that they differ by at most the margin; otherwise UNDECIDED.  The
-// false positive rate (BETTER or WORSE without a change) is below STATS_ERROR_RATE for any
-// margin (measured: 0.2 % without a margin, far less with one).  Power: with the default
+// false positive rate (BETTER or WORSE without a change) is below the error rate given, for any
+// margin (measured for 1 %: 0.2 % without a margin, far less with one).  Power: with the default
 // margin and 2,500 values per side whose interquartile range is 13 % of the median (normal:
 // a standard deviation of 10 %), a change by 3 % is found in 95 of 100 comparisons
 // (tests/unit/core/test_stats_calibration.c).
@@ -85,10 +90,8 @@ enum stats_direction stats_direction(const char *metric, enum unit unit);
 
 // ---- Comparing two samples -------------------------------------------------------
 
-#define STATS_CONFIDENCE     0.99 // confidence level of every interval
-#define STATS_ERROR_RATE     0.01 // 1 - STATS_CONFIDENCE
+#define STATS_ERROR_RATE     0.01 // largest error rate of a verdict: 1 - confidence level
 #define STATS_MARGIN_DEFAULT 0.01 // changes up to 1 % count as none
-#define STATS_TAIL           0.95 // the quantile that represents the tail
 
 enum {
     STATS_SAMPLES_MAX = 10000, // values that callers keep: more do not improve a verdict
@@ -99,36 +102,49 @@ enum {
     STATS_SERIAL_MIN = STATS_BLOCKS_MIN * STATS_BLOCK_VALUES_MIN, // fewest serial values
     STATS_FEW_MIN = 5,        // fewest values for stats_compare_few
     STATS_FEW_MAX = 40,       // most values that it uses per side
-    STATS_BLOCK_TAIL_MIN = 5, // fewest values of a block above STATS_TAIL
+    STATS_BLOCK_TAIL_MIN = 5, // fewest values of a block above the quantile
 };
 
 // Dependence between the values of a sample.
 enum stats_sampling {
     STATS_SERIAL,      // successive values are correlated: requests
     STATS_INDEPENDENT, // independent values: loads
+    STATS_SAMPLING_COUNT
 };
 
-// The fewest values per sample for a comparison.
-size_t stats_samples_min(enum stats_sampling sampling);
+// The fewest values per sample for a verdict on the quantile `share` with that error rate.
+size_t stats_samples_min(enum stats_sampling sampling, double share, double error_rate);
 
-// The median of a sample and its confidence interval.  With too few values, or blocks that
-// differ too much, `low` is -infinity and `high` infinity.
+// A quantile of a sample, or a rate, and its confidence interval.  With too few values, or blocks
+// that differ too much, `low` is -infinity and `high` infinity.
 struct stats_median {
     size_t count;
     double median, low, high; // NaN without values
 };
 
-// Computes the median of a sample.  `values` are in order of time, none of them NaN.  `sources[i]`
-// is the number of the process that values[i] comes from; NULL: all come from one process.
-MUST_CHECK enum status stats_median_of(struct stats_median *out, const double *values,
-                                       const uint16_t *sources, size_t count,
-                                       enum stats_sampling sampling);
+// Values in order of time, none of them NaN.  `sources[i]` is the number of the process that
+// values[i] comes from; NULL: all come from one process.
+struct stats_sample {
+    const double *values;
+    const uint16_t *sources;
+    size_t count;
+    enum stats_sampling sampling;
+};
 
-// Like stats_median_of, but for the quantile STATS_TAIL, which it sets in out->median.  Its
-// interval needs far more values: 800 serial or about 200 independent ones.
-MUST_CHECK enum status stats_tail_of(struct stats_median *out, const double *values,
-                                     const uint16_t *sources, size_t count,
-                                     enum stats_sampling sampling);
+// Computes the quantile `share` of a sample, 0.5 for the median, and its interval with the
+// confidence 1 - error_rate.
+MUST_CHECK enum status stats_quantile_of(struct stats_median *out,
+                                         const struct stats_sample *sample, double share,
+                                         double error_rate);
+
+// A part of a total: one request or several successive ones.
+struct stats_part {
+    double amount, time;
+};
+
+// Computes the sum of amounts / the sum of times, and its interval from blocks of parts.  NaN
+// unless both sums are above zero.
+struct stats_median stats_rate_of(const struct stats_part *parts, size_t count, double error_rate);
 
 #define STATS_VERDICTS(X)                                                                          \
     X(BETTER, "BETTER")                                                                            \
@@ -161,17 +177,18 @@ struct stats_effect stats_compare(const struct stats_median *before,
                                   const struct stats_median *after, enum stats_direction direction,
                                   double margin);
 
-// Compares two samples of independent values.  Unlike stats_compare, it works with samples of
-// STATS_FEW_MIN values or more, too few for an interval of the median.  If a sample has fewer than
-// STATS_INDEPENDENT_MIN values, the interval of the ratio is the Hodges-Lehmann interval (1963):
-// between two order statistics of all pairwise ratios, selected by the distribution of the
-// Mann-Whitney U (exact if the samples differ only by a factor, conservative with ties).  If a
-// sample has more than STATS_FEW_MAX values, that many evenly spaced values are used.  Values are
-// in order of time; if a value is not above zero, there is no Hodges-Lehmann interval.
-MUST_CHECK enum status stats_compare_few(struct stats_effect *out, const double *before,
-                                         size_t before_count, const double *after,
-                                         size_t after_count, enum stats_direction direction,
-                                         double margin);
+// Compares the medians of two samples of independent values.  Unlike stats_compare, it works with
+// samples of STATS_FEW_MIN values or more, too few for an interval of the median.  If the median of
+// a sample has no interval, that of the ratio is the Hodges-Lehmann interval (1963): between two
+// order statistics of all pairwise ratios, selected by the distribution of the Mann-Whitney U
+// (exact if the samples differ only by a factor, conservative with ties).  If a sample has more
+// than STATS_FEW_MAX values, that many evenly spaced values are used.  If a value is not above
+// zero, there is no Hodges-Lehmann interval.
+MUST_CHECK enum status stats_compare_few(struct stats_effect *out,
+                                         const struct stats_sample *before,
+                                         const struct stats_sample *after,
+                                         enum stats_direction direction, double margin,
+                                         double error_rate);
 
 // ---- Repeated measurements ------------------------------------------------------
 

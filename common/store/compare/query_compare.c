@@ -1,5 +1,6 @@
-// COMPARE: two baselines, or what two filters cover: for each metric, model and
-// device by how much the medians differ, and what that is worth (stats.h).
+// COMPARE: two baselines, or what two filters cover: for each metric, model and device by how much
+// medians, totals and tails differ, and what that is worth (judge.h).
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 
 #include "common/core/base/text.h"
 #include "common/store/compare/baseline.h"
+#include "common/store/compare/judge.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/read/session.h"
@@ -43,13 +45,14 @@ static const struct answer_column columns[] = {
     {"p95_ratio_low", UNIT_RATIO},
     {"p95_ratio_high", UNIT_RATIO},
     {"p95_verdict", UNIT_NONE},
-};
-
-enum { BEFORE, AFTER, SIDES };
-
-// What is compared with what.
-struct pair {
-    const struct sample_group *of[SIDES];
+    {"before_p99", UNIT_NONE}, // in the metric's unit
+    {"after_p99", UNIT_NONE},
+    {"p99_ratio", UNIT_RATIO},
+    {"p99_ratio_low", UNIT_RATIO},
+    {"p99_ratio_high", UNIT_RATIO},
+    {"p99_verdict", UNIT_NONE},
+    {"before_total", UNIT_NONE}, // in the metric's unit; such a row has no median
+    {"after_total", UNIT_NONE},
 };
 
 struct side {
@@ -62,8 +65,7 @@ struct comparison {
     struct store *store;
     const struct query *query;
     struct side sides[SIDES];
-    int only; // place of the only metric that is asked for; -1: all
-    double margin;
+    struct judge judge;
     struct pair *pairs;
     size_t pair_count;
     char *differences; // of SQLite's; NULL: none
@@ -161,7 +163,7 @@ static enum status pair_all(struct comparison *comparison, struct error *err)
 // Whether the group has what is asked for.
 static bool is_asked_for(const struct comparison *comparison, const struct sample_group *group)
 {
-    return comparison->only < 0 || group->samples[comparison->only].kept > 0;
+    return comparison->judge.only < 0 || group->samples[comparison->judge.only].kept > 0;
 }
 
 enum { UNPAIRED_MAX = 4 }; // that are named
@@ -224,85 +226,46 @@ static enum status look_at_differences(struct comparison *comparison, struct err
 struct row {
     const struct comparison *comparison;
     const struct pair *pair;
-    unsigned place; // of the metric among the sampled ones
-    const struct sampled *sampled;
     const struct query_metric *metric;
-    enum stats_direction direction;
-    bool is_judged; // what explains another figure is judged only where it alone is asked for
+    unsigned place; // of the metric among the sampled ones
+    struct judgement judgement;
     sqlite3_str *note;
 };
-
-// Of both sides, for one metric.
-struct medians {
-    struct stats_median of[SIDES];
-};
-
-typedef enum status find_one(struct stats_median *out, const double *values,
-                             const uint16_t *sources, size_t count, enum stats_sampling sampling);
-
-// `find`: stats_median_of or stats_tail_of.
-static enum status find_both(struct medians *medians, const struct row *row, unsigned place,
-                             find_one *find, struct error *err)
-{
-    for (unsigned i = 0; i < SIDES; i++) {
-        const struct sample *sample = &row->pair->of[i]->samples[place];
-        if (find(&medians->of[i], sample->values, sample->sources, sample->kept,
-                 samples_sampled(place)->sampling) != STATUS_OK)
-            return error_no_memory(err, "store");
-    }
-    return STATUS_OK;
-}
-
-static enum status find_effect(struct stats_effect *out, const struct row *row,
-                               const struct medians *medians, struct error *err)
-{
-    const struct sample *before = &row->pair->of[BEFORE]->samples[row->place];
-    const struct sample *after = &row->pair->of[AFTER]->samples[row->place];
-    const double margin = row->comparison->margin;
-    if (row->sampled->sampling == STATS_INDEPENDENT)
-        return stats_compare_few(out, before->values, before->kept, after->values, after->kept,
-                                 row->direction, margin) == STATUS_OK
-                   ? STATUS_OK
-                   : error_no_memory(err, "store");
-    *out = stats_compare(&medians->of[BEFORE], &medians->of[AFTER], row->direction, margin);
-    return STATUS_OK;
-}
 
 static const char *separator(sqlite3_str *text)
 {
     return sqlite3_str_length(text) ? "; " : "";
 }
 
-// By how much the work of two sides may differ.
-#define WORK_MARGIN 1.1
-
-// Says where what the metric depends on is not the same on both sides: the medians differ by more
-// than that, with confidence.
-static enum status note_work(const struct row *row, struct error *err)
+// Says where what the metric depends on is not the same on both sides.
+static void note_work(const struct row *row)
 {
-    const struct sampled *work;
-    for (unsigned i = 0; (work = samples_sampled(i)); i++) {
-        struct medians medians;
-        const struct stats_median *before = &medians.of[BEFORE], *after = &medians.of[AFTER];
-        if (!(work->work & row->sampled->depends))
-            continue;
-        enum status status = find_both(&medians, row, i, stats_median_of, err);
-        if (status != STATUS_OK)
-            return status;
-        if (after->low > WORK_MARGIN * before->high || before->low > WORK_MARGIN * after->high)
-            sqlite3_str_appendf(row->note, "%sthe work differs: median %s %.6g / %.6g",
-                                separator(row->note), work->name, before->median, after->median);
+    const struct judgement *judgement = &row->judgement;
+    const char *explanation = "";
+    for (unsigned i = 0; i < judgement->work_count; i++) {
+        const struct judged_work *work = &judgement->works[i];
+        sqlite3_str_appendf(row->note, "%sthe work differs: median %s %.6g / %.6g",
+                            separator(row->note), work->metric, work->of[BEFORE], work->of[AFTER]);
     }
-    return STATUS_OK;
+    if (judgement->demand_may_explain)
+        explanation = judgement->values[JUDGED_MIDDLE].effect.ratio < 1
+                          ? ": less demand may explain it"
+                          : ": more demand may explain it";
+    if (judgement->in_progress_differ || judgement->demand_may_explain)
+        sqlite3_str_appendf(row->note, "%s%.3g / %.3g requests in progress on average%s",
+                            separator(row->note), judgement->in_progress[BEFORE],
+                            judgement->in_progress[AFTER], explanation);
 }
 
-static void note_count(const struct row *row, const struct medians *medians, size_t needed)
+static void note_count(const struct row *row)
 {
-    const size_t before = medians->of[BEFORE].count, after = medians->of[AFTER].count;
-    if (row->is_judged && (before < needed || after < needed))
+    const struct judgement *judgement = &row->judgement;
+    const size_t before = judgement->counts[BEFORE], after = judgement->counts[AFTER];
+    if (judge_has_verdict(&row->comparison->judge, row->place) &&
+        (before < judgement->needed || after < judgement->needed))
         sqlite3_str_appendf(row->note, "%stoo few values: %llu and %llu, where %llu are needed",
                             separator(row->note), (unsigned long long)before,
-                            (unsigned long long)after, (unsigned long long)needed);
+                            (unsigned long long)after, (unsigned long long)judgement->needed);
 }
 
 // What of the row's kind no side can tell of any more.
@@ -332,11 +295,13 @@ static void set_names(const struct row *row, const char *key, int64_t before, in
 }
 
 // The metric's name as queries take it: with its kind where that is needed.
-static void set_metric(struct result *answer, const struct query_metric *metric)
+static void set_metric(const struct row *row)
 {
     char text[96];
-    const struct query_metric *found;
-    const bool is_alone = query_metric_find(&found, metric->name, NULL) == STATUS_OK;
+    struct result *answer = row->comparison->answer;
+    const struct query_metric *found, *metric = row->metric;
+    const bool is_alone = samples_sampled(row->place)->is_total ||
+                          query_metric_find(&found, metric->name, NULL) == STATUS_OK;
     (void)snprintf(text, sizeof text, "%s%s%s",
                    is_alone ? "" : record_kind_info(metric->kind)->name, is_alone ? "" : ".",
                    metric->name);
@@ -352,7 +317,7 @@ static void set_texts(const struct row *row)
     set_names(row, samples_are_of_models(row->metric->kind) ? "model" : "operation",
               before->subject, after->subject);
     set_names(row, "device", before->device, after->device);
-    set_metric(comparison->answer, row->metric);
+    set_metric(row);
     if (before->batch_items && before->batch_items == after->batch_items)
         answer_int(comparison->answer, "batch_items", before->batch_items);
     if (comparison->differences)
@@ -369,82 +334,64 @@ static void set_sides(const struct row *row)
         const struct baseline *baseline = row->comparison->sides[i].baseline;
         answer_int(row->comparison->answer, keys[i][0], baseline->environment.runs);
         answer_real(row->comparison->answer, keys[i][1], baseline->coverage_ratio);
-        answer_int(row->comparison->answer, keys[i][2],
-                   (int64_t)row->pair->of[i]->samples[row->place].count);
+        answer_int(row->comparison->answer, keys[i][2], (int64_t)row->judgement.counts[i]);
     }
 }
 
-// `keys`: of both medians, of the ratio and of its interval, and of the verdict.
-static void set_effect(const struct row *row, const char *const keys[6],
-                       const struct medians *medians, const struct stats_effect *effect,
-                       bool is_judged)
+// `keys`: of both values, of the ratio and of its interval, and of the verdict.
+static void set_value(const struct row *row, const char *const keys[6], enum judged judged)
 {
-    const double values[] = {medians->of[BEFORE].median, medians->of[AFTER].median, effect->ratio,
-                             effect->low, effect->high};
-    for (unsigned i = 0; i < sizeof values / sizeof *values; i++)
-        answer_real(row->comparison->answer, keys[i], values[i]);
-    if (is_judged)
-        answer_text(row->comparison->answer, keys[5], stats_verdict_text(effect->verdict));
+    const struct judged_value *value = &row->judgement.values[judged];
+    const double cells[] = {value->of[BEFORE], value->of[AFTER], value->effect.ratio,
+                            value->effect.low, value->effect.high};
+    if (isnan(value->of[BEFORE]) && isnan(value->of[AFTER]))
+        return;
+    for (unsigned i = 0; i < sizeof cells / sizeof *cells; i++)
+        answer_real(row->comparison->answer, keys[i], cells[i]);
+    if (judge_has_verdict(&row->comparison->judge, row->place))
+        answer_text(row->comparison->answer, keys[5], stats_verdict_text(value->effect.verdict));
 }
 
-// Of times: where the slowest 5 % begin.  (Of rates they would be the fastest.)
-static enum status set_tail(const struct row *row, bool is_judged, struct error *err)
+static void set_values(const struct row *row)
 {
-    static const char *const keys[] = {"before_p95",    "after_p95",      "p95_ratio",
-                                       "p95_ratio_low", "p95_ratio_high", "p95_verdict"};
-    struct medians tails;
-    if (row->direction != STATS_LESS)
-        return STATUS_OK;
-    enum status status = find_both(&tails, row, row->place, stats_tail_of, err);
-    if (status != STATUS_OK)
-        return status;
-    const struct stats_effect effect =
-        stats_compare(&tails.of[BEFORE], &tails.of[AFTER], STATS_LESS, row->comparison->margin);
-    set_effect(row, keys, &tails, &effect, is_judged);
-    return STATUS_OK;
+    static const char *const keys[JUDGED_COUNT][6] = {
+        [JUDGED_MIDDLE] = {"before_median", "after_median", "ratio", "ratio_low", "ratio_high",
+                           "verdict"},
+        [JUDGED_P95] = {"before_p95", "after_p95", "p95_ratio", "p95_ratio_low", "p95_ratio_high",
+                        "p95_verdict"},
+        [JUDGED_P99] = {"before_p99", "after_p99", "p99_ratio", "p99_ratio_low", "p99_ratio_high",
+                        "p99_verdict"},
+    };
+    static const char *const of_total[] = {"before_total", "after_total", "ratio",
+                                           "ratio_low",    "ratio_high",  "verdict"};
+    for (unsigned i = 0; i < JUDGED_COUNT; i++)
+        set_value(row, samples_sampled(row->place)->is_total ? of_total : keys[i], (enum judged)i);
 }
 
-static enum status judge(const struct row *row, struct error *err)
+static enum status set_row(struct row *row, struct error *err)
 {
-    static const char *const keys[] = {"before_median", "after_median", "ratio",
-                                       "ratio_low",     "ratio_high",   "verdict"};
     const struct comparison *comparison = row->comparison;
-    const size_t needed = stats_samples_min(row->sampled->sampling);
-    struct medians medians;
-    struct stats_effect effect;
-    enum status status = find_both(&medians, row, row->place, stats_median_of, err);
-    if (status == STATUS_OK)
-        status = find_effect(&effect, row, &medians, err);
-    if (status == STATUS_OK)
-        status = note_work(row, err);
-    if (status != STATUS_OK)
-        return status;
-    const bool is_comparable =
-        sqlite3_str_length(row->note) == 0 || comparison->query->compare.force;
-    if (!is_comparable)
-        effect.verdict = STATS_UNDECIDED;
-    note_count(row, &medians, needed);
+    const struct judge *judge = &comparison->judge;
+    if (judge_metric(&row->judgement, judge, row->pair, row->place) != STATUS_OK)
+        return error_no_memory(err, "store");
+    note_work(row);
+    note_count(row);
     note_expired(row);
     set_sides(row);
-    answer_int(comparison->answer, "needed_count", (int64_t)needed);
-    answer_real(comparison->answer, "confidence", STATS_CONFIDENCE);
-    answer_real(comparison->answer, "margin", comparison->margin);
+    answer_int(comparison->answer, "needed_count", (int64_t)row->judgement.needed);
+    answer_real(comparison->answer, "confidence",
+                1 - judge->error_rates[samples_sampled(row->place)->sampling]);
+    answer_real(comparison->answer, "margin", judge->margin);
     set_texts(row);
-    set_effect(row, keys, &medians, &effect, row->is_judged);
-    return set_tail(row, is_comparable && !row->sampled->explains, err);
+    set_values(row);
+    return STATUS_OK;
 }
 
 static enum status add_row(const struct comparison *comparison, const struct pair *pair,
                            unsigned place, struct error *err)
 {
-    const struct query_metric *metric = samples_metric(place);
-    struct row row = {.comparison = comparison,
-                      .pair = pair,
-                      .place = place,
-                      .sampled = samples_sampled(place),
-                      .metric = metric,
-                      .direction = stats_direction(metric->name, metric->unit)};
-    row.is_judged = !row.sampled->explains || comparison->only >= 0;
+    struct row row = {
+        .comparison = comparison, .pair = pair, .place = place, .metric = samples_metric(place)};
     if (result_row_count(comparison->answer) == QUERY_ROWS_MAX)
         return error_set(err, STATUS_FULL,
                          "store: the comparison has more than %d rows (narrow it with --model, "
@@ -452,7 +399,7 @@ static enum status add_row(const struct comparison *comparison, const struct pai
                          QUERY_ROWS_MAX);
     answer_row(comparison->answer);
     row.note = sqlite3_str_new(comparison->store->db);
-    enum status status = judge(&row, err);
+    enum status status = set_row(&row, err);
     if (status == STATUS_OK && sqlite3_str_errcode(row.note) != SQLITE_OK)
         status = error_no_memory(err, "store");
     char *note = sqlite3_str_finish(row.note); // NULL where it is empty
@@ -464,21 +411,17 @@ static enum status add_row(const struct comparison *comparison, const struct pai
 
 // ---- All rows --------------------------------------------------------------------------
 
-static enum status add_rows(const struct comparison *comparison, struct error *err)
+static enum status add_rows(struct comparison *comparison, struct error *err)
 {
-    const struct sampled *sampled;
+    struct judge *judge = &comparison->judge;
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < comparison->pair_count; i++) {
-        const struct pair *pair = &comparison->pairs[i];
-        for (unsigned k = 0; (sampled = samples_sampled(k)) && status == STATUS_OK; k++) {
-            const bool is_there =
-                pair->of[BEFORE]->samples[k].kept > 0 && pair->of[AFTER]->samples[k].kept > 0;
-            const bool is_wanted =
-                comparison->only < 0 ? sampled->work == 0 : k == (unsigned)comparison->only;
-            if (is_there && is_wanted)
-                status = add_row(comparison, pair, k, err);
-        }
-    }
+    judge->pairs = comparison->pairs;
+    judge->pair_count = comparison->pair_count;
+    judge_set_error_rates(judge);
+    for (size_t i = 0; i < comparison->pair_count; i++)
+        for (unsigned place = 0; samples_sampled(place) && status == STATUS_OK; place++)
+            if (judge_compares(judge, &comparison->pairs[i], place))
+                status = add_row(comparison, &comparison->pairs[i], place, err);
     if (status == STATUS_OK && result_row_count(comparison->answer) == 0)
         status = error_set(err, STATUS_NO_DATA, "the two have no values to compare");
     return status;
@@ -486,17 +429,18 @@ static enum status add_rows(const struct comparison *comparison, struct error *e
 
 static enum status find_metric(struct comparison *comparison, struct error *err)
 {
-    comparison->only = -1;
+    int *only = &comparison->judge.only;
+    *only = -1;
     if (!comparison->query->metric[0])
+        return STATUS_OK;
+    *only = samples_find_metric(comparison->query->metric);
+    if (*only >= 0 && samples_sampled((unsigned)*only)->work == 0)
         return STATUS_OK;
     const struct query_metric *metric;
     enum status status = query_metric_find(&metric, comparison->query->metric, err);
     if (status != STATUS_OK)
         return status;
-    comparison->only = samples_find_metric(comparison->query->metric);
-    if (comparison->only >= 0 && samples_sampled((unsigned)comparison->only)->work == 0)
-        return STATUS_OK;
-    char names[256] = "";
+    char names[512] = "";
     const struct sampled *sampled;
     for (unsigned i = 0; (sampled = samples_sampled(i)); i++) {
         const size_t used = strlen(names);
@@ -542,7 +486,9 @@ enum status query_compare(struct store *store, const struct query *query, struct
         .store = store,
         .query = query,
         .sides = {{.title = "the first"}, {.title = "the second"}},
-        .margin = query->compare.margin > 0 ? query->compare.margin : STATS_MARGIN_DEFAULT,
+        .judge = {.force = query->compare.force,
+                  .margin =
+                      query->compare.margin > 0 ? query->compare.margin : STATS_MARGIN_DEFAULT},
     };
     enum status status = compare(&comparison, err);
     for (unsigned i = 0; i < SIDES; i++) {

@@ -15,33 +15,43 @@
 #include "common/store/schema/schema_select.h"
 
 // What all samples of a side may take.
-enum { SAMPLE_BYTES_MAX = 256 * 1024 * 1024 };
+enum { SAMPLE_BYTES_MAX = 256 * 1024 * 1024, SAMPLE_KEYS = 4 };
 
 // ---- The table --------------------------------------------------------------------
 
 enum { PROMPT = 1, GENERATED = 2, CACHED = 4 }; // kinds of work
 
 static const struct sampled metrics[] = {
-    {RECORD_KIND_INFERENCE, "ttft_ns", STATS_SERIAL, 0, PROMPT, false},
-    {RECORD_KIND_INFERENCE, "tpot_ns", STATS_SERIAL, 0, 0, false},
-    {RECORD_KIND_INFERENCE, "tokens_per_second", STATS_SERIAL, 0, 0, false},
-    {RECORD_KIND_INFERENCE, "prefill_tokens_per_second", STATS_SERIAL, 0, PROMPT, false},
-    {RECORD_KIND_INFERENCE, "e2e_ns", STATS_SERIAL, 0, PROMPT | GENERATED, false},
-    {RECORD_KIND_INFERENCE, "itl_p99_ns", STATS_SERIAL, 0, 0, false},
-    {RECORD_KIND_INFERENCE, "prompt_tokens", STATS_SERIAL, PROMPT, 0, false},
-    {RECORD_KIND_INFERENCE, "generated_tokens", STATS_SERIAL, GENERATED, 0, false},
-    {RECORD_KIND_LOAD, "duration_ns", STATS_INDEPENDENT, 0, CACHED, false},
-    {RECORD_KIND_LOAD, "page_cache_ratio", STATS_INDEPENDENT, CACHED, 0, false},
-    {RECORD_KIND_OPERATION, "duration_ns", STATS_SERIAL, 0, 0, false},
-    {RECORD_KIND_PIPELINE, "items_per_second", STATS_INDEPENDENT, 0, 0, false},
-    {RECORD_KIND_PIPELINE, "overlap_ratio", STATS_INDEPENDENT, 0, 0, true},
-    {RECORD_KIND_PIPELINE, "exposed_copy_ns", STATS_INDEPENDENT, 0, 0, true},
-    {RECORD_KIND_PIPELINE, "copy_starved_ns", STATS_INDEPENDENT, 0, 0, true},
-    {RECORD_KIND_PIPELINE, "duration_ns", STATS_INDEPENDENT, 0, 0, true},
-    {RECORD_KIND_PIPELINE, "item_p50_ns", STATS_INDEPENDENT, 0, 0, true},
+    {RECORD_KIND_INFERENCE, "ttft_ns", STATS_SERIAL, 0, PROMPT, false, false},
+    {RECORD_KIND_INFERENCE, "tpot_ns", STATS_SERIAL, 0, 0, false, false},
+    {RECORD_KIND_INFERENCE, "tokens_per_second", STATS_SERIAL, 0, 0, false, false},
+    {RECORD_KIND_INFERENCE, "prefill_tokens_per_second", STATS_SERIAL, 0, PROMPT, false, false},
+    {RECORD_KIND_INFERENCE, "e2e_ns", STATS_SERIAL, 0, PROMPT | GENERATED, false, false},
+    {RECORD_KIND_INFERENCE, "itl_p99_ns", STATS_SERIAL, 0, 0, false, false},
+    {RECORD_KIND_INFERENCE, "prompt_tokens", STATS_SERIAL, PROMPT, 0, false, false},
+    {RECORD_KIND_INFERENCE, "generated_tokens", STATS_SERIAL, GENERATED, 0, false, false},
+    {RECORD_KIND_LOAD, "duration_ns", STATS_INDEPENDENT, 0, CACHED, false, false},
+    {RECORD_KIND_LOAD, "page_cache_ratio", STATS_INDEPENDENT, CACHED, 0, false, false},
+    {RECORD_KIND_OPERATION, "duration_ns", STATS_SERIAL, 0, 0, false, false},
+    {RECORD_KIND_PIPELINE, "items_per_second", STATS_INDEPENDENT, 0, 0, false, false},
+    {RECORD_KIND_PIPELINE, "overlap_ratio", STATS_INDEPENDENT, 0, 0, true, false},
+    {RECORD_KIND_PIPELINE, "exposed_copy_ns", STATS_INDEPENDENT, 0, 0, true, false},
+    {RECORD_KIND_PIPELINE, "copy_starved_ns", STATS_INDEPENDENT, 0, 0, true, false},
+    {RECORD_KIND_PIPELINE, "duration_ns", STATS_INDEPENDENT, 0, 0, true, false},
+    {RECORD_KIND_PIPELINE, "item_p50_ns", STATS_INDEPENDENT, 0, 0, true, false},
+    {RECORD_KIND_INFERENCE, "busy_output_token_rate", STATS_SERIAL, 0, PROMPT | GENERATED, false,
+     true},
 };
 
-enum { METRIC_COUNT = sizeof metrics / sizeof *metrics };
+enum { METRIC_COUNT = sizeof metrics / sizeof *metrics, TOTAL = METRIC_COUNT - 1 };
+
+static const struct query_metric total_metric = {
+    .kind = RECORD_KIND_INFERENCE,
+    .name = "busy_output_token_rate",
+    .meaning = "output tokens / time with a request in progress",
+    .unit = UNIT_TOKENS_PER_SECOND,
+    .column = -1,
+};
 _Static_assert(sizeof metrics / sizeof *metrics <= SAMPLED_MAX, "a group has room for all metrics");
 
 // What records of a kind are of, and what they must be to count.
@@ -79,6 +89,8 @@ const struct query_metric *samples_metric(unsigned place)
 {
     assert(place < METRIC_COUNT);
     unsigned count = 0;
+    if (metrics[place].is_total)
+        return &total_metric;
     const struct query_metric *all = query_metrics(&count);
     unsigned i = 0;
     while (i < count &&
@@ -91,6 +103,9 @@ const struct query_metric *samples_metric(unsigned place)
 int samples_find_metric(const char *name)
 {
     const struct query_metric *found = NULL;
+    if (strcmp(name, total_metric.name) == 0 ||
+        strcmp(name, "inference.busy_output_token_rate") == 0)
+        return TOTAL;
     if (query_metric_find(&found, name, NULL) != STATUS_OK)
         return -1;
     for (unsigned i = 0; i < METRIC_COUNT; i++)
@@ -146,6 +161,42 @@ enum status sample_add(struct sample *sample, double value, uint16_t source)
     return STATUS_OK;
 }
 
+// Merges parts two by two.
+static void merge_parts(struct sample *sample)
+{
+    sample->kept /= 2;
+    for (size_t i = 0; i < sample->kept; i++) {
+        const size_t part = i / TOTAL_COLUMNS * 2 * TOTAL_COLUMNS + i % TOTAL_COLUMNS;
+        const bool is_start = i % TOTAL_COLUMNS == TOTAL_STARTED_NS;
+        sample->values[i] =
+            sample->values[part] + (is_start ? 0 : sample->values[part + TOTAL_COLUMNS]);
+        sample->sources[i] = sample->sources[part];
+    }
+    sample->stride *= 2;
+}
+
+enum status sample_add_part(struct sample *sample, const double part[TOTAL_COLUMNS],
+                            uint16_t source)
+{
+    if (sample->stride == 0)
+        sample->stride = 1;
+    const bool is_new = sample->count / TOTAL_COLUMNS % sample->stride == 0;
+    if (is_new && sample->kept == TOTAL_PARTS_MAX * TOTAL_COLUMNS)
+        merge_parts(sample);
+    for (size_t i = 0; i < TOTAL_COLUMNS; i++) {
+        if (is_new && sample->kept == sample->room && grow(sample) != STATUS_OK)
+            return STATUS_NOMEM;
+        if (is_new) {
+            sample->values[sample->kept] = part[i];
+            sample->sources[sample->kept++] = source;
+        } else if (i != TOTAL_STARTED_NS) {
+            sample->values[sample->kept - TOTAL_COLUMNS + i] += part[i];
+        }
+    }
+    sample->count += TOTAL_COLUMNS;
+    return STATUS_OK;
+}
+
 // ---- All of a side ------------------------------------------------------------------
 
 static void deinit_group(void *data)
@@ -175,11 +226,11 @@ struct sample_group *samples_at(const struct samples *samples, size_t index)
 enum status samples_group(struct samples *samples, const struct sample_key *key,
                           struct sample_group **out, struct error *err)
 {
-    enum { KEYS = 4 };
-    if (!samples->groups &&
-        groups_new(&samples->groups, KEYS, sizeof(struct sample_group), deinit_group) != STATUS_OK)
+    if (!samples->groups && groups_new(&samples->groups, SAMPLE_KEYS, sizeof(struct sample_group),
+                                       deinit_group) != STATUS_OK)
         return error_no_memory(err, "store");
-    const int64_t keys[KEYS] = {(int64_t)key->kind, key->subject, key->device, key->batch_items};
+    const int64_t keys[SAMPLE_KEYS] = {(int64_t)key->kind, key->subject, key->device,
+                                       key->batch_items};
     struct group *found;
     enum status status = reader_group(samples->groups, keys, &found, err);
     if (status != STATUS_OK)
@@ -199,6 +250,19 @@ struct collecting {
 
 enum { RUN, STARTED, SUBJECT, DEVICE, BATCH_ITEMS, FIRST_VALUE }; // columns of the rows
 
+// Counts the memory of a sample that a value was added to; `room` is what it had before.
+static enum status count_bytes(struct samples *samples, const struct sample *sample, size_t room,
+                               struct error *err)
+{
+    samples->bytes += (sample->room - room) * (sizeof *sample->values + sizeof *sample->sources);
+    if (samples->bytes > SAMPLE_BYTES_MAX)
+        return error_set(err, STATUS_FULL,
+                         "store: the samples take more than %d MiB of memory (narrow them with "
+                         "--model, --device or another filter)",
+                         SAMPLE_BYTES_MAX / (1024 * 1024));
+    return STATUS_OK;
+}
+
 static enum status add_value(struct samples *samples, struct sample *sample, double value,
                              uint16_t source, struct error *err)
 {
@@ -207,13 +271,7 @@ static enum status add_value(struct samples *samples, struct sample *sample, dou
         return STATUS_OK;
     if (sample_add(sample, value, source) != STATUS_OK)
         return error_no_memory(err, "store");
-    samples->bytes += (sample->room - room) * (sizeof value + sizeof source);
-    if (samples->bytes > SAMPLE_BYTES_MAX)
-        return error_set(err, STATUS_FULL,
-                         "store: the samples take more than %d MiB of memory (narrow them with "
-                         "--model, --device or another filter)",
-                         SAMPLE_BYTES_MAX / (1024 * 1024));
-    return STATUS_OK;
+    return count_bytes(samples, sample, room, err);
 }
 
 static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
@@ -232,7 +290,7 @@ static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
         status = error_no_memory(err, "store");
     int place = FIRST_VALUE;
     for (unsigned i = 0; i < METRIC_COUNT && status == STATUS_OK; i++) {
-        if (metrics[i].kind != collecting->kind)
+        if (metrics[i].kind != collecting->kind || metrics[i].is_total)
             continue;
         if (sqlite3_column_type(row, place) != SQLITE_NULL)
             status = add_value(samples, &group->samples[i], sqlite3_column_double(row, place),
@@ -255,7 +313,7 @@ static enum status collect_kind(struct samples *samples, struct store *store, en
     sqlite3_str_appendf(sql, "SELECT t.run, t.started_ns, %s, %s, %s", sources[kind].subject,
                         sources[kind].device, sources[kind].batch_items);
     for (unsigned i = 0; i < METRIC_COUNT; i++) {
-        if (metrics[i].kind != kind)
+        if (metrics[i].kind != kind || metrics[i].is_total)
             continue;
         sqlite3_str_appendall(sql, ", ");
         schema_select_metric(sql, samples_metric(i));
@@ -266,6 +324,65 @@ static enum status collect_kind(struct samples *samples, struct store *store, en
     return reader_scan(store, sql, filter, on_row, &collecting, err);
 }
 
+enum status sample_group_add_request(struct sample_group *group,
+                                     const struct sample_request *request)
+{
+    const int64_t e2e_ns = request->e2e_ns;
+    int64_t from_ns = request->started_ns, ended_ns;
+    if (e2e_ns < 0 || __builtin_add_overflow(from_ns, e2e_ns, &ended_ns))
+        return STATUS_OK; // no time of a request
+    if (group->run == request->run && group->busy_until_ns > from_ns)
+        from_ns = group->busy_until_ns < ended_ns ? group->busy_until_ns : ended_ns;
+    const double part[TOTAL_COLUMNS] = {
+        [TOTAL_STARTED_NS] = (double)request->started_ns,
+        [TOTAL_TOKENS] = (double)request->tokens,
+        [TOTAL_BUSY_NS] = (double)(ended_ns - from_ns),
+        [TOTAL_E2E_NS] = (double)e2e_ns,
+        [TOTAL_RUNNING_NS] = request->queue_ns < e2e_ns ? (double)(e2e_ns - request->queue_ns) : 0,
+    };
+    if (group->run != request->run || ended_ns > group->busy_until_ns)
+        group->busy_until_ns = ended_ns;
+    group->run = request->run;
+    return sample_add_part(&group->samples[TOTAL], part, (uint16_t)request->run);
+}
+
+enum { TOTAL_RUN, TOTAL_SUBJECT, TOTAL_DEVICE, TOTAL_STARTED, TOKENS, E2E, QUEUE };
+
+// Groups without successful requests have no total.
+static enum status on_request(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct samples *samples = context;
+    const int64_t keys[SAMPLE_KEYS] = {RECORD_KIND_INFERENCE,
+                                       sqlite3_column_int64(row, TOTAL_SUBJECT),
+                                       sqlite3_column_int64(row, TOTAL_DEVICE), 0};
+    const struct group *found = samples->groups ? groups_get(samples->groups, keys) : NULL;
+    if (!found)
+        return STATUS_OK;
+    struct sample_group *group = found->data;
+    const size_t room = group->samples[TOTAL].room;
+    const struct sample_request request = {
+        .run = sqlite3_column_int64(row, TOTAL_RUN),
+        .started_ns = sqlite3_column_int64(row, TOTAL_STARTED),
+        .e2e_ns = sqlite3_column_int64(row, E2E),
+        .queue_ns = sqlite3_column_int64(row, QUEUE),
+        .tokens = sqlite3_column_int64(row, TOKENS),
+    };
+    if (sample_group_add_request(group, &request) != STATUS_OK)
+        return error_no_memory(err, "store");
+    return count_bytes(samples, &group->samples[TOTAL], room, err);
+}
+
+static enum status collect_totals(struct samples *samples, struct store *store,
+                                  const struct query_filter *filter, struct error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendall(sql, "SELECT t.run, t.model, t.device, t.started_ns, t.generated_tokens,"
+                               " t.e2e_ns, t.queue_ns FROM main.inference t");
+    filter_where(sql, RECORD_KIND_INFERENCE, filter);
+    sqlite3_str_appendall(sql, " ORDER BY t.run, t.started_ns, t.id");
+    return reader_scan(store, sql, filter, on_request, samples, err);
+}
+
 enum status samples_collect(struct samples *samples, struct store *store,
                             const struct query_filter *filter, struct error *err)
 {
@@ -274,8 +391,10 @@ enum status samples_collect(struct samples *samples, struct store *store,
         const enum record_kind kind = metrics[i].kind;
         enum query_dimension missing;
         const bool is_first = i == 0 || metrics[i - 1].kind != kind;
-        if (is_first && filter_applies(kind, filter, &missing))
-            status = collect_kind(samples, store, kind, filter, err);
+        if (!is_first || !filter_applies(kind, filter, &missing))
+            continue;
+        status = metrics[i].is_total ? collect_totals(samples, store, filter, err)
+                                     : collect_kind(samples, store, kind, filter, err);
     }
     return status;
 }

@@ -30,14 +30,32 @@ struct sampled {
     // The metric explains an internal part (copy/compute overlap), which may get worse while the
     // whole improves.  It is reported, but has a verdict only on request.
     bool explains;
+    // The metric is a total: the values of its samples are parts (enum total_column).
+    bool is_total;
 };
 
 enum { SAMPLED_MAX = 20 }; // limit for the count of sampled metrics
 
+// A part of a total: one request or successive ones, by run and in order of their starts.  A
+// request's busy time is that in which no earlier request of its run was in progress, so that the
+// sum over a run is the time with a request in progress.  Requests that failed or were cancelled
+// take their share, too.
+enum total_column {
+    TOTAL_STARTED_NS, // of the first request
+    TOTAL_TOKENS,     // output tokens
+    TOTAL_BUSY_NS,
+    TOTAL_E2E_NS,     // sum of the requests'
+    TOTAL_RUNNING_NS, // the same without the time in the queue
+    TOTAL_COLUMNS
+};
+
+enum { TOTAL_PARTS_MAX = 480 }; // of a sample; beyond it, successive parts are merged
+
 // The sampled metric at index `place`, ordered by kind; static.  NULL: there are no more.
 const struct sampled *samples_sampled(unsigned place);
 
-// The metric at index `place` as a metric of queries (query.h).
+// The metric at index `place` as a metric of queries (query.h).  Those that are totals are not
+// known to query_metric_find.
 const struct query_metric *samples_metric(unsigned place);
 
 // The index of the sampled metric with that name, e.g. "ttft_ns" or "load.duration_ns"; -1: none.
@@ -49,12 +67,16 @@ struct sample {
     double *values;    // in order of time
     uint16_t *sources; // per value the low 16 bits of its run's id; NULL: unknown
     size_t kept, room; // values kept, and allocated
-    uint64_t count;    // values added, with those not kept
+    uint64_t count;    // values added, with those not kept or merged
     uint64_t stride;   // one value in `stride` is kept; 0: none added yet
 };
 
 // Adds the next value; `source` is the low 16 bits of its run's id.
 MUST_CHECK enum status sample_add(struct sample *sample, double value, uint16_t source);
+
+// Adds a part to the sample of a total.
+MUST_CHECK enum status sample_add_part(struct sample *sample, const double part[TOTAL_COLUMNS],
+                                       uint16_t source);
 
 // Frees its arrays.
 void sample_deinit(struct sample *sample);
@@ -73,6 +95,7 @@ struct sample_key {
 struct sample_group {
     struct sample_key key;
     struct sample samples[SAMPLED_MAX];
+    int64_t run, busy_until_ns; // of the request last added to its total
 };
 
 // True if the subject of the kind's records is a model (of some pipelines a workload).
@@ -95,6 +118,15 @@ struct sample_group *samples_at(const struct samples *samples, size_t index);
 // Finds or adds the group with that key.
 MUST_CHECK enum status samples_group(struct samples *samples, const struct sample_key *key,
                                      struct sample_group **out, struct error *err);
+
+// A request, as totals count it.
+struct sample_request {
+    int64_t run, started_ns, e2e_ns, queue_ns, tokens;
+};
+
+// Adds a request to the total of its group: run by run, in order of their starts.
+MUST_CHECK enum status sample_group_add_request(struct sample_group *group,
+                                                const struct sample_request *request);
 
 // Reads the samples of the records that the filter covers.  Skips kinds of records that lack a
 // dimension of the filter.  Returns STATUS_FULL if there are too many groups or values.

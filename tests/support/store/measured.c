@@ -12,6 +12,7 @@ struct adding {
     sqlite3 *db;
     const struct measured *run;
     int64_t started_ns, number;
+    int64_t next_ns; // when the next request begins
     uint64_t random;
     bool failed;
 };
@@ -127,11 +128,12 @@ static void add_load(struct adding *adding, unsigned i)
 static void add_request(struct adding *adding, unsigned i)
 {
     const struct measured *run = adding->run;
-    const int64_t at_ns = adding->started_ns + (int64_t)i * MS;
+    const int64_t at_ns = adding->next_ns;
     const int prompt = run->prompt_tokens ? run->prompt_tokens : 100;
     const int generated = run->generated_tokens ? run->generated_tokens : 50;
     const long long prefill_ns = (long long)noisy(adding, 0.2e6 * prompt);
     const long long decode_ns = (long long)noisy(adding, 10e6 * (generated - 1));
+    adding->next_ns += prefill_ns + 1000 + decode_ns;
     run_sql(adding,
             sqlite3_mprintf("INSERT INTO inference(run, stream, number, started_ns, received_ns,"
                             " model, device, request, finish, prompt_tokens, cached_prompt_tokens,"
@@ -153,6 +155,7 @@ bool measured_add(struct sqlite3 *db, const struct measured *run)
         .started_ns = run->started_ns ? run->started_ns : ordinary_start_ns,
         .random = 0x9e3779b97f4a7c15 + (uint64_t)run->run,
     };
+    adding.next_ns = adding.started_ns;
     run_sql(&adding, sqlite3_mprintf("BEGIN"));
     add_name(&adding, or_else(run->host, "host"));
     add_name(&adding, or_else(run->model, "tiny"));

@@ -21,7 +21,7 @@ struct measured {
     double noise;    // relative deviation of times
     int prompt_tokens, generated_tokens;
     double page_cache_ratio; // of loads; below 0: not known
-    int64_t started_ns;      // requests follow each other by a millisecond
+    int64_t started_ns;      // each request begins when the one before ended
 };
 
 // False where SQLite would not.

@@ -129,8 +129,9 @@ TEST_CASE(directions)
 static struct stats_median median_of(const double *values, size_t count,
                                      enum stats_sampling sampling)
 {
+    const struct stats_sample sample = {values, NULL, count, sampling};
     struct stats_median of;
-    assert_int_equal(stats_median_of(&of, values, NULL, count, sampling), STATUS_OK);
+    assert_int_equal(stats_quantile_of(&of, &sample, 0.5, STATS_ERROR_RATE), STATUS_OK);
     return of;
 }
 
@@ -216,16 +217,71 @@ TEST_CASE(processes_count)
     const struct stats_median together = median_of(values, COUNT, STATS_SERIAL);
     assert_true(isfinite(together.low) && isfinite(together.high));
     struct stats_median apart, same;
-    assert_int_equal(stats_median_of(&apart, values, sources, COUNT, STATS_SERIAL), STATUS_OK);
+    struct stats_sample sample = {values, sources, COUNT, STATS_SERIAL};
+    assert_int_equal(stats_quantile_of(&apart, &sample, 0.5, STATS_ERROR_RATE), STATUS_OK);
     assert_true(apart.median == together.median);
     assert_true(apart.low == -infinite && apart.high == infinite);
-    assert_int_equal(stats_median_of(&same, values, one, COUNT, STATS_SERIAL), STATUS_OK);
+    sample.sources = one;
+    assert_int_equal(stats_quantile_of(&same, &sample, 0.5, STATS_ERROR_RATE), STATUS_OK);
     assert_true(same.low == together.low && same.high == together.high);
     // Too few stay too few.
-    assert_int_equal(stats_median_of(&apart, values, sources, STATS_SERIAL_MIN - 1, STATS_SERIAL),
-                     STATUS_OK);
+    sample = (struct stats_sample){values, sources, STATS_SERIAL_MIN - 1, STATS_SERIAL};
+    assert_int_equal(stats_quantile_of(&apart, &sample, 0.5, STATS_ERROR_RATE), STATUS_OK);
     assert_true(apart.low == -infinite);
     free(values);
+}
+
+// The error rate sets the width: Student's t with 23 degrees of freedom from tables.
+TEST_CASE(error_rates_set_the_width)
+{
+    static const struct {
+        double error_rate, student;
+    } cases[] = {{0.05, 2.06866}, {0.01, 2.80734}, {0.001, 3.76763}, {0.0001, 4.69337}};
+    struct stats_part parts[STATS_BLOCKS_MAX * STATS_BLOCK_VALUES_MIN];
+    uint64_t seed = 4;
+    double amounts = 0, squares = 0, blocks[STATS_BLOCKS_MAX] = {0};
+    for (size_t i = 0; i < COUNT_OF(parts); i++) {
+        parts[i] = (struct stats_part){100 + (double)(test_random(&seed) % 10), 2};
+        amounts += parts[i].amount;
+        blocks[i / STATS_BLOCK_VALUES_MIN] += parts[i].amount;
+    }
+    for (size_t i = 0; i < STATS_BLOCKS_MAX; i++)
+        squares += pow(blocks[i] - amounts / STATS_BLOCKS_MAX, 2);
+    const double deviation = sqrt(squares / (STATS_BLOCKS_MAX - 1) * STATS_BLOCKS_MAX) / amounts;
+    double last = 0;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct stats_median rate = stats_rate_of(parts, COUNT_OF(parts), cases[i].error_rate);
+        assert_near(rate.median, amounts / 2 / COUNT_OF(parts), 1e-9);
+        const double half = log(rate.high / rate.median) / cases[i].student / deviation;
+        assert_near(log(rate.median / rate.low) / cases[i].student / deviation, half, 1e-9);
+        assert_true(half >= 0.999); // more where neighbours are alike
+        assert_true(i == 0 || fabs(half - last) < 1e-4);
+        last = half;
+    }
+    const struct stats_median few = stats_rate_of(parts, STATS_SERIAL_MIN - 1, 0.01);
+    assert_true(few.low == -infinite && few.high == infinite && few.median > 0);
+    assert_true(isnan(stats_rate_of(parts, 0, 0.01).median));
+    parts[0] = (struct stats_part){5, 0};
+    assert_true(isnan(stats_rate_of(parts, 1, 0.01).median));
+}
+
+TEST_CASE(fewest_values)
+{
+    static const struct {
+        enum stats_sampling sampling;
+        double share, error_rate;
+        size_t count;
+    } cases[] = {
+        {STATS_SERIAL, 0.5, 0.01, 80},         {STATS_SERIAL, 0.95, 0.01, 800},
+        {STATS_SERIAL, 0.99, 0.001, 4000},     {STATS_INDEPENDENT, 0.95, 0.01, 200},
+        {STATS_INDEPENDENT, 0.5, 0.01, 5},     {STATS_INDEPENDENT, 0.5, 2 / 252.0, 5},
+        {STATS_INDEPENDENT, 0.5, 0.0079, 6},   {STATS_INDEPENDENT, 0.5, 0.002, 7},
+        {STATS_INDEPENDENT, 0.5, 0.0005, 8},   {STATS_INDEPENDENT, 0.5, 1e-30, STATS_FEW_MAX},
+        {STATS_INDEPENDENT, 0.5, 0.00001, 11},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        assert_int_equal(stats_samples_min(cases[i].sampling, cases[i].share, cases[i].error_rate),
+                         cases[i].count);
 }
 
 struct verdict_case {
@@ -300,4 +356,5 @@ TEST_CASE(effects)
 }
 
 TEST_MAIN(medians, usual_values, sick_hosts_of_fleets, directions, intervals_of_independent_values,
-          too_few_have_no_interval, order_counts, processes_count, verdicts, effects)
+          too_few_have_no_interval, order_counts, processes_count, error_rates_set_the_width,
+          fewest_values, verdicts, effects)

@@ -96,6 +96,8 @@ static draw *const draws[] = {
     draw_ties,   draw_coin,       draw_alike,      draw_very_alike, draw_drifting,
 };
 
+#define TAIL 0.95
+
 enum {
     SHAPES_CLOSE = 10,      // those before are forgotten within a block of the smallest samples
     SHAPES_INDEPENDENT = 8, // those before have no memory
@@ -109,17 +111,16 @@ static void fill(double *values, size_t count, draw *shape, struct source *sourc
         values[i] = shape(source);
 }
 
-// Of a sample the median, or the tail, with its interval.
-typedef enum status quantile(struct stats_median *out, const double *values,
-                             const uint16_t *sources, size_t count, enum stats_sampling sampling);
-
-static struct stats_median sample(size_t count, draw *shape, quantile *find,
+// Of a sample the quantile `share` with its interval.
+static struct stats_median sample(size_t count, draw *shape, double share,
                                   enum stats_sampling sampling, struct source *source)
 {
     static double values[COUNT_MAX];
     fill(values, count, shape, source);
     struct stats_median of;
-    assert_int_equal(find(&of, values, NULL, count, sampling), STATUS_OK);
+    assert_int_equal(stats_quantile_of(&of, &(struct stats_sample){values, NULL, count, sampling},
+                                       share, STATS_ERROR_RATE),
+                     STATUS_OK);
     return of;
 }
 
@@ -145,12 +146,12 @@ struct tally {
     unsigned beyond_margin;  // SAME where it is a trifle more
 };
 
-static void compare_alike(struct tally *tally, size_t count, draw *shape, quantile *find,
+static void compare_alike(struct tally *tally, size_t count, draw *shape, double share,
                           enum stats_sampling sampling, struct source *source)
 {
     const double margin = STATS_MARGIN_DEFAULT;
-    const struct stats_median before = sample(count, shape, find, sampling, source);
-    const struct stats_median after = sample(count, shape, find, sampling, source);
+    const struct stats_median before = sample(count, shape, share, sampling, source);
+    const struct stats_median after = sample(count, shape, share, sampling, source);
     const struct stats_median at = scaled(after, 1 + margin * 0.999999);
     const struct stats_median beyond = scaled(after, 1 + margin * 1.000001);
     tally->comparisons++;
@@ -175,7 +176,7 @@ static void check(const struct tally *tally, const char *what)
 // Compares samples alike of several shapes and sizes, so often each; where `by_shape`, the errors
 // are counted shape by shape.
 static void compare_shapes(const char *what, size_t shapes, const size_t counts[3],
-                           const unsigned rounds[3], quantile *find, enum stats_sampling sampling,
+                           const unsigned rounds[3], double share, enum stats_sampling sampling,
                            uint64_t seed, bool by_shape)
 {
     struct source source = {.seed = seed};
@@ -183,7 +184,7 @@ static void compare_shapes(const char *what, size_t shapes, const size_t counts[
     for (size_t shape = 0; shape < shapes; shape++) {
         for (size_t i = 0; i < 3; i++)
             for (unsigned round = 0; round < rounds[i]; round++)
-                compare_alike(&tally, counts[i], draws[shape], find, sampling, &source);
+                compare_alike(&tally, counts[i], draws[shape], share, sampling, &source);
         if (by_shape || shape + 1 == shapes)
             check(&tally, what);
         if (by_shape)
@@ -194,7 +195,7 @@ static void compare_shapes(const char *what, size_t shapes, const size_t counts[
 TEST_CASE(nothing_changed)
 {
     compare_shapes("requests of a shape", SHAPES_CLOSE, (size_t[]){STATS_SERIAL_MIN, 300, 1000},
-                   (unsigned[]){500, 500, 250}, stats_median_of, STATS_SERIAL, 20240607, true);
+                   (unsigned[]){500, 500, 250}, 0.5, STATS_SERIAL, 20240607, true);
 }
 
 // What is remembered for longer than a block is found out between blocks.
@@ -203,7 +204,7 @@ TEST_CASE(long_memories)
     struct source source = {.seed = 31};
     struct tally tally = {0};
     for (unsigned round = 0; round < 600; round++)
-        compare_alike(&tally, 2000, draw_drifting, stats_median_of, STATS_SERIAL, &source);
+        compare_alike(&tally, 2000, draw_drifting, 0.5, STATS_SERIAL, &source);
     check(&tally, "drifting");
 }
 
@@ -221,7 +222,10 @@ static struct stats_median fleet_sample(size_t processes, double differ, struct 
         values[i] = speeds[sources[i]] * draw_normal(source);
     }
     struct stats_median of;
-    assert_int_equal(stats_median_of(&of, values, sources, COUNT, STATS_SERIAL), STATUS_OK);
+    assert_int_equal(stats_quantile_of(&of,
+                                       &(struct stats_sample){values, sources, COUNT, STATS_SERIAL},
+                                       0.5, STATS_ERROR_RATE),
+                     STATUS_OK);
     return of;
 }
 
@@ -250,21 +254,21 @@ TEST_CASE(processes_beside_each_other)
 TEST_CASE(few_independent_values)
 {
     compare_shapes("loads", SHAPES_INDEPENDENT, (size_t[]){STATS_INDEPENDENT_MIN, 17, 40},
-                   (unsigned[]){500, 500, 500}, stats_median_of, STATS_INDEPENDENT, 5, false);
+                   (unsigned[]){500, 500, 500}, 0.5, STATS_INDEPENDENT, 5, false);
 }
 
 // The tail: where the slowest 5 % begin.
 TEST_CASE(nothing_changed_in_the_tail)
 {
     compare_shapes("tails of requests of a shape", SHAPES_CLOSE, (size_t[]){800, 2000, 0},
-                   (unsigned[]){test_volume(200), test_volume(100), 0}, stats_tail_of, STATS_SERIAL,
+                   (unsigned[]){test_volume(200), test_volume(100), 0}, TAIL, STATS_SERIAL,
                    20261121, true);
 }
 
 TEST_CASE(tails_of_independent_values)
 {
     compare_shapes("tails of loads", SHAPES_INDEPENDENT, (size_t[]){200, 600, 0},
-                   (unsigned[]){250, 250, 0}, stats_tail_of, STATS_INDEPENDENT, 6, false);
+                   (unsigned[]){250, 250, 0}, TAIL, STATS_INDEPENDENT, 6, false);
 }
 
 static unsigned is_said_of_few(const double *before, size_t before_count, const double *after,
@@ -274,8 +278,11 @@ static unsigned is_said_of_few(const double *before, size_t before_count, const 
     struct stats_effect effect;
     for (size_t i = 0; i < after_count; i++)
         scaled_after[i] = factor * after[i];
-    assert_int_equal(stats_compare_few(&effect, before, before_count, scaled_after, after_count,
-                                       STATS_LESS, margin),
+    assert_int_equal(stats_compare_few(
+                         &effect,
+                         &(struct stats_sample){before, NULL, before_count, STATS_INDEPENDENT},
+                         &(struct stats_sample){scaled_after, NULL, after_count, STATS_INDEPENDENT},
+                         STATS_LESS, margin, STATS_ERROR_RATE),
                      STATUS_OK);
     return verdicts >> effect.verdict & 1;
 }
@@ -321,7 +328,7 @@ TEST_CASE(changes_of_a_few_are_found)
 struct power_case {
     const char *what;
     draw *shape;
-    quantile *find;
+    double share;
     size_t count;
     double factor;
     unsigned verdict;
@@ -331,25 +338,18 @@ struct power_case {
 TEST_CASE(changes_are_found)
 {
     const struct power_case cases[] = {
-        {"3 % more, 10 % deviation", draw_normal, stats_median_of, 2500, 1.03, 1U << STATS_WORSE,
+        {"3 % more, 10 % deviation", draw_normal, 0.5, 2500, 1.03, 1U << STATS_WORSE, 0.95},
+        {"3 % less, 10 % deviation", draw_normal, 0.5, 2500, 1 / 1.03, 1U << STATS_BETTER, 0.95},
+        {"3 % more, two humps", draw_two_humps, 0.5, 1000, 1.03, 1U << STATS_WORSE, 0.95},
+        {"3 % more, neighbours alike", draw_alike, 0.5, 6000, 1.03, 1U << STATS_WORSE, 0.95},
+        {"10 % more, 10 % deviation", draw_normal, 0.5, 200, 1.10, 1U << STATS_WORSE, 0.95},
+        {"3 % more, constant", draw_constant, 0.5, STATS_SERIAL_MIN, 1.03, 1U << STATS_WORSE, 1},
+        {"nothing, 10 % deviation", draw_normal, 0.5, COUNT_MAX, 1, SAME, 0.95},
+        {"nothing, constant", draw_constant, 0.5, STATS_SERIAL_MIN, 1, SAME, 1},
+        {"10 % more, tail, 10 % deviation", draw_normal, TAIL, 2500, 1.10, 1U << STATS_WORSE, 0.95},
+        {"25 % less, tail, neighbours alike", draw_alike, TAIL, 6000, 0.8, 1U << STATS_BETTER,
          0.95},
-        {"3 % less, 10 % deviation", draw_normal, stats_median_of, 2500, 1 / 1.03,
-         1U << STATS_BETTER, 0.95},
-        {"3 % more, two humps", draw_two_humps, stats_median_of, 1000, 1.03, 1U << STATS_WORSE,
-         0.95},
-        {"3 % more, neighbours alike", draw_alike, stats_median_of, 6000, 1.03, 1U << STATS_WORSE,
-         0.95},
-        {"10 % more, 10 % deviation", draw_normal, stats_median_of, 200, 1.10, 1U << STATS_WORSE,
-         0.95},
-        {"3 % more, constant", draw_constant, stats_median_of, STATS_SERIAL_MIN, 1.03,
-         1U << STATS_WORSE, 1},
-        {"nothing, 10 % deviation", draw_normal, stats_median_of, COUNT_MAX, 1, SAME, 0.95},
-        {"nothing, constant", draw_constant, stats_median_of, STATS_SERIAL_MIN, 1, SAME, 1},
-        {"10 % more, tail, 10 % deviation", draw_normal, stats_tail_of, 2500, 1.10,
-         1U << STATS_WORSE, 0.95},
-        {"25 % less, tail, neighbours alike", draw_alike, stats_tail_of, 6000, 0.8,
-         1U << STATS_BETTER, 0.95},
-        {"nothing, tail, constant", draw_constant, stats_tail_of, 800, 1, SAME, 1},
+        {"nothing, tail, constant", draw_constant, TAIL, 800, 1, SAME, 1},
     };
     enum { ROUNDS = 100 };
     struct source source = {.seed = 77};
@@ -357,10 +357,10 @@ TEST_CASE(changes_are_found)
         unsigned found = 0;
         for (unsigned round = 0; round < ROUNDS; round++) {
             const struct stats_median before =
-                sample(cases[i].count, cases[i].shape, cases[i].find, STATS_SERIAL, &source);
-            const struct stats_median after =
-                scaled(sample(cases[i].count, cases[i].shape, cases[i].find, STATS_SERIAL, &source),
-                       cases[i].factor);
+                sample(cases[i].count, cases[i].shape, cases[i].share, STATS_SERIAL, &source);
+            const struct stats_median after = scaled(
+                sample(cases[i].count, cases[i].shape, cases[i].share, STATS_SERIAL, &source),
+                cases[i].factor);
             found += is_said(&before, &after, STATS_MARGIN_DEFAULT, cases[i].verdict);
         }
         print_message("%s, %zu values: found %u of %d\n", cases[i].what, cases[i].count, found,
