@@ -273,6 +273,7 @@ void device_share_record(const struct device_share *share)
     record.workload = inferstat_name(e->monitor, "encode");
     record.device = share->device_number;
     record.model = e->model_number;
+    record.source = inferstat_name(e->monitor, inputs_source_name(&e->options.inputs));
     record.batch_items = (int64_t)e->launch.samples;
     record.result = telemetry_result(share->report.status);
     record.started_ns = share->started_ns;

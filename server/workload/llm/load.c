@@ -111,6 +111,7 @@ static void record_transfer(const struct loading *l, enum status status,
     struct inferstat_pipeline record;
     pipeline_record(&record, &transfer->plan, pipeline);
     record.workload = inferstat_name(l->monitor, "model_load");
+    record.source = inferstat_name(l->monitor, "file");
     record.model = l->llm->model_number;
     record.device = l->llm->device_number;
     record.result = telemetry_result(status);

@@ -291,8 +291,8 @@ sql() {
 }
 [ "$(sql "select count(*), sum(items), sum(bytes) from v_operation where operation = 'encode' and device = 'cpu'
   and run = (select run from v_pipeline where status = 'ok')")" = "5|40|1920" ] || fail "operations"
-[ "$(sql "select group_concat(status || ' ' || items, ', ') from (select status, items from v_pipeline
-  order by started_ns)")" = "ok 40, error 4" ] || fail "pipelines: $(sql 'select status, items from v_pipeline')"
+[ "$(sql "select group_concat(status || ' ' || items || ' ' || source, ', ') from (select status, items, source from v_pipeline
+  order by started_ns)")" = "ok 40 pageable, error 4 file" ] || fail "pipelines: $(sql 'select status, items from v_pipeline')"
 [ "$(sql "select group_concat(model, ', ') from (select model from v_load order by started_ns)")" = \
   "angle 6 qubits f64, angle 2 qubits f32" ] || fail "loads"
 
