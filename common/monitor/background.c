@@ -72,6 +72,10 @@ static void record_sample(const struct background *background, uint64_t now, dou
     const int64_t device = atomic_load_explicit(&sampled->device_memory, memory_order_relaxed);
     if (device >= 0)
         record_set_int(&record, PROCESS_SAMPLE_DEVICE_MEMORY, device);
+    const struct request_counts requests = thread_slots_count_requests(background->settings.slots);
+    const int64_t queued = atomic_load_explicit(&sampled->queued_requests, memory_order_relaxed);
+    record_set_int(&record, PROCESS_SAMPLE_RUNNING, requests.running + queued);
+    record_set_int(&record, PROCESS_SAMPLE_WAITING, requests.waiting + queued);
     (void)ring_push(background->ring, &record, 1);
 }
 

@@ -305,7 +305,8 @@ INFERSTAT_API void inferstat_inference_set_prompt(struct inferstat_inference *in
                                                   uint32_t cached_prompt_tokens);
 
 // Ends the request's time in the queue and starts its prefill, the computation of the prompt.
-// Without this call a request that generates tokens counts no queue time.
+// Without this call a request that generates tokens counts no queue time, and it counts as waiting
+// until its first token.
 INFERSTAT_API void inferstat_inference_start_prefill(struct inferstat_inference *inference);
 
 // Ends prefill: the first token is generated.  Only engines that call _count_tokens need it;
@@ -329,6 +330,12 @@ INFERSTAT_API void inferstat_inference_end(struct inferstat_inference *inference
 // NULL: unknown.
 INFERSTAT_API void inferstat_inference_fail(struct inferstat_inference *inference,
                                             const char *error);
+
+// Sets how many requests wait in the engine's own queue without a tracker, for engines that begin
+// a request (with its arrival_ns) only when they compute it.  They count as in progress and as
+// waiting: in samples of the process, and in concurrent_requests of requests that end.  Any thread;
+// wait-free.
+INFERSTAT_API void inferstat_set_queued_requests(struct inferstat_monitor *monitor, uint32_t count);
 
 // ---- Operations -----------------------------------------------------------
 

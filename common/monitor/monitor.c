@@ -518,3 +518,13 @@ void inferstat_set_device_memory(struct inferstat_monitor *monitor, int64_t byte
         atomic_store_explicit(&monitor->sampled.device_memory,
                               bytes < 0 ? -1 : monitor_plausible(bytes), memory_order_relaxed);
 }
+
+void inferstat_set_queued_requests(struct inferstat_monitor *monitor, uint32_t count)
+{
+    if (!monitor_is_live(monitor))
+        return;
+    // Every call reads that cache line: it is not written without need.
+    _Atomic uint32_t *queued = &monitor->sampled.queued_requests;
+    if (atomic_load_explicit(queued, memory_order_relaxed) != count)
+        atomic_store_explicit(queued, count, memory_order_relaxed);
+}

@@ -237,6 +237,25 @@ void thread_slots_share_open_requests(struct thread_slots *slots)
     (void)pthread_mutex_unlock(&slots->lock);
 }
 
+struct request_counts thread_slots_count_requests(struct thread_slots *slots)
+{
+    struct request_counts counts = {0};
+    (void)pthread_mutex_lock(&slots->lock);
+    for (const struct thread_slot *slot = slots->first; slot; slot = slot->next) {
+        counts.running += atomic_load_explicit(&slot->open_requests, memory_order_relaxed);
+        counts.waiting += atomic_load_explicit(&slot->waiting_requests, memory_order_relaxed);
+    }
+    (void)pthread_mutex_unlock(&slots->lock);
+    // A request that moves from thread to thread meanwhile may be counted on neither, or on both.
+    if (counts.running < 0)
+        counts.running = 0;
+    if (counts.waiting < 0)
+        counts.waiting = 0;
+    if (counts.waiting > counts.running)
+        counts.waiting = counts.running;
+    return counts;
+}
+
 // ---- Records ------------------------------------------------------------------------
 
 void thread_slots_count_streamless(const struct thread_slots *slots, uint64_t count)

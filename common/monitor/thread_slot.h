@@ -30,8 +30,10 @@ struct thread_slot {
     // open_requests: requests begun minus requests ended by this thread; negative if it ends
     // requests of other threads.  open_elsewhere: the sum of open_requests of all other threads;
     // the background thread updates it.
+    // waiting_requests: those of open_requests on which no computation has started; likewise.
     _Atomic int64_t open_requests;
     _Atomic int64_t open_elsewhere;
+    _Atomic int64_t waiting_requests;
     struct event_rings events;
     struct itl_sums sums;
     struct sketch *sketch; // to encode `sums`; NULL without a stream
@@ -100,25 +102,47 @@ void thread_slots_count_streamless(const struct thread_slots *slots, uint64_t co
 // Updates open_elsewhere of every slot.  Background thread.
 void thread_slots_share_open_requests(struct thread_slots *slots);
 
-// Counts a request that begins.  Only the slot's own thread writes open_requests: a counter shared
-// by all threads would cause contention for its cache line.
+// Requests in progress on all threads, and of those the ones not computed on yet.
+struct request_counts {
+    int64_t running, waiting;
+};
+struct request_counts thread_slots_count_requests(struct thread_slots *slots);
+
+// Adds to a counter that only the slot's own thread writes: one shared by all threads would cause
+// contention for its cache line.
+static inline int64_t thread_slot_add(_Atomic int64_t *counter, int64_t more)
+{
+    const int64_t before = atomic_load_explicit(counter, memory_order_relaxed);
+    atomic_store_explicit(counter, before + more, memory_order_relaxed);
+    return before;
+}
+
+// Counts a request that begins.
 static inline void thread_slot_begin_request(struct thread_slot *slot)
 {
     if (!slot)
         return;
-    const int64_t open = atomic_load_explicit(&slot->open_requests, memory_order_relaxed);
-    atomic_store_explicit(&slot->open_requests, open + 1, memory_order_relaxed);
+    (void)thread_slot_add(&slot->open_requests, 1);
+    (void)thread_slot_add(&slot->waiting_requests, 1);
 }
 
-// Counts a request that ends.  Returns the number of requests in progress on all threads, with
-// the one that ends; other threads are counted as of the last
-// thread_slots_share_open_requests.
-static inline int64_t thread_slot_end_request(struct thread_slot *slot)
+// Counts a request whose computation starts.
+static inline void thread_slot_start_request(struct thread_slot *slot)
+{
+    if (slot)
+        (void)thread_slot_add(&slot->waiting_requests, -1);
+}
+
+// Counts a request that ends, after thread_slot_start_request if it was computed on at all.
+// Returns the number of requests in progress on all threads, with the one that ends; other threads
+// are counted as of the last thread_slots_share_open_requests.
+static inline int64_t thread_slot_end_request(struct thread_slot *slot, bool is_computed)
 {
     if (!slot)
         return 1;
-    const int64_t open = atomic_load_explicit(&slot->open_requests, memory_order_relaxed);
-    atomic_store_explicit(&slot->open_requests, open - 1, memory_order_relaxed);
+    if (!is_computed)
+        (void)thread_slot_add(&slot->waiting_requests, -1);
+    const int64_t open = thread_slot_add(&slot->open_requests, -1);
     const int64_t all = open + atomic_load_explicit(&slot->open_elsewhere, memory_order_relaxed);
     return all > 0 ? all : 1;
 }

@@ -15,6 +15,7 @@ struct inferstat_inference {
     uint64_t gapless;  // tokens without a known gap; all others are in `gaps`
     uint64_t first_ns; // of the first token; 0: not yet
     bool active;
+    bool is_computed; // its computation has started: it does not wait any more
     struct inferstat_monitor *monitor;
     uint32_t model, device;
     uint64_t request;
@@ -74,6 +75,7 @@ void inferstat_inference_begin(struct inferstat_inference *inference,
     inference->first_ns = 0;
     inference->last_ns = 0;
     inference->gapless = 0;
+    inference->is_computed = false;
     inference->active = true;
     inferstat_inference_set_prompt(inference, request->prompt_tokens,
                                    request->cached_prompt_tokens);
@@ -88,6 +90,7 @@ void inferstat_inference_set_prompt(struct inferstat_inference *inference, uint3
     inference->cached = cached_prompt_tokens < prompt_tokens ? cached_prompt_tokens : prompt_tokens;
 }
 
+// Also counts the request as computed on, at its first activity.
 static void set_activity(struct inferstat_inference *inference, enum activity activity,
                          uint64_t now)
 {
@@ -95,6 +98,10 @@ static void set_activity(struct inferstat_inference *inference, enum activity ac
     if (!monitor_is_live(monitor) || !monitor->file)
         return;
     struct thread_slot *slot = thread_slot_current(&monitor->slots);
+    if (!inference->is_computed) {
+        inference->is_computed = true;
+        thread_slot_start_request(slot);
+    }
     thread_slot_set_request(slot, inference->request);
     thread_slot_set_activity(slot, activity, inference->model, now);
 }
@@ -313,7 +320,9 @@ static inline void end_request(struct inferstat_inference *inference, enum infer
     struct outcome outcome;
     measure(inference, end, &outcome);
     finish_gaps(inference, slot, end, &outcome);
-    outcome.concurrent = thread_slot_end_request(slot);
+    outcome.concurrent =
+        thread_slot_end_request(slot, inference->is_computed) +
+        atomic_load_explicit(&monitor->sampled.queued_requests, memory_order_relaxed);
     if (error)
         push_failed(inference, &outcome, slot, error);
     else

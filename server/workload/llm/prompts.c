@@ -180,6 +180,25 @@ void prompts_poll(struct prompts *prompts)
         (void)!read_more(prompts, &later);
 }
 
+uint64_t prompts_count_ready(const struct prompts *prompts, uint64_t most)
+{
+    if (prompts->text || (prompts->repeat && !prompts->stream))
+        return most;
+    if (!prompts->buffer)
+        return 0;
+    const char *at = prompts->buffer + prompts->start;
+    const char *end = prompts->buffer + prompts->end;
+    uint64_t count = 0;
+    while (count < most && at < end) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        if (!newline && !prompts->ended)
+            break;
+        count += newline != at; // empty lines are no prompts
+        at = newline ? newline + 1 : end;
+    }
+    return count;
+}
+
 // Skips the rest of a line that was too long; false while its end has not been read.
 static bool skip_rest(struct prompts *prompts)
 {

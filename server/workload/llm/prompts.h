@@ -38,4 +38,8 @@ uint64_t prompts_ready_ns(const struct prompts *prompts);
 // exact.
 void prompts_poll(struct prompts *prompts);
 
+// Returns how many prompts can be returned without a wait, at most `most`: any number of a text or
+// file that repeats, else the lines in the part of the input that has been read.
+uint64_t prompts_count_ready(const struct prompts *prompts, uint64_t most);
+
 #endif

@@ -14,10 +14,12 @@ struct llm_server {
     struct llm_serve_options options;
     struct llama_session *session;
     struct token_sampler *sampler;
+    struct inferstat_monitor *monitor;
     struct inferstat_inference *inference;
     float *logits; // one per token of the vocabulary
     struct llm_figures figures;
     struct prompts *prompts; // of the current run
+    uint64_t start_ns;       // likewise
     bool enough;             // `served` ended serving
     bool silent;             // writing has failed
     int write_error;         // errno, unless it was a stop
@@ -56,6 +58,7 @@ enum status llm_server_new(struct llm_server **out, const struct llm *llm,
         llm_server_free(server);
         return status;
     }
+    server->monitor = monitor;
     server->inference = inferstat_inference_new(monitor);
     llama_session_set_cancelled(server->session, stop_requested);
     *out = server;
@@ -119,6 +122,24 @@ static bool must_stop(const struct llm_server *server)
     return stop_requested() || server->write_error != 0;
 }
 
+// With a rate, requests arrive while others are served: tells the library how many have arrived
+// after request `number` (from 1) by `now_ns` and wait.
+static void report_queue(const struct llm_server *server, uint64_t number, uint64_t now_ns)
+{
+    const struct llm_serve_options *options = &server->options;
+    if (options->rate <= 0.0)
+        return;
+    const double arrived = (double)(now_ns - server->start_ns) * options->rate / 1e9 + 1.0;
+    uint64_t count = arrived > (double)number ? (uint64_t)(arrived - (double)number) : 0;
+    if (options->requests > 0 && count > options->requests - number)
+        count = options->requests - number;
+    if (count > UINT32_MAX)
+        count = UINT32_MAX;
+    if (count > 0)
+        count = prompts_count_ready(server->prompts, count);
+    inferstat_set_queued_requests(server->monitor, (uint32_t)count);
+}
+
 // Reports a token to the library, counts it here independently, and writes it.
 static void put_token(struct llm_server *server, struct request *request,
                       struct text_stream *stream, uint32_t id)
@@ -130,6 +151,7 @@ static void put_token(struct llm_server *server, struct request *request,
     write_token(server, stream, id);
     if (server->options.rate > 0.0)
         prompts_poll(server->prompts);
+    report_queue(server, request->number, request->last_ns);
 }
 
 // Generates tokens from `logits` until an end token, a limit or a stop request, reported in
@@ -246,6 +268,7 @@ static void serve_one(struct llm_server *server, struct request *request, enum s
                                                   .arrival_ns = request->arrival_ns};
     if (request->arrival_ns == 0)
         request->arrival_ns = clock_monotonic_ns();
+    report_queue(server, request->number, clock_monotonic_ns());
     inferstat_inference_begin(server->inference, &description);
     if (status == STATUS_OK)
         status = answer(server, request, &finish, err);
@@ -281,16 +304,16 @@ static void wait_until(uint64_t deadline_ns)
 
 // Arrival time of request `index`: as scheduled, but not before its prompt arrived; 0: after the
 // previous request.
-static uint64_t arrival_of(const struct llm_server *server, uint64_t start_ns, uint64_t index)
+static uint64_t arrival_of(const struct llm_server *server, uint64_t index)
 {
     if (server->options.rate <= 0.0)
         return 0;
-    uint64_t scheduled = start_ns + (uint64_t)((double)index * 1e9 / server->options.rate);
+    uint64_t scheduled = server->start_ns + (uint64_t)((double)index * 1e9 / server->options.rate);
     uint64_t ready = prompts_ready_ns(server->prompts);
     return ready > scheduled ? ready : scheduled;
 }
 
-static enum status serve_all(struct llm_server *server, uint64_t start_ns, struct error *err)
+static enum status serve_all(struct llm_server *server, struct error *err)
 {
     const struct llm_serve_options *options = &server->options;
     for (uint64_t i = 0; !server->enough && (options->requests == 0 || i < options->requests);
@@ -300,7 +323,7 @@ static enum status serve_all(struct llm_server *server, uint64_t start_ns, struc
         // A line that is too long fails its request only.
         if (status != STATUS_OK && status != STATUS_INVALID)
             return status;
-        request.arrival_ns = arrival_of(server, start_ns, i);
+        request.arrival_ns = arrival_of(server, i);
         wait_until(request.arrival_ns);
         if (must_stop(server))
             return STATUS_OK;
@@ -312,10 +335,11 @@ static enum status serve_all(struct llm_server *server, uint64_t start_ns, struc
 enum status llm_server_run(struct llm_server *server, struct prompts *prompts,
                            struct llm_figures *figures, struct error *err)
 {
-    uint64_t start_ns = clock_monotonic_ns();
+    server->start_ns = clock_monotonic_ns();
     server->prompts = prompts;
-    enum status status = serve_all(server, start_ns, err);
-    server->figures.duration_ns = clock_monotonic_ns() - start_ns;
+    enum status status = serve_all(server, err);
+    inferstat_set_queued_requests(server->monitor, 0);
+    server->figures.duration_ns = clock_monotonic_ns() - server->start_ns;
     *figures = server->figures;
     if (server->write_error == EPIPE)
         return error_set(err, STATUS_IO, "the text cannot be written: its reader is gone");

@@ -76,6 +76,18 @@ expect_sql "6|54|$(figure prompt_tokens)" \
 expect_sql "1 2 3 4 5 6" "select group_concat(request, ' ') from (select request from v_inference
    where run = (select run from v_load order by started_ns desc limit 1) order by number)"
 
+# Requests that have arrived and wait are in progress, too: of 11 that arrive at once, by the clock or
+# as lines of a file that ends, each one that ends leaves one less.
+printf 'prompt %s\n' {1..11} >"$WORK/prompts"
+for requests in "--requests 11" "--prompt-file $WORK/prompts"; do
+  # shellcheck disable=SC2086 # two words
+  run tiny --tokens 5 --rate 1000000 $requests
+  expect_sql "11 10 9 8 7 6 5 4 3 2 1" "select group_concat(concurrent_requests, ' ') from
+     (select concurrent_requests from v_inference
+     where run = (select run from v_load order by started_ns desc limit 1) order by request)"
+done
+expect_sql "file" "select distinct source from v_pipeline where workload = 'model_load'"
+
 # ---- Failures ----
 
 # A refused request has the reason and the tokens of its prompt.
