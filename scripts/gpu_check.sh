@@ -4,6 +4,7 @@
 # pipeline come to what the device itself reaches.
 #
 #   scripts/gpu_check.sh [--build DIR] [--out DIR] [--parts LIST] [--minutes N] [--quick]
+#   scripts/gpu_check.sh --gate [--write]
 #
 #   --build DIR   a whole build with the CUDA back end (default build/release, which
 #                 scripts/build.sh is asked to finish first); in a bundle of
@@ -15,6 +16,9 @@
 #   --minutes N   the time there is, 8 minutes unless given: what does not fit is left out, and
 #                 the report says so.  No command may take longer than 8 minutes.
 #   --quick       small benchmarks, to see that they work: what they say is no figure
+#   --gate        needs nvcc and no device: compiles the kernels for several devices, and compares
+#                 registers, spills, stack and double-precision instructions with the limits in
+#                 scripts/gpu/limits.csv; --write makes what it finds the limits
 #
 # Needs Python 3 and a driver, and no network: 580 or later for a build with CUDA 13, 525 or
 # later with CUDA 12.  Where no device answers it says where it looked and exits 3; 1 where a
@@ -46,6 +50,12 @@ case ${1-} in
   sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"
   exit 0
   ;;
+--gate)
+  shift
+  [ ! -f "$(dirname "$0")/COMMIT" ] || { echo 'gpu_check.sh: --gate needs the sources' >&2; exit 2; }
+  set -- "$(dirname "$0")/gpu/gate.py" "$@"
+  ;;
+*) set -- "$(dirname "$0")/gpu/measure.py" "$@" ;;
 esac
 command -v python3 >/dev/null || { echo 'gpu_check.sh: python3 is needed' >&2; exit 2; }
-exec python3 "$(dirname "$0")/gpu/measure.py" "$@"
+exec python3 "$@"
