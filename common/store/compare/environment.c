@@ -63,6 +63,7 @@ static const struct property {
     {ENVIRONMENT_PIPELINE, "chunk_bytes", false, true, false},
     {ENVIRONMENT_PIPELINE, "pool_size", false, true, false},
     {ENVIRONMENT_PIPELINE, "prefetch", false, true, false},
+    {ENVIRONMENT_PIPELINE, "source", false, true, false},
 };
 
 enum { PROPERTY_COUNT = sizeof properties / sizeof *properties };
@@ -206,7 +207,8 @@ static enum status on_nothing(void *context, sqlite3_stmt *row, struct error *er
     return STATUS_OK;
 }
 
-// A property's name and column.  Enumerations by their words: a number of 0 counts as absent.
+// A property's name and column.  Enumerations by their words, since a number of 0 counts as absent,
+// and names by their text, since ids differ between stores.
 static void append_property(sqlite3_str *sql, enum record_kind kind, const char *name)
 {
     const int place = record_column_find(kind, name);
@@ -215,6 +217,8 @@ static void append_property(sqlite3_str *sql, enum record_kind kind, const char 
     sqlite3_str_appendf(sql, "%Q, ", name);
     if (column && column_type_is_enum(column->type))
         schema_select_enum(sql, column);
+    else if (column && column->type == COLUMN_NAME)
+        sqlite3_str_appendf(sql, "(SELECT n.text FROM name n WHERE n.id = t.\"%w\")", name);
     else
         sqlite3_str_appendf(sql, "t.\"%w\"", name);
 }

@@ -121,7 +121,10 @@ TEST_CASE(other_settings_are_told)
     // One that failed had another pool: it was not measured.
     change("UPDATE pipeline SET sync = 1, chunk_bytes = 4096, prefetch = 2 + number % 2"
            " WHERE run = 2;"
-           "UPDATE pipeline SET status = 1, pool_size = 9 WHERE run = 2 AND number = 10");
+           "UPDATE pipeline SET status = 1, pool_size = 9 WHERE run = 2 AND number = 10;"
+           "INSERT INTO name(text) VALUES('generator'), ('file');"
+           "UPDATE pipeline SET source = (SELECT id FROM name WHERE text ="
+           " CASE run WHEN 1 THEN 'generator' ELSE 'file' END)");
     saved("before");
     saved("after");
     struct query query = of_two("before", "after");
@@ -134,6 +137,7 @@ TEST_CASE(other_settings_are_told)
         assert_string_equal(text_at(result, 0, "differences"),
                             "pipeline iqp 16 qubits f64: chunk_bytes 1 / 4096; "
                             "pipeline iqp 16 qubits f64: prefetch 1 / 2, 3; "
+                            "pipeline iqp 16 qubits f64: source generator / file; "
                             "pipeline iqp 16 qubits f64: sync events / periodic");
         result_free(result);
     }
