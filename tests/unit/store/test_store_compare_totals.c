@@ -5,6 +5,7 @@
 #include <sqlite3.h>
 
 #include "common/store/compare/judge.h"
+#include "common/store/sqlite/database.h"
 #include "tests/support/store/served.h"
 #include "tests/support/test.h"
 #include "tests/unit/store/compare_fixture.h"
@@ -174,6 +175,55 @@ TEST_CASE(a_competitor_on_the_same_core)
     result_free(result);
 }
 
+// One host's requests, window by window: nothing changed between any two.
+TEST_CASE(windows_of_one_host)
+{
+    enum { WINDOWS = 8, EACH = 1500 };
+    const struct served engine = {.requests = WINDOWS * EACH,
+                                  .rate = 300,
+                                  .burst = 0.5,
+                                  .slots = 4,
+                                  .noise = 0.1,
+                                  .drift = 0.05,
+                                  .token_noise = 0.2,
+                                  .slow_share = 0.02,
+                                  .slow_add = 5};
+    int64_t starts[WINDOWS + 1];
+    struct error err;
+    unsigned wrong = 0, pairs = 0, intervals = 0;
+    served_by("alike", &engine, 1);
+    for (int i = 0; i <= WINDOWS; i++)
+        expect_ok(database_integerf(db, &starts[i], &err,
+                                    "SELECT max(started_ns) + (%d = %d) FROM inference"
+                                    " WHERE request <= %d",
+                                    i, WINDOWS, i * EACH),
+                  &err);
+    for (int i = 0; i < WINDOWS; i++)
+        for (int k = i + 1; k < WINDOWS; k++) {
+            struct query query = {.kind = QUERY_COMPARE};
+            query.compare.margin = 1e-9;
+            query.filter.since_ns = starts[i];
+            query.filter.until_ns = starts[i + 1];
+            query.compare.other.since_ns = starts[k];
+            query.compare.other.until_ns = starts[k + 1];
+            struct result *result = ask(&query);
+            bool is_wrong = false;
+            for (size_t row = 0; row < result_row_count(result); row++) {
+                static const char *const keys[] = {"verdict", "p95_verdict", "p99_verdict"};
+                for (size_t key = 0; key < COUNT_OF(keys); key++)
+                    is_wrong |= result_is(result, row, keys[key], "WORSE") ||
+                                result_is(result, row, keys[key], "BETTER");
+                intervals += result_get(result, row, "ratio_high").type != VALUE_NULL;
+            }
+            wrong += is_wrong;
+            pairs++;
+            result_free(result);
+        }
+    print_message("of %u pairs of windows wrong %u\n", pairs, wrong);
+    assert_true(wrong <= 0.05 * pairs);
+    assert_int_equal(intervals, 7 * pairs); // each metric has enough values
+}
+
 // Failed and cancelled requests take their time; those of a model without others do not count.
 TEST_CASE(failed_requests_take_their_time)
 {
@@ -255,4 +305,4 @@ TEST_CASE(busy_time)
 }
 
 TEST_MAIN_EACH(compare_set_up, store_tear_down, totals, a_competitor_on_the_same_core,
-               failed_requests_take_their_time, parts_are_merged, busy_time)
+               windows_of_one_host, failed_requests_take_their_time, parts_are_merged, busy_time)
