@@ -82,6 +82,20 @@ for command in "summary --json" "loads --json" "inferences --json" "inferences -
   }
   cmp "$WORK/asked" "$WORK/out" || fail "$command: collector and file differ"
 done
+# More of the device's bandwidth than there is cannot be: it is marked.
+set_bandwidth() {
+  sqlite3 "$DB" 'pragma busy_timeout = 20000' \
+    "update device set memory_bandwidth_bytes_per_second = $1" >"$WORK/out"
+}
+set_bandwidth 1e15
+expect_exit 0 "$INFERSTAT" avg mbu_ratio
+! grep -q '%!\|over 1' "$WORK/out" || fail "marked: $(cat "$WORK/out")"
+set_bandwidth 1e3
+expect_exit 0 "$INFERSTAT" avg inference.mbu_ratio
+grep -q ' %! .* %! ' "$WORK/out" || fail "not marked: $(cat "$WORK/out")"
+expect_text "$WORK/out" "Note: over 1 is more than the device's measured memory bandwidth"
+expect_exit 0 "$INFERSTAT" avg mbu_ratio --json
+expect_text "$WORK/out" '"note": "over 1 is more than'
 expect_exit 0 "$INFERSTAT" inferences --json
 counted=$(python3 -c 'import json, sys
 rows = json.load(open(sys.argv[1]))["rows"]

@@ -31,6 +31,18 @@ enum {
     SHOWN_MAX = QUERY_DIMENSION_COUNT + 1 + FIGURE_COUNT, // with the step
 };
 
+// A share of a bandwidth over 1 cannot be: it is marked, and the note says what it may be.
+static char *bandwidth_text(const struct column *column, const struct result *result, size_t row)
+{
+    char *plain = column_value(column, result, row), *text = NULL;
+    const struct value value = result_get(result, row, column->key);
+    if (!plain || value.type != VALUE_REAL || !(value.r > 1.0))
+        return plain;
+    const int length = asprintf(&text, "%s!", plain);
+    free(plain);
+    return length < 0 ? NULL : text;
+}
+
 static bool any_row_has(const struct result *result, const char *key)
 {
     for (size_t row = 0; row < result_row_count(result); row++)
@@ -40,8 +52,8 @@ static bool any_row_has(const struct result *result, const char *key)
 }
 
 // Chooses the columns: groups first, then figures.
-static unsigned choose(struct column out[SHOWN_MAX], const struct query *query,
-                       const struct result *result)
+static unsigned choose(struct column out[SHOWN_MAX], const struct query_metric *metric,
+                       const struct query *query, const struct result *result)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < query->group_count; i++) {
@@ -55,8 +67,12 @@ static unsigned choose(struct column out[SHOWN_MAX], const struct query *query,
     if (query->step_ns != 0)
         out[count++] = (struct column){.key = "started_ns", .title = "from"};
     for (unsigned i = 0; i < FIGURE_COUNT; i++)
-        if (figures[i].needed || any_row_has(result, figures[i].column.key))
-            out[count++] = figures[i].column;
+        if (figures[i].needed || any_row_has(result, figures[i].column.key)) {
+            out[count] = figures[i].column;
+            if (strcmp(metric->name, QUERY_METRIC_MBU) == 0)
+                out[count].cell = bandwidth_text;
+            count++;
+        }
     return count;
 }
 
@@ -94,7 +110,7 @@ static enum status print(struct cli *cli, const struct query_metric *metric,
     FILE *out = cli->env.out;
     struct column shown[SHOWN_MAX];
     const bool is_table = cli->options.format == FORMAT_TEXT;
-    const struct columns view = {shown, choose(shown, &cli->query, result), NULL};
+    const struct columns view = {shown, choose(shown, metric, &cli->query, result), NULL};
     if (is_table)
         (void)fprintf(out, "%s.%s: %s\n", record_kind_info(metric->kind)->name, metric->name,
                       metric->meaning);

@@ -23,4 +23,9 @@ extern const struct record_derived bandwidth_used; // mbu_ratio
 // Metric with the value 1 for each request whose mbu_ratio counts the weights only.
 extern const struct query_metric bandwidth_of_weights;
 
+// Remark on an answer that has values over 1.
+#define BANDWIDTH_OVER                                                                             \
+    "over 1 is more than the device's measured memory bandwidth: a cache held the weights, or the" \
+    " device was busy when it was measured"
+
 #endif

@@ -230,12 +230,16 @@ static void find_bandwidth(struct average *average)
 static void say_bandwidth(struct average *average)
 {
     uint64_t all = 0, of_weights = 0;
+    bool is_over = false;
     char text[160];
     for (size_t i = 0; i < groups_count(average->scan.groups); i++) {
         const struct group *group = groups_at(average->scan.groups, i);
         all += aggregate_scan_ratio(group, 0)->values.count;
         of_weights += aggregate_scan_ratio(group, 1)->values.count;
+        is_over = is_over || aggregate_scan_ratio(group, 0)->values.max > 1.0;
     }
+    if (is_over)
+        aggregate_scan_say(&average->scan, BANDWIDTH_OVER);
     if (of_weights == 0)
         return;
     (void)snprintf(text, sizeof text,
