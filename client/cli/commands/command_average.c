@@ -10,10 +10,12 @@ enum { NOTE_SIZE = 1024 };
 // The figures shown after the columns of the groups.
 static const struct {
     struct column column;
-    bool needed; // shown even if no row has it
+    bool needed; // shown even if no row has it, but for throughput
 } figures[] = {
     {{"count", "count", COLUMN_RIGHT(0)}, true},
     {{"mean", "mean", COLUMN_RIGHT(0)}, true},
+    {{"sum", "sum", COLUMN_RIGHT(1)}, false},
+    {{"window_ns", "in", COLUMN_RIGHT(2)}, false},
     {{"total_over_total", "total/total", COLUMN_RIGHT(0)}, false},
     {{"met_ratio", "met", COLUMN_RIGHT(0)}, false},
     {{"min", "min", COLUMN_RIGHT(2)}, true},
@@ -67,7 +69,8 @@ static unsigned choose(struct column out[SHOWN_MAX], const struct query_metric *
     if (query->step_ns != 0)
         out[count++] = (struct column){.key = "started_ns", .title = "from"};
     for (unsigned i = 0; i < FIGURE_COUNT; i++)
-        if (figures[i].needed || any_row_has(result, figures[i].column.key)) {
+        if ((figures[i].needed && !any_row_has(result, "window_ns")) ||
+            any_row_has(result, figures[i].column.key)) {
             out[count] = figures[i].column;
             if (strcmp(metric->name, QUERY_METRIC_MBU) == 0)
                 out[count].cell = bandwidth_text;

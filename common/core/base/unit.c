@@ -104,6 +104,12 @@ char *unit_format(char *text, enum unit unit, double value)
     case UNIT_ITEMS_PER_SECOND:
         format_rate(text, value, "/s");
         break;
+    case UNIT_REQUEST_RATE:
+        format_rate(text, value, "req/s");
+        break;
+    case UNIT_TOKEN_RATE:
+        format_rate(text, value, "tok/s");
+        break;
     case UNIT_TOKENS_PER_JOULE:
         format_rate(text, value, "t/J");
         break;

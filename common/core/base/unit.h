@@ -23,7 +23,9 @@
     X(WATTS, "watts")                                                                              \
     X(JOULES, "joules")                                                                            \
     X(TOKENS_PER_JOULE, "tokens/joule")                                                            \
-    X(HERTZ, "hz")
+    X(HERTZ, "hz")                                                                                 \
+    X(REQUEST_RATE, "requests/s")                                                                  \
+    X(TOKEN_RATE, "tok/s")
 
 enum unit {
 #define UNIT_ENUM(name, text) UNIT_##name,
@@ -38,10 +40,10 @@ const char *unit_name(enum unit unit);
 enum { UNIT_TEXT_SIZE = 48 };
 
 // Formats `value`, which is in `unit`, for people: durations "850ns" "12.3us" "1.5s" "2m 30s"
-// "1h 05m", memory "512.5 MB" (1 MB = 1024 * 1024 bytes), speed "45.23 t/s" (small rates
-// "0.0035 /s"), ratios "97.0 %", times "2026-03-29 02:30:00" in the local zone.
-// Rounding carries ("1m 00s", never "60.0s"); signs are kept; NaN and infinite
-// values print "-".  `text` holds UNIT_TEXT_SIZE bytes.  Returns `text`.
+// "1h 05m", memory "512.5 MB" (1 MB = 1024 * 1024 bytes), speed "45.23 t/s", throughput
+// "45.23 tok/s" (small rates "0.0035 /s"), ratios "97.0 %", times "2026-03-29 02:30:00" in the
+// local zone.  Rounding carries ("1m 00s", never "60.0s"); signs are kept; NaN and infinite values
+// print "-".  `text` holds UNIT_TEXT_SIZE bytes.  Returns `text`.
 char *unit_format(char *text, enum unit unit, double value);
 
 // Formats a 64-bit integer like unit_format, but exactly where a double would be rounded: counts

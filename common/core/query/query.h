@@ -178,6 +178,13 @@ const struct query_metric *query_metrics(unsigned *count);
 #define QUERY_METRIC_FLOOR   "floor_ns"           // least time that a load can take
 #define QUERY_METRIC_GOODPUT "goodput_per_second" // requests that met every objective / time
 
+// Metrics of a window of time (store/aggregate/throughput.h).
+#define QUERY_METRIC_REQUEST_RATE "request_rate"
+#define QUERY_METRIC_PROMPT_RATE  "prompt_token_rate"
+#define QUERY_METRIC_OUTPUT_RATE  "output_token_rate"
+#define QUERY_METRIC_ERRORS       "error_ratio"
+#define QUERY_METRIC_CANCELLED    "cancelled_ratio"
+
 // True if a single record has a value of the metric, stored or derived.
 bool query_metric_is_of_records(const struct query_metric *metric);
 

@@ -75,14 +75,15 @@ static const struct {
     {"overlap_ratio", STATS_MORE},       {"pool_starvation_ratio", STATS_LESS},
     {"goodput_per_second", STATS_MORE},  {"host_memory_bytes", STATS_LESS},
     {"device_memory_bytes", STATS_LESS}, {"both_busy_ns", STATS_NEITHER},
-    {"clock_offset_ns", STATS_NEITHER},
+    {"clock_offset_ns", STATS_NEITHER},  {"error_ratio", STATS_LESS},
 };
 
 static const enum stats_direction by_unit[UNIT_COUNT_OF] = {
     [UNIT_DURATION] = STATS_LESS,          [UNIT_JOULES] = STATS_LESS,
     [UNIT_TOKENS_PER_SECOND] = STATS_MORE, [UNIT_ITEMS_PER_SECOND] = STATS_MORE,
     [UNIT_BYTES_PER_SECOND] = STATS_MORE,  [UNIT_FLOPS] = STATS_MORE,
-    [UNIT_TOKENS_PER_JOULE] = STATS_MORE,
+    [UNIT_TOKENS_PER_JOULE] = STATS_MORE,  [UNIT_REQUEST_RATE] = STATS_MORE,
+    [UNIT_TOKEN_RATE] = STATS_MORE,
 };
 
 enum stats_direction stats_direction(const char *metric, enum unit unit)

@@ -295,6 +295,14 @@ static enum status make_plan(struct aggregate_scan_state *state, struct error *e
 
 // ---- What is to be said -------------------------------------------------------------------
 
+void aggregate_scan_see(struct aggregate_scan *scan, int64_t first_ns, int64_t last_ns)
+{
+    if (first_ns < SCHEMA_CLOCK_FLOOR_NS)
+        return;
+    scan->seen.first_ns = first_ns < scan->seen.first_ns ? first_ns : scan->seen.first_ns;
+    scan->seen.last_ns = last_ns > scan->seen.last_ns ? last_ns : scan->seen.last_ns;
+}
+
 // Cut where there is no more room.
 void aggregate_scan_say(struct aggregate_scan *scan, const char *text)
 {

@@ -50,7 +50,8 @@ struct aggregate_scan {
     int64_t sketches;          // rollups read (each has a quantile sketch)
     int64_t rows;              // records read
     struct rollup_span window; // of the query; with steps, narrowed to the period that has records
-    struct rollup_span seen;   // first and last start of the records read
+    struct rollup_span seen;   // first and last start of the records read, and the ends of the
+                               // rollups' buckets; without implausible times
     bool lacks_expired;        // some records of the window have expired and are in no rollup
     int64_t expired_ns;        // records that started before it have expired; INT64_MIN: none
     char note[AGGREGATE_SCAN_NOTE_SIZE]; // remarks on the answer; "": none
@@ -69,6 +70,9 @@ MUST_CHECK enum status aggregate_scan_run(struct aggregate_scan *scan, struct st
                                           struct error *err);
 // Frees the output.  To be called also after a failure.
 void aggregate_scan_deinit(struct aggregate_scan *scan);
+
+// Widens `seen`.
+void aggregate_scan_see(struct aggregate_scan *scan, int64_t first_ns, int64_t last_ns);
 
 // Appends `text` to the note.
 void aggregate_scan_say(struct aggregate_scan *scan, const char *text);

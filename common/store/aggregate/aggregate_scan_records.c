@@ -64,8 +64,7 @@ static enum status on_record(void *context, sqlite3_stmt *row, struct error *err
     if (status != STATUS_OK)
         return status;
     scan->rows++;
-    scan->seen.first_ns = started_ns < scan->seen.first_ns ? started_ns : scan->seen.first_ns;
-    scan->seen.last_ns = started_ns > scan->seen.last_ns ? started_ns : scan->seen.last_ns;
+    aggregate_scan_see(scan, started_ns, started_ns);
     int place = reader->first_value;
     for (unsigned i = 0; i < scan->metric_count && status == STATUS_OK; i++) {
         const struct record_derived *derived = scan->metrics[i].derived;

@@ -80,6 +80,7 @@ static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
     if (status != STATUS_OK)
         return status;
     state->of->sketches++;
+    aggregate_scan_see(state->of, key.started_ns, rollup_next(key.level, key.started_ns) - 1);
     status = rollup_row_add(&ratios[members->metric], &key, row, FIRST_ROW_COLUMN, err);
     const enum status budget = reader_budget(&state->of->budget, err);
     return budget == STATUS_OK ? status : budget;

@@ -1,4 +1,5 @@
 // AVERAGE: count, mean, extremes and quantiles of one metric, by group and step of time.
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +10,10 @@
 #include "common/store/aggregate/coverage.h"
 #include "common/store/aggregate/aggregate_scan.h"
 #include "common/store/aggregate/goodput.h"
+#include "common/store/aggregate/throughput.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/query/query_list.h"
+#include "common/sys/clock.h"
 
 static const struct answer_column figures[] = {
     {"metric", UNIT_NONE},
@@ -30,9 +33,16 @@ static const struct answer_column figures[] = {
     {"sketches", UNIT_COUNT},
     {"rows", UNIT_COUNT},
     {"note", UNIT_NONE},
+    {"sum", UNIT_NONE},
+    {"window_ns", UNIT_DURATION},
 };
 
-enum { FIGURE_COUNT = sizeof figures / sizeof *figures, FIRST_OWN_UNIT = 3, LAST_OWN_UNIT = 10 };
+enum {
+    FIGURE_COUNT = sizeof figures / sizeof *figures,
+    FIRST_OWN_UNIT = 3,
+    LAST_OWN_UNIT = 10,
+    SUM_FIGURE = FIGURE_COUNT - 2,
+};
 
 static const struct {
     const char *key;
@@ -44,6 +54,8 @@ struct average {
     const struct query_metric *metric;
     struct aggregate_scan scan;
     struct coverage coverage;
+    struct throughput throughput; // instead of the scan, of its metrics
+    bool is_throughput;
     bool is_bandwidth;
     bool is_goodput;
     double end_ns; // of the last request, for goodput
@@ -52,6 +64,13 @@ struct average {
 };
 
 // ---- The answer ---------------------------------------------------------------------
+
+static enum unit sum_unit(const struct query_metric *metric)
+{
+    if (metric->unit == UNIT_TOKEN_RATE)
+        return UNIT_TOKENS;
+    return throughput_has(metric) ? UNIT_COUNT : metric->unit;
+}
 
 static enum status new_answer(struct result **out, const struct average *average, struct error *err)
 {
@@ -66,6 +85,8 @@ static enum status new_answer(struct result **out, const struct average *average
         columns[count] = figures[i];
         if (i >= FIRST_OWN_UNIT && i <= LAST_OWN_UNIT)
             columns[count].unit = average->metric->unit;
+        if (i == SUM_FIGURE)
+            columns[count].unit = sum_unit(average->metric);
         count++;
     }
     return answer_new(out, columns, count, err);
@@ -85,6 +106,20 @@ static void set_goodput(struct result *answer, const struct average *average,
     answer_real(answer, "met_ratio", ratio_total(ratio));
 }
 
+static void set_throughput(struct result *answer, const struct average *average,
+                           const struct group *group)
+{
+    const double *sums = throughput_sums(group);
+    const int64_t step_ns =
+        average->query->step_ns > 0 ? group->keys[average->query->group_count] : 0;
+    const double seconds = throughput_seconds(&average->throughput, step_ns);
+    answer_int(answer, "count", (int64_t)sums[THROUGHPUT_REQUESTS]);
+    answer_real(answer, "mean", throughput_value(average->metric, sums, seconds));
+    answer_int(answer, "sum", (int64_t)throughput_sum(average->metric, sums));
+    if (seconds > 0)
+        answer_int(answer, "window_ns", (int64_t)(seconds * 1e9));
+}
+
 static void set_figures(struct result *answer, const struct average *average,
                         const struct ratio *ratio)
 {
@@ -99,6 +134,8 @@ static void set_figures(struct result *answer, const struct average *average,
         answer_real(answer, "min", values->min);
         answer_real(answer, "max", values->max);
     } else {
+        if (average->metric->unit == UNIT_TOKENS)
+            answer_int(answer, "sum", aggregate_sum(values));
         answer_int(answer, "min", values->min_integer);
         answer_int(answer, "max", values->max_integer);
     }
@@ -132,7 +169,9 @@ static enum status add_group_row(struct store *store, struct result *answer,
     answer_text(answer, "unit", unit_name(average->metric->unit));
     if (average->query->step_ns > 0)
         answer_int(answer, "started_ns", group->keys[average->query->group_count]);
-    if (average->is_goodput)
+    if (average->is_throughput)
+        set_throughput(answer, average, group);
+    else if (average->is_goodput)
         set_goodput(answer, average, group);
     else
         set_figures(answer, average, aggregate_scan_ratio(group, 0));
@@ -144,16 +183,25 @@ static enum status add_group_row(struct store *store, struct result *answer,
     return status;
 }
 
-// The oldest step first, and in it the largest group.
-static int by_step_and_count(const struct group *a, const struct group *b, const void *context)
+// How much a group has of the metric; 0: nothing.
+static double size_of(const struct average *average, const struct group *group)
 {
-    const struct query *query = context;
-    const uint64_t count_a = aggregate_scan_ratio(a, 0)->values.count;
-    const uint64_t count_b = aggregate_scan_ratio(b, 0)->values.count;
+    if (!average->is_throughput)
+        return (double)aggregate_scan_ratio(group, 0)->values.count;
+    return fmax(throughput_sums(group)[THROUGHPUT_REQUESTS],
+                throughput_sum(average->metric, throughput_sums(group)));
+}
+
+// The oldest step first, and in it the largest group.
+static int by_step_and_size(const struct group *a, const struct group *b, const void *context)
+{
+    const struct average *average = context;
+    const struct query *query = average->query;
+    const double size_a = size_of(average, a), size_b = size_of(average, b);
     const int64_t *step_a = &a->keys[query->group_count], *step_b = &b->keys[query->group_count];
     if (query->step_ns > 0 && *step_a != *step_b)
         return *step_a < *step_b ? -1 : 1;
-    return (count_b > count_a) - (count_b < count_a);
+    return (size_b > size_a) - (size_b < size_a);
 }
 
 static enum status add_rows(struct store *store, struct result *answer,
@@ -161,12 +209,13 @@ static enum status add_rows(struct store *store, struct result *answer,
 {
     const uint32_t asked = average->query->limit;
     const uint32_t limit = asked && asked < QUERY_ROWS_MAX ? asked : QUERY_ROWS_MAX;
-    struct groups *groups = average->scan.groups;
+    struct groups *groups =
+        average->is_throughput ? average->throughput.groups : average->scan.groups;
     enum status status = STATUS_OK;
-    groups_sort(groups, by_step_and_count, average->query);
+    groups_sort(groups, by_step_and_size, average);
     for (size_t i = 0;
          i < groups_count(groups) && status == STATUS_OK && result_row_count(answer) < limit; i++)
-        if (aggregate_scan_ratio(groups_at(groups, i), 0)->values.count > 0)
+        if (size_of(average, groups_at(groups, i)) > 0)
             status = add_group_row(store, answer, average, groups_at(groups, i), err);
     if (status == STATUS_OK && result_row_count(answer) == 0)
         status = error_set(err, STATUS_NO_DATA, "no %s.%s in the store that match",
@@ -249,6 +298,21 @@ static void say_bandwidth(struct average *average)
     aggregate_scan_say(&average->scan, text);
 }
 
+// What the answer says of the scan are the throughput's.
+static enum status read_throughput(struct average *average, struct store *store, struct error *err)
+{
+    struct aggregate_scan *scan = &average->scan;
+    struct throughput *throughput = &average->throughput;
+    const enum status status =
+        throughput_read(throughput, store, average->query, average->metric, clock_wall_ns(), err);
+    scan->sketches = throughput->sketches;
+    scan->rows = throughput->rows;
+    scan->window = throughput->scanned;
+    if (throughput->note[0])
+        aggregate_scan_say(scan, throughput->note);
+    return status;
+}
+
 enum status query_average(struct store *store, const struct query *query, struct result **out,
                           struct error *err)
 {
@@ -263,8 +327,11 @@ enum status query_average(struct store *store, const struct query *query, struct
         .metric_count = 1,
     };
     find_bandwidth(&average);
+    average.is_throughput = throughput_has(average.metric);
     status = find_goodput(&average, err);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && average.is_throughput)
+        status = read_throughput(&average, store, err);
+    else if (status == STATUS_OK)
         status = aggregate_scan_run(&average.scan, store, err);
     if (status == STATUS_OK && average.is_goodput)
         average.end_ns = goodput_end_ns(&average.scan);
@@ -278,5 +345,6 @@ enum status query_average(struct store *store, const struct query *query, struct
         status = add_rows(store, *out, &average, err);
     coverage_deinit(&average.coverage);
     aggregate_scan_deinit(&average.scan);
+    throughput_deinit(&average.throughput);
     return status;
 }

@@ -7,7 +7,7 @@
 #define HOUR_NS   (60 * MINUTE_NS)
 #define DAY_NS    (24 * HOUR_NS)
 
-enum { DERIVED_FROM = 128 };
+enum { DERIVED_FROM = 128, INTERNAL_FROM = 192 };
 
 static const char *const level_names[ROLLUP_LEVEL_COUNT] = {"minute", "hour", "day", "month"};
 
@@ -86,6 +86,35 @@ bool rollup_has_kind(enum record_kind kind)
     return (unsigned)kind < RECORD_KIND_COUNT && has[kind];
 }
 
+// Never seen by users: what rates are computed from (common/store/aggregate/throughput.h).
+#define INTERNAL(over, under)                                                                      \
+    {                                                                                              \
+        .kind = RECORD_KIND_INFERENCE, .name = "", .meaning = "", .column = -1,                    \
+        .derived = &(const struct record_derived)                                                  \
+        {                                                                                          \
+            .numerator = over, .denominator = under, .kind = RECORD_KIND_INFERENCE                 \
+        }                                                                                          \
+    }
+
+_Static_assert((int)RECORD_FINISH_CANCELLED == 2 && (int)RECORD_FINISH_ERROR == 3,
+               "as the formulas below have them");
+
+const struct query_metric rollup_internal[ROLLUP_INTERNAL_COUNT] = {
+    [ROLLUP_FAILED] = INTERNAL("CASE WHEN finish = 3 THEN 1 ELSE 0 END", "1"),
+    [ROLLUP_CANCELLED] = INTERNAL("1", "CASE WHEN finish = 2 THEN 1 END"),
+    [ROLLUP_STREAMED] =
+        INTERNAL("generated_tokens - 1", "CASE WHEN itl_max_ns >= 0 THEN generated_tokens - 1 END"),
+};
+
+// The place of a metric among the internal ones; -1: it is none of them.
+static int internal_place(const struct query_metric *metric)
+{
+    for (int i = 0; i < ROLLUP_INTERNAL_COUNT; i++)
+        if (metric == &rollup_internal[i])
+            return i;
+    return -1;
+}
+
 // The place of a derived metric among those of its kind.
 static int derived_place(const struct query_metric *metric)
 {
@@ -106,6 +135,9 @@ int rollup_metric_number(const struct query_metric *metric)
 {
     if (!rollup_has_kind(metric->kind))
         return -1;
+    const int internal = internal_place(metric);
+    if (internal >= 0)
+        return 256 * (int)metric->kind + INTERNAL_FROM + internal;
     const int place = metric->derived ? derived_place(metric) : metric->column;
     if (place < 0)
         return -1;
@@ -121,6 +153,11 @@ unsigned rollup_metrics(enum record_kind kind, const struct query_metric *out[RO
             continue;
         assert(found < ROLLUP_METRICS_MAX);
         out[found++] = &metrics[i];
+    }
+    for (unsigned i = 0; i < ROLLUP_INTERNAL_COUNT; i++) {
+        assert(found < ROLLUP_METRICS_MAX);
+        if (rollup_internal[i].kind == kind)
+            out[found++] = &rollup_internal[i];
     }
     return found;
 }

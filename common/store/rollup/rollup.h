@@ -87,11 +87,22 @@ bool rollup_has_kind(enum record_kind kind);
 // derived metrics (RECORD_DERIVED) are only appended.
 //   metric that is a column   256 * kind + the column's position in the kind, from 0
 //   derived metric            256 * kind + 128 + its index among the kind's derived metrics
+//   of rollup_internal        256 * kind + 192 + its index there
 //   kind without rollups      -1
 int rollup_metric_number(const struct query_metric *metric);
 
-// Sets `out` to the metrics of a kind that have rollups, in the order of query_metrics, and returns
-// their count, at most ROLLUP_METRICS_MAX.
+// Metrics that only rollups have, of requests.  They are ratios, so that a rollup has their count
+// and the sum of the numerators; their values hardly vary, so that their sketches take no space.
+enum rollup_internal {
+    ROLLUP_FAILED,    // of each request: 1 if it failed, else 0
+    ROLLUP_CANCELLED, // only of cancelled requests: 1
+    ROLLUP_STREAMED,  // of requests with gaps between tokens (records `itl`): how many gaps
+    ROLLUP_INTERNAL_COUNT,
+};
+extern const struct query_metric rollup_internal[ROLLUP_INTERNAL_COUNT];
+
+// Sets `out` to the metrics of a kind that have rollups, in the order of query_metrics, then those
+// of rollup_internal, and returns their count, at most ROLLUP_METRICS_MAX.
 enum { ROLLUP_METRICS_MAX = 32 };
 unsigned rollup_metrics(enum record_kind kind, const struct query_metric *out[ROLLUP_METRICS_MAX]);
 

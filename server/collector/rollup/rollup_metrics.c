@@ -93,6 +93,9 @@ static struct rollup_side parse_side(struct parser *parser, const char *text)
         expect(parser, ")");
     if (accept(parser, "* 1e9"))
         side.scale = 1e9;
+    side.has_otherwise = is_tested && accept(parser, "ELSE");
+    if (side.has_otherwise)
+        side.otherwise = (double)parse_integer(parser);
     if (is_tested)
         expect(parser, "END");
     assert(*parser->at == '\0');
@@ -129,12 +132,17 @@ static void compute_side(const struct rollup_side *side, int64_t inputs[][ROLLUP
     }
 }
 
+// Applies the side's test to its values, `out`: those of records that fail it become `otherwise`,
+// or the records are marked as having none.
 static void test_side(const struct rollup_side *side, int64_t inputs[][ROLLUP_BLOCK], size_t count,
-                      bool *passes)
+                      double *out, bool *passes)
 {
     for (size_t i = 0; i < count && side->tested.input >= 0; i++) {
         const int64_t value = inputs[side->tested.input][i];
-        passes[i] &= value >= side->at_least && value <= side->at_most;
+        const bool is_met = value >= side->at_least && value <= side->at_most;
+        if (!is_met && side->has_otherwise)
+            out[i] = side->otherwise;
+        passes[i] &= is_met || side->has_otherwise;
     }
 }
 
@@ -144,10 +152,10 @@ size_t rollup_metric_ratios(const struct rollup_metric *metric, int64_t inputs[]
     bool passes[ROLLUP_BLOCK];
     size_t kept = 0;
     memset(passes, true, count);
-    test_side(&metric->numerator, inputs, count, passes);
-    test_side(&metric->denominator, inputs, count, passes);
     compute_side(&metric->numerator, inputs, count, numerators);
     compute_side(&metric->denominator, inputs, count, denominators);
+    test_side(&metric->numerator, inputs, count, numerators, passes);
+    test_side(&metric->denominator, inputs, count, denominators, passes);
     for (size_t i = 0; i < count; i++) {
         numerators[kept] = numerators[i];
         denominators[kept] = denominators[i];

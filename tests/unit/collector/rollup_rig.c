@@ -333,12 +333,11 @@ static bool has_value(const struct rollup_metric *metric, sqlite3_stmt *row, int
 
 static const struct record_derived *derived_of(enum record_kind kind, int number)
 {
-    unsigned count = 0;
-    const struct query_metric *metrics = query_metrics(&count);
+    const struct query_metric *metrics[ROLLUP_METRICS_MAX];
+    const unsigned count = rollup_metrics(kind, metrics);
     for (unsigned i = 0; i < count; i++)
-        if (metrics[i].kind == kind && metrics[i].derived &&
-            rollup_metric_number(&metrics[i]) == number)
-            return metrics[i].derived;
+        if (metrics[i]->derived && rollup_metric_number(metrics[i]) == number)
+            return metrics[i]->derived;
     fail_msg("metric %d is not derived", number);
     return NULL;
 }

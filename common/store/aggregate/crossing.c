@@ -1,0 +1,305 @@
+#include "common/store/aggregate/crossing.h"
+
+#include <stdlib.h>
+
+#include <sqlite3.h>
+
+#include "common/core/base/array.h"
+#include "common/core/base/saturate.h"
+#include "common/store/read/filter.h"
+#include "common/store/read/reader.h"
+#include "common/store/read/session.h"
+#include "common/store/rollup/rollup_plan.h"
+#include "common/store/schema/schema.h"
+#include "common/store/schema/schema_select.h"
+
+#define MINUTE_NS INT64_C(60000000000)
+#define REACH_NS  (31 * 24 * 60 * MINUTE_NS)
+
+enum { SHORT_TAIL = 4000 }; // so many records are read whole, whatever their times
+
+// Consecutive spans of starts, rising and disjoint.
+struct spans {
+    struct rollup_span *list;
+    size_t count, room;
+};
+
+struct search {
+    struct store *store;
+    const struct query *query;
+    crossing_callback *callback;
+    void *context;
+    int64_t rows; // read so far
+    struct rollup_span window;
+    int64_t watermark; // of rollups of requests; 0: there are none
+    struct gap_set gaps;
+    enum rollup_level level;
+    struct spans next;
+    struct rollup_span span; // that is being narrowed
+};
+
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+// The first boundary behind a time; INT64_MAX: there is none.
+static int64_t next_boundary(const struct search *search, int64_t time_ns)
+{
+    const int64_t step_ns = search->query->step_ns;
+    const int64_t until_ns = search->query->filter.until_ns;
+    if (time_ns < search->window.first_ns)
+        return search->window.first_ns;
+    int64_t next = INT64_MAX;
+    if (step_ns > 0)
+        next = saturate_add(rollup_step(step_ns, time_ns), step_ns);
+    if (until_ns && until_ns > time_ns)
+        next = earlier(next, until_ns);
+    return until_ns && next > until_ns ? INT64_MAX : next;
+}
+
+// ---- Where to look -----------------------------------------------------------------------
+
+static bool add_span(struct spans *spans, int64_t first_ns, int64_t last_ns)
+{
+    struct rollup_span *before = spans->count ? &spans->list[spans->count - 1] : NULL;
+    if (first_ns > last_ns)
+        return true;
+    if (before && first_ns <= before->last_ns + 1) {
+        before->last_ns = later(before->last_ns, last_ns);
+        return true;
+    }
+    if (!ARRAY_RESERVE(&spans->list, &spans->room, spans->count + 1))
+        return false;
+    spans->list[spans->count++] = (struct rollup_span){first_ns, last_ns};
+    return true;
+}
+
+// Adds the starts from `first_ns` to `last_ns` of requests of at most `longest_ns` that cross a
+// boundary.
+static bool add_crossing(struct search *search, int64_t first_ns, int64_t last_ns,
+                         int64_t longest_ns)
+{
+    const int64_t step_ns = search->query->step_ns;
+    int64_t at = first_ns;
+    if (step_ns > 0 && longest_ns >= step_ns) {
+        const int64_t from_ns = next_boundary(search, at) - longest_ns;
+        return add_span(&search->next, later(from_ns, first_ns), last_ns);
+    }
+    while (at <= last_ns) {
+        const int64_t boundary = next_boundary(search, at);
+        const int64_t from_ns = boundary - later(longest_ns, 0);
+        if (boundary == INT64_MAX || from_ns > last_ns)
+            return true;
+        if (!add_span(&search->next, later(from_ns, first_ns), earlier(boundary - 1, last_ns)))
+            return false;
+        at = boundary;
+    }
+    return true;
+}
+
+// Adds the gaps of the level between two times: what is in a gap is looked for at finer levels.
+static bool add_gaps(struct search *search, int64_t first_ns, int64_t last_ns)
+{
+    const enum rollup_level level = search->level;
+    const struct gap_set *gaps = &search->gaps;
+    const struct gap_span *gap = gap_set_behind(gaps, level, rollup_bucket(level, first_ns));
+    for (; gap && gap < gaps->spans[level] + gaps->count[level]; gap++) {
+        const int64_t since_ns = rollup_bucket(level, gap->since_ns);
+        const int64_t until_ns = rollup_next(level, rollup_bucket(level, gap->until_ns - 1));
+        if (since_ns > last_ns)
+            return true;
+        if (!add_span(&search->next, later(since_ns, first_ns), earlier(until_ns - 1, last_ns)))
+            return false;
+    }
+    return true;
+}
+
+// A bucket with its longest request.
+static enum status on_bucket(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct search *search = context;
+    const int64_t start = sqlite3_column_int64(row, 0), end = rollup_next(search->level, start);
+    const int64_t first_ns = later(start, search->span.first_ns);
+    const int64_t last_ns = earlier(end - 1, search->span.last_ns);
+    bool added = add_gaps(search, search->span.first_ns, last_ns);
+    if (added && !gap_set_touches(&search->gaps, search->level, start, end))
+        added = add_crossing(search, first_ns, last_ns, sqlite3_column_int64(row, 1));
+    search->span.first_ns = last_ns + 1;
+    return added ? STATUS_OK : error_no_memory(err, "store");
+}
+
+// Narrows the spans to where the buckets of a level have requests that are long enough.
+static enum status narrow(struct search *search, struct spans *spans, struct error *err)
+{
+    static const struct query_metric e2e = {
+        .kind = RECORD_KIND_INFERENCE, .name = "e2e_ns", .column = INFERENCE_E2E_NS};
+    enum status status = STATUS_OK;
+    search->next = (struct spans){0};
+    for (size_t i = 0; i < spans->count && status == STATUS_OK; i++) {
+        search->span = spans->list[i];
+        const int64_t bucket = rollup_bucket(search->level, search->span.first_ns);
+        if (search->span.last_ns - search->span.first_ns >
+            rollup_next(search->level, bucket) - bucket) {
+            const int64_t of[] = {rollup_metric_number(&e2e), ROLLUP_MODEL, search->level, bucket,
+                                  search->span.last_ns};
+            sqlite3_str *sql = sqlite3_str_new(search->store->db);
+            sqlite3_str_appendall(sql, "SELECT started_ns, max(max) FROM rollup WHERE metric = $1"
+                                       " AND grouping = $2 AND level = $3 AND started_ns BETWEEN"
+                                       " $4 AND $5 GROUP BY started_ns");
+            status = reader_scan_with(search->store, sql, NULL, of, 5, on_bucket, search, err);
+            if (status == STATUS_OK &&
+                !add_gaps(search, search->span.first_ns, spans->list[i].last_ns))
+                status = error_no_memory(err, "store");
+        } else if (!add_span(&search->next, search->span.first_ns, search->span.last_ns)) {
+            status = error_no_memory(err, "store");
+        }
+    }
+    free(spans->list);
+    *spans = search->next;
+    return status;
+}
+
+// ---- Records -----------------------------------------------------------------------------
+
+enum {
+    PLACE_STARTED,
+    PLACE_E2E,
+    PLACE_FINISH,
+    PLACE_PROMPT,
+    PLACE_GENERATED,
+    PLACE_UNSTREAMED,
+    PLACE_KEYS
+};
+
+static bool is_inside(const struct search *search, int64_t time_ns)
+{
+    return time_ns >= search->window.first_ns && time_ns <= search->window.last_ns;
+}
+
+static enum status on_request(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct search *search = context;
+    const int64_t started_ns = sqlite3_column_int64(row, PLACE_STARTED);
+    const int64_t ended_ns =
+        saturate_add(started_ns, later(sqlite3_column_int64(row, PLACE_E2E), 0));
+    search->rows++;
+    if (next_boundary(search, started_ns) > ended_ns)
+        return STATUS_OK;
+    const int64_t finish = sqlite3_column_int64(row, PLACE_FINISH);
+    struct crossing_request request = {
+        .started_ns = started_ns,
+        .ended_ns = ended_ns,
+        .begins_inside = is_inside(search, started_ns),
+        .ends_inside = is_inside(search, ended_ns),
+        .failed = finish == RECORD_FINISH_ERROR,
+        .cancelled = finish == RECORD_FINISH_CANCELLED,
+        .prompt_tokens = sqlite3_column_int64(row, PLACE_PROMPT),
+        .generated_tokens = sqlite3_column_int64(row, PLACE_GENERATED),
+        .unstreamed_tokens = sqlite3_column_int64(row, PLACE_UNSTREAMED),
+    };
+    for (unsigned i = 0; i < search->query->group_count; i++) {
+        const int place = PLACE_KEYS + (int)i;
+        request.keys[i] = sqlite3_column_type(row, place) == SQLITE_NULL
+                              ? GROUP_KEY_NONE
+                              : sqlite3_column_int64(row, place);
+    }
+    return search->callback(search->context, &request, err);
+}
+
+// The records that began in a span; those in rollups, or the others, found by id or by time.
+static enum status read_records(struct search *search, const struct rollup_span *span, bool is_tail,
+                                bool by_id, struct error *err)
+{
+    struct query_filter filter = search->query->filter;
+    filter.since_ns = 0;
+    filter.until_ns = 0;
+    sqlite3_str *sql = sqlite3_str_new(search->store->db);
+    sqlite3_str_appendall(
+        sql, "SELECT t.started_ns, t.e2e_ns, t.finish, t.prompt_tokens,"
+             " t.generated_tokens, iif(t.itl_max_ns >= 0 AND t.generated_tokens > 1, 1,"
+             " t.generated_tokens)");
+    for (unsigned i = 0; i < search->query->group_count; i++)
+        sqlite3_str_appendf(sql, ", %s",
+                            schema_dimension(RECORD_KIND_INFERENCE, search->query->group_by[i]));
+    sqlite3_str_appendall(sql, " FROM inference t");
+    filter_where(sql, RECORD_KIND_INFERENCE, &filter);
+    sqlite3_str_appendf(sql,
+                        " AND %st.started_ns BETWEEN $1 AND $2 AND t.started_ns >= "
+                        "" SCHEMA_CLOCK_FLOOR_TEXT " AND " SCHEMA_IS_PLACED " AND %st.id %s $3",
+                        by_id ? "+" : "", by_id ? "" : "+", is_tail ? ">" : "<=");
+    const int64_t of[] = {span->first_ns, span->last_ns, search->watermark};
+    return reader_scan_with(search->store, sql, &filter, of, 3, on_request, search, err);
+}
+
+static enum status read_tail(struct search *search, const struct rollup_span *all,
+                             struct error *err)
+{
+    int64_t last = 0;
+    sqlite3_str *sql = sqlite3_str_new(search->store->db);
+    sqlite3_str_appendall(sql, "SELECT coalesce(max(id), 0) FROM inference");
+    enum status status = reader_scan(search->store, sql, NULL, reader_on_integer, &last, err);
+    if (status != STATUS_OK || last <= search->watermark)
+        return status;
+    return read_records(search, all, true, last - search->watermark <= SHORT_TAIL, err);
+}
+
+static enum status read_watermark(struct search *search, struct error *err)
+{
+    static const struct query_metric e2e = {
+        .kind = RECORD_KIND_INFERENCE, .name = "e2e_ns", .column = INFERENCE_E2E_NS};
+    const int64_t of[] = {rollup_metric_number(&e2e)};
+    sqlite3_str *sql = sqlite3_str_new(search->store->db);
+    sqlite3_str_appendall(sql, "SELECT watermark FROM rollup_state WHERE metric = $1");
+    return reader_scan_with(search->store, sql, NULL, of, 1, reader_on_integer, &search->watermark,
+                            err);
+}
+
+enum status crossing_read(struct store *store, const struct query *query,
+                          const struct rollup_span *starts, crossing_callback *callback,
+                          void *context, int64_t *rows, struct error *err)
+{
+    const struct query_filter *filter = &query->filter;
+    struct search search = {.store = store,
+                            .query = query,
+                            .callback = callback,
+                            .context = context,
+                            .window = {filter->since_ns ? filter->since_ns : INT64_MIN,
+                                       filter->until_ns ? filter->until_ns - 1 : INT64_MAX}};
+    struct rollup_span all = {saturate_add(search.window.first_ns, -REACH_NS),
+                              search.window.last_ns};
+    if (next_boundary(&search, INT64_MIN) == INT64_MAX)
+        return STATUS_OK;
+    if (query->step_ns == 0 && !filter->since_ns)
+        all.first_ns = saturate_add(filter->until_ns, -REACH_NS);
+    if (query->step_ns == 0 && !filter->until_ns)
+        all.last_ns = filter->since_ns - 1;
+    all.first_ns = later(all.first_ns, saturate_add(starts->first_ns, -REACH_NS));
+    all.first_ns = later(all.first_ns, SCHEMA_CLOCK_FLOOR_NS);
+    all.last_ns = earlier(all.last_ns, starts->last_ns);
+    enum status status = read_watermark(&search, err);
+    if (status == STATUS_OK && search.watermark > 0) {
+        status = gap_set_read(&search.gaps, store->db, RECORD_KIND_INFERENCE, ROLLUP_MODEL,
+                              GAP_NO_SPAN, err);
+        if (status == STATUS_OK && !add_crossing(&search, all.first_ns, all.last_ns, REACH_NS))
+            status = error_no_memory(err, "store");
+    }
+    struct spans spans = search.next;
+    for (int level = ROLLUP_DAY; level >= ROLLUP_MINUTE && status == STATUS_OK; level--) {
+        search.level = (enum rollup_level)level;
+        status = narrow(&search, &spans, err);
+    }
+    for (size_t i = 0; i < spans.count && status == STATUS_OK; i++)
+        status = read_records(&search, &spans.list[i], false, false, err);
+    if (status == STATUS_OK)
+        status = read_tail(&search, &all, err);
+    *rows += search.rows;
+    free(spans.list);
+    gap_set_deinit(&search.gaps);
+    return status;
+}

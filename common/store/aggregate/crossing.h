@@ -1,0 +1,41 @@
+// Finds the requests that began in one part of a query's window and ended in another, or outside of
+// it.  Rollups (rollup.h) have the sums of requests by their start; with these requests subtracted
+// where they began and added where they ended, the sums are by their end.
+//
+// To read few records, it looks only where a request may be in progress at a boundary: rollups tell
+// the longest request of each day, hour and minute.  Requests that began more than 31 days before
+// the first boundary are not found.
+#ifndef INFERSTAT_STORE_AGGREGATE_CROSSING_H
+#define INFERSTAT_STORE_AGGREGATE_CROSSING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/core/base/error.h"
+#include "common/core/query/query.h"
+#include "common/store/rollup/aggregate.h"
+#include "common/store/rollup/rollup_plan.h"
+
+struct store;
+
+struct crossing_request {
+    int64_t keys[GROUP_KEYS_MAX]; // of the query's group_by, then one free
+    int64_t started_ns, ended_ns;
+    bool begins_inside, ends_inside; // the query's window
+    bool failed, cancelled;
+    int64_t prompt_tokens;
+    int64_t generated_tokens;
+    int64_t unstreamed_tokens; // of those, without the ones that follow a measured gap
+};
+
+typedef enum status crossing_callback(void *context, struct crossing_request *request,
+                                      struct error *err);
+
+// Calls `callback` for each such request that matches the query's filter (but for the window).  The
+// boundaries are the ends of the window and the starts of time steps.  `starts` has the first and
+// last start of the requests in the window.  Adds the number of records that were read to `*rows`.
+MUST_CHECK enum status crossing_read(struct store *store, const struct query *query,
+                                     const struct rollup_span *starts, crossing_callback *callback,
+                                     void *context, int64_t *rows, struct error *err);
+
+#endif

@@ -1,0 +1,419 @@
+#include "common/store/aggregate/throughput.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/store/aggregate/crossing.h"
+#include "common/store/read/filter.h"
+#include "common/store/read/reader.h"
+#include "common/store/read/session.h"
+#include "common/store/schema/schema.h"
+
+#define BIT(sum) (1U << THROUGHPUT_##sum)
+
+static const struct {
+    const char *name;
+    enum throughput_sum sum;
+    bool is_ratio; // of the requests; else a rate
+} figures[] = {
+    {QUERY_METRIC_REQUEST_RATE, THROUGHPUT_REQUESTS, false},
+    {QUERY_METRIC_PROMPT_RATE, THROUGHPUT_PROMPT_TOKENS, false},
+    {QUERY_METRIC_OUTPUT_RATE, THROUGHPUT_OUTPUT_TOKENS, false},
+    {QUERY_METRIC_ERRORS, THROUGHPUT_FAILED, true},
+    {QUERY_METRIC_CANCELLED, THROUGHPUT_CANCELLED, true},
+};
+
+enum { FIGURE_COUNT = sizeof figures / sizeof *figures };
+
+// The place of a metric in `figures`; FIGURE_COUNT: it is not there.
+static size_t find_figure(const struct query_metric *metric)
+{
+    size_t i = 0;
+    while (i < FIGURE_COUNT &&
+           (metric->kind != RECORD_KIND_INFERENCE || strcmp(figures[i].name, metric->name) != 0))
+        i++;
+    return i;
+}
+
+bool throughput_has(const struct query_metric *metric)
+{
+    return find_figure(metric) < FIGURE_COUNT;
+}
+
+const double *throughput_sums(const struct group *group)
+{
+    return group->data;
+}
+
+static enum status find_sums(struct throughput *throughput, const int64_t *keys, double **sums,
+                             struct error *err)
+{
+    struct group *group = NULL;
+    enum status status = reader_group(throughput->groups, keys, &group, err);
+    if (status == STATUS_OK)
+        *sums = group->data;
+    return status;
+}
+
+// ---- By start ----------------------------------------------------------------------------
+
+// Metrics of the scan, if they are wanted.
+enum { SCAN_E2E, SCAN_PROMPT, SCAN_GENERATED, SCAN_STREAMED, SCAN_FAILED, SCAN_CANCELLED, SCANS };
+
+struct scanned {
+    int places[SCANS]; // in the scan; -1: not wanted
+};
+
+static void want_internal(struct aggregate_scan *scan, enum rollup_internal metric)
+{
+    scan->metrics[scan->metric_count++].metric = &rollup_internal[metric];
+}
+
+static struct scanned want(struct aggregate_scan *scan, unsigned wants)
+{
+    struct scanned out = {{0, -1, -1, -1, -1, -1}};
+    aggregate_scan_want(scan, "e2e_ns", false);
+    if (wants & BIT(PROMPT_TOKENS)) {
+        out.places[SCAN_PROMPT] = (int)scan->metric_count;
+        aggregate_scan_want(scan, "prompt_tokens", false);
+    }
+    if (wants & BIT(OUTPUT_TOKENS)) {
+        out.places[SCAN_GENERATED] = (int)scan->metric_count;
+        aggregate_scan_want(scan, "generated_tokens", false);
+        out.places[SCAN_STREAMED] = (int)scan->metric_count;
+        want_internal(scan, ROLLUP_STREAMED);
+    }
+    out.places[SCAN_FAILED] = (int)scan->metric_count;
+    want_internal(scan, ROLLUP_FAILED);
+    if (wants & BIT(CANCELLED)) {
+        out.places[SCAN_CANCELLED] = (int)scan->metric_count;
+        want_internal(scan, ROLLUP_CANCELLED);
+    }
+    return out;
+}
+
+static const struct ratio *ratio_of(const struct group *group, const struct scanned *scanned,
+                                    int metric)
+{
+    static const struct ratio none = {.values = {.count = 0}};
+    const int place = scanned->places[metric];
+    return place < 0 ? &none : aggregate_scan_ratio(group, (unsigned)place);
+}
+
+static void add_group(double *sums, const struct group *group, const struct scanned *scanned)
+{
+    const struct ratio *failed = ratio_of(group, scanned, SCAN_FAILED);
+    sums[THROUGHPUT_REQUESTS] += (double)ratio_of(group, scanned, SCAN_E2E)->values.count;
+    sums[THROUGHPUT_JUDGED] += (double)failed->values.count;
+    sums[THROUGHPUT_FAILED] += real_sum_total(&failed->numerator);
+    sums[THROUGHPUT_CANCELLED] += (double)ratio_of(group, scanned, SCAN_CANCELLED)->values.count;
+    sums[THROUGHPUT_PROMPT_TOKENS] +=
+        (double)aggregate_sum(&ratio_of(group, scanned, SCAN_PROMPT)->values);
+    sums[THROUGHPUT_OUTPUT_TOKENS] +=
+        (double)aggregate_sum(&ratio_of(group, scanned, SCAN_GENERATED)->values);
+}
+
+// Without the tokens that records `itl` count.
+static void take_streamed(double *sums, const struct group *group, const struct scanned *scanned)
+{
+    sums[THROUGHPUT_OUTPUT_TOKENS] -=
+        real_sum_total(&ratio_of(group, scanned, SCAN_STREAMED)->numerator);
+}
+
+static enum status add_requests(struct throughput *throughput, const struct aggregate_scan *scan,
+                                const struct scanned *scanned, bool streams, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < groups_count(scan->groups) && status == STATUS_OK; i++) {
+        const struct group *group = groups_at(scan->groups, i);
+        double *sums = NULL;
+        status = find_sums(throughput, group->keys, &sums, err);
+        if (status != STATUS_OK)
+            break;
+        add_group(sums, group, scanned);
+        if (streams)
+            take_streamed(sums, group, scanned);
+    }
+    return status;
+}
+
+// ---- By end ------------------------------------------------------------------------------
+
+struct moving {
+    struct throughput *throughput;
+    const struct query *query;
+    bool streams;
+};
+
+static enum status add_request(const struct moving *moving, struct crossing_request *request,
+                               int64_t time_ns, double sign, struct error *err)
+{
+    const struct query *query = moving->query;
+    double *sums = NULL;
+    if (query->step_ns > 0)
+        request->keys[query->group_count] = rollup_step(query->step_ns, time_ns);
+    enum status status = find_sums(moving->throughput, request->keys, &sums, err);
+    if (status != STATUS_OK)
+        return status;
+    sums[THROUGHPUT_REQUESTS] += sign;
+    sums[THROUGHPUT_JUDGED] += sign;
+    sums[THROUGHPUT_FAILED] += request->failed ? sign : 0;
+    sums[THROUGHPUT_CANCELLED] += request->cancelled ? sign : 0;
+    sums[THROUGHPUT_PROMPT_TOKENS] += sign * (double)request->prompt_tokens;
+    sums[THROUGHPUT_OUTPUT_TOKENS] +=
+        sign * (double)(moving->streams ? request->unstreamed_tokens : request->generated_tokens);
+    return STATUS_OK;
+}
+
+static enum status on_crossing(void *context, struct crossing_request *request, struct error *err)
+{
+    const struct moving *moving = context;
+    enum status status = STATUS_OK;
+    if (request->begins_inside)
+        status = add_request(moving, request, request->started_ns, -1, err);
+    if (status == STATUS_OK && request->ends_inside)
+        status = add_request(moving, request, request->ended_ns, 1, err);
+    return status;
+}
+
+// ---- Gaps between tokens ---------------------------------------------------------------------
+
+static enum status add_gaps(struct throughput *throughput, struct store *store,
+                            const struct query *query, struct error *err)
+{
+    struct aggregate_scan scan = {.query = query, .kind = RECORD_KIND_ITL};
+    aggregate_scan_want(&scan, QUERY_METRIC_ITL, false);
+    enum status status = aggregate_scan_run(&scan, store, err);
+    throughput->sketches += scan.sketches;
+    throughput->rows += scan.rows;
+    throughput->gaps = scan.seen;
+    for (size_t i = 0; status == STATUS_OK && i < groups_count(scan.groups); i++) {
+        const struct group *group = groups_at(scan.groups, i);
+        double *sums = NULL;
+        status = find_sums(throughput, group->keys, &sums, err);
+        if (status == STATUS_OK)
+            sums[THROUGHPUT_OUTPUT_TOKENS] += (double)aggregate_scan_ratio(group, 0)->values.count;
+    }
+    aggregate_scan_deinit(&scan);
+    return status;
+}
+
+// ---- The time ----------------------------------------------------------------------------
+
+#define MINUTE_NS INT64_C(60000000000)
+#define MONTH_NS  (32 * 24 * 60 * MINUTE_NS) // at least
+
+// Sets `*span` to its first or last step with requests.
+static enum status narrow(struct store *store, struct query *part, bool at_last,
+                          struct rollup_span *span, struct error *err)
+{
+    struct aggregate_scan scan = {.query = part, .kind = RECORD_KIND_INFERENCE};
+    int64_t found = INT64_MIN;
+    part->filter.since_ns = span->first_ns;
+    part->filter.until_ns = span->last_ns + 1;
+    aggregate_scan_want(&scan, "e2e_ns", false);
+    enum status status = aggregate_scan_run(&scan, store, err);
+    for (size_t i = 0; status == STATUS_OK && i < groups_count(scan.groups); i++) {
+        const struct group *group = groups_at(scan.groups, i);
+        const int64_t start_ns = group->keys[0];
+        if (aggregate_scan_ratio(group, 0)->values.count > 0 &&
+            (found == INT64_MIN || (start_ns > found) == at_last))
+            found = start_ns;
+    }
+    aggregate_scan_deinit(&scan);
+    if (found == INT64_MIN)
+        return status;
+    span->first_ns = found > span->first_ns ? found : span->first_ns;
+    found += part->step_ns - 1;
+    span->last_ns = found < span->last_ns ? found : span->last_ns;
+    return status;
+}
+
+// Sets `*span` to its first or last minute with requests, where a bucket at that end has some.
+static enum status find_minute(struct store *store, const struct query *query, bool at_last,
+                               struct rollup_span *span, struct error *err)
+{
+    static const int64_t steps[] = {24 * 60 * MINUTE_NS, 60 * MINUTE_NS, MINUTE_NS};
+    struct query part = {.kind = QUERY_AVERAGE, .filter = query->filter};
+    enum status status = STATUS_OK;
+    if (span->last_ns - span->first_ns > MONTH_NS && at_last)
+        span->first_ns = span->last_ns - MONTH_NS;
+    else if (span->last_ns - span->first_ns > MONTH_NS)
+        span->last_ns = span->first_ns + MONTH_NS;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && status == STATUS_OK; i++) {
+        part.step_ns = steps[i];
+        status = narrow(store, &part, at_last, span, err);
+    }
+    return status;
+}
+
+static enum status on_bounds(void *context, sqlite3_stmt *row, struct error *err)
+{
+    (void)err;
+    struct rollup_span *span = context;
+    if (sqlite3_column_type(row, 0) == SQLITE_NULL)
+        return STATUS_OK;
+    *span = (struct rollup_span){sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1)};
+    return STATUS_OK;
+}
+
+// Sets `*span` to the start of the first request and the end of the last in a minute; leaves it if
+// they have expired.
+static enum status find_ends(struct store *store, const struct query *query,
+                             struct rollup_span *span, struct error *err)
+{
+    struct query_filter filter = query->filter;
+    filter.since_ns = span->first_ns;
+    filter.until_ns = span->last_ns + 1;
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendall(sql, "SELECT min(t.started_ns), max(CAST(min(t.started_ns +"
+                               " max(t.e2e_ns, 0.0), 9e18) AS INTEGER)) FROM inference t");
+    filter_where(sql, RECORD_KIND_INFERENCE, &filter);
+    sqlite3_str_appendall(sql, " AND " SCHEMA_IS_PLACED);
+    return reader_scan(store, sql, &filter, on_bounds, span, err);
+}
+
+// Sets the time from the first request's start to the last one's end; `seen` has the rollups and
+// records of all of them.
+static enum status find_extent(struct throughput *throughput, struct store *store,
+                               const struct query *query, const struct rollup_span *seen,
+                               struct error *err)
+{
+    struct rollup_span first = *seen, last = *seen;
+    enum status status = find_minute(store, query, false, &first, err);
+    if (status == STATUS_OK)
+        status = find_ends(store, query, &first, err);
+    if (status == STATUS_OK)
+        status = find_minute(store, query, true, &last, err);
+    if (status == STATUS_OK)
+        status = find_ends(store, query, &last, err);
+    throughput->span = (struct rollup_span){first.first_ns, last.last_ns};
+    return status;
+}
+
+static enum status find_span(struct throughput *throughput, struct store *store,
+                             const struct query *query, const struct aggregate_scan *scan,
+                             int64_t now_ns, struct error *err)
+{
+    const struct query_filter *filter = &query->filter;
+    struct rollup_span *span = &throughput->span;
+    enum status status = STATUS_OK;
+    *span = (struct rollup_span){filter->since_ns, now_ns};
+    if (!filter->since_ns && query->step_ns > 0)
+        span->first_ns = INT64_MIN;
+    else if (!filter->since_ns && scan->seen.first_ns <= scan->seen.last_ns)
+        status = find_extent(throughput, store, query, &scan->seen, err);
+    else if (!filter->since_ns)
+        span->first_ns = throughput->gaps.first_ns;
+    if (filter->until_ns && filter->until_ns < span->last_ns)
+        span->last_ns = filter->until_ns;
+    if (span->last_ns > now_ns)
+        span->last_ns = now_ns;
+    if (scan->lacks_expired && scan->expired_ns > span->first_ns)
+        span->first_ns = scan->expired_ns;
+    return status;
+}
+
+double throughput_seconds(const struct throughput *throughput, int64_t step_ns)
+{
+    double first_ns = (double)throughput->span.first_ns, last_ns = (double)throughput->span.last_ns;
+    if (throughput->step_ns > 0) {
+        first_ns = fmax(first_ns, (double)step_ns);
+        last_ns = fmin(last_ns, (double)step_ns + (double)throughput->step_ns);
+    }
+    return (last_ns - first_ns) / 1e9;
+}
+
+// ---- All together ------------------------------------------------------------------------
+
+// Whether gaps between tokens can be told from other tokens.
+static bool can_stream(struct throughput *throughput, const struct query *query,
+                       const struct aggregate_scan *scan, const struct scanned *scanned)
+{
+    struct error ignored;
+    double requests = 0, judged = 0;
+    if (!(throughput->wants & BIT(OUTPUT_TOKENS)) ||
+        filter_check_query(RECORD_KIND_ITL, query, &ignored) != STATUS_OK)
+        return false;
+    for (size_t i = 0; i < groups_count(scan->groups); i++) {
+        const struct group *group = groups_at(scan->groups, i);
+        requests += (double)ratio_of(group, scanned, SCAN_E2E)->values.count;
+        judged += (double)ratio_of(group, scanned, SCAN_FAILED)->values.count;
+    }
+    if (judged < requests)
+        (void)snprintf(throughput->note, sizeof throughput->note,
+                       "output tokens count at the end of their requests: of expired records it is"
+                       " not known when they were put out");
+    return judged >= requests;
+}
+
+static void say(struct throughput *throughput, const struct aggregate_scan *scan)
+{
+    const size_t used = strlen(throughput->note);
+    if (scan->note[0])
+        (void)snprintf(throughput->note + used, sizeof throughput->note - used, "%s%s",
+                       used ? "; " : "", scan->note);
+}
+
+static enum status read_all(struct throughput *throughput, struct store *store,
+                            const struct query *query, struct aggregate_scan *scan, int64_t now_ns,
+                            struct error *err)
+{
+    const struct scanned scanned = want(scan, throughput->wants);
+    enum status status = aggregate_scan_run(scan, store, err);
+    if (status != STATUS_OK)
+        return status;
+    struct moving moving = {throughput, query, can_stream(throughput, query, scan, &scanned)};
+    throughput->sketches = scan->sketches;
+    throughput->rows = scan->rows;
+    throughput->scanned = scan->window;
+    status = add_requests(throughput, scan, &scanned, moving.streams, err);
+    if (status == STATUS_OK)
+        status = crossing_read(store, query, &scan->window, on_crossing, &moving, &throughput->rows,
+                               err);
+    if (status == STATUS_OK && moving.streams)
+        status = add_gaps(throughput, store, query, err);
+    if (status == STATUS_OK)
+        status = find_span(throughput, store, query, scan, now_ns, err);
+    say(throughput, scan);
+    return status;
+}
+
+enum status throughput_read(struct throughput *throughput, struct store *store,
+                            const struct query *query, const struct query_metric *metric,
+                            int64_t now_ns, struct error *err)
+{
+    *throughput = (struct throughput){
+        .step_ns = query->step_ns, .wants = UINT_MAX, .gaps = {INT64_MAX, INT64_MIN}};
+    if (metric)
+        throughput->wants = 1U << figures[find_figure(metric)].sum;
+    const unsigned keys = query->group_count + (query->step_ns > 0);
+    if (groups_new(&throughput->groups, keys, THROUGHPUT_SUM_COUNT * sizeof(double), NULL) !=
+        STATUS_OK)
+        return error_no_memory(err, "store");
+    struct aggregate_scan scan = {.query = query, .kind = RECORD_KIND_INFERENCE};
+    const enum status status = read_all(throughput, store, query, &scan, now_ns, err);
+    aggregate_scan_deinit(&scan);
+    return status;
+}
+
+void throughput_deinit(struct throughput *throughput)
+{
+    groups_free(throughput->groups);
+    throughput->groups = NULL;
+}
+
+double throughput_sum(const struct query_metric *metric, const double *sums)
+{
+    return sums[figures[find_figure(metric)].sum];
+}
+
+double throughput_value(const struct query_metric *metric, const double *sums, double seconds)
+{
+    const double per = figures[find_figure(metric)].is_ratio ? sums[THROUGHPUT_JUDGED] : seconds;
+    return per > 0 ? throughput_sum(metric, sums) / per : (double)NAN;
+}

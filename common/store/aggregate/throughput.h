@@ -1,0 +1,79 @@
+// Throughput: what was done in a window of wall time, by group and time step.  In contrast to a
+// request's speed (tokens_per_second), it is a sum over all requests, divided by the time.
+//
+//   request_rate        requests that ended in the window / its seconds
+//   prompt_token_rate   their prompt tokens / seconds
+//   output_token_rate   tokens put out in the window / seconds
+//   error_ratio         failed requests / requests that ended
+//   cancelled_ratio     cancelled requests / requests that ended
+//
+// A request ends at started_ns + e2e_ns.  Output tokens count when they are put out as far as
+// records `itl` tell: each gap between two tokens counts a token, at the start of its record.  All
+// other tokens count at the request's end: the first one, or all of a request without gaps.  Where
+// rollups of expired records were made before they had the number of gaps, or the query filters or
+// groups by what `itl` lacks (status), all tokens count at the request's end.
+//
+// Of expired records only rollups are left, by the requests' start: there, requests count in the
+// minute, hour or day that they began in.
+//
+// The window of the divisor ends at the present.  Without filter.since_ns it is only as long as
+// there are matching requests: from the start of the first one to the end of the last.  A step is
+// divided by its own length, cut to the filter's window and the present.
+#ifndef INFERSTAT_STORE_AGGREGATE_THROUGHPUT_H
+#define INFERSTAT_STORE_AGGREGATE_THROUGHPUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/core/base/error.h"
+#include "common/core/query/query.h"
+#include "common/store/aggregate/aggregate_scan.h"
+
+struct store;
+
+enum throughput_sum {
+    THROUGHPUT_REQUESTS,
+    THROUGHPUT_JUDGED, // requests of which it is known whether they failed
+    THROUGHPUT_FAILED,
+    THROUGHPUT_CANCELLED,
+    THROUGHPUT_PROMPT_TOKENS,
+    THROUGHPUT_OUTPUT_TOKENS,
+    THROUGHPUT_SUM_COUNT,
+};
+
+struct throughput {
+    struct groups *groups;   // by group_by, then step; read with throughput_sums
+    struct rollup_span span; // the time that the sums are divided by; first > last: unknown
+    int64_t step_ns;
+    int64_t sketches, rows; // rollups and records read
+    char note[AGGREGATE_SCAN_NOTE_SIZE];
+    struct rollup_span scanned; // that of aggregate_scan.window, for coverage
+
+    // Internal
+    unsigned wants;          // bits: enum throughput_sum
+    struct rollup_span gaps; // first and last start of the records `itl` read
+};
+
+// True if the metric is one of those above.
+bool throughput_has(const struct query_metric *metric);
+
+// Reads the sums that the metric needs (NULL: those of all metrics), for the query's filter, groups
+// and steps.  `now_ns` is the wall clock.  Errors are those of aggregate_scan_run.  Call
+// throughput_deinit also after a failure.
+MUST_CHECK enum status throughput_read(struct throughput *throughput, struct store *store,
+                                       const struct query *query, const struct query_metric *metric,
+                                       int64_t now_ns, struct error *err);
+void throughput_deinit(struct throughput *throughput);
+
+// The sums of a group, by enum throughput_sum.
+const double *throughput_sums(const struct group *group);
+
+// The seconds that a group's sums are divided by; `step_ns` is the start of its step.  0 or less:
+// unknown.
+double throughput_seconds(const struct throughput *throughput, int64_t step_ns);
+
+// The metric's sum in a group, and its value: a rate or a ratio; NaN: unknown.
+double throughput_sum(const struct query_metric *metric, const double *sums);
+double throughput_value(const struct query_metric *metric, const double *sums, double seconds);
+
+#endif

@@ -1,0 +1,335 @@
+// Throughput from rollups, records and both, against a plain count over all rows: of random stores,
+// windows, filters, groupings and steps, with requests of nanoseconds to a month.
+#include <inttypes.h>
+#include <math.h>
+
+#include "common/core/stats/sketch.h"
+#include "common/store/schema/database_open.h"
+#include "common/store/schema/schema_select.h"
+#include "common/sys/clock.h"
+#include "tests/support/store/rollup_builder.h"
+#include "tests/support/test.h"
+#include "tests/unit/store/random_store.h"
+
+static const char *const metrics[] = {"request_rate", "prompt_token_rate", "output_token_rate",
+                                      "error_ratio", "cancelled_ratio"};
+enum { REQUEST_RATE, PROMPT_RATE, OUTPUT_RATE, ERRORS, CANCELLED, METRICS };
+
+static char asked[2048]; // the query in words
+
+// ---- The store ------------------------------------------------------------------------------
+
+// Durations of all sizes, some requests without gaps between tokens.
+static void make_requests(int64_t count)
+{
+    static const int64_t sizes[] = {1, 1000000000, MINUTE_NS, HOUR_NS, DAY_NS, 15 * DAY_NS};
+    make_store(RECORD_KIND_INFERENCE, count);
+    exec("BEGIN");
+    for (int64_t id = 1; id <= count; id++)
+        execf("UPDATE inference SET e2e_ns = %" PRId64 ", generated_tokens = %" PRId64
+              ", finish = %" PRId64 ", itl_max_ns = %s WHERE id = %" PRId64,
+              pick(2 * sizes[pick((int64_t)COUNT_OF(sizes))]), pick(50), pick(4),
+              pick(2) ? "NULL" : "7", id);
+    exec("COMMIT");
+}
+
+// Records of gaps; their number is also the duration, for the count below.
+static void make_gaps(int64_t count)
+{
+    struct sketch *sketch = NULL;
+    unsigned char bytes[SKETCH_SIZE_MAX];
+    assert_int_equal(sketch_new(&sketch), STATUS_OK);
+    sqlite3_str *text = sqlite3_str_new(db);
+    schema_insert_sql(text, RECORD_KIND_ITL);
+    char *sql = sqlite3_str_finish(text);
+    sqlite3_stmt *stmt = NULL;
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
+    sqlite3_free(sql);
+    exec("BEGIN");
+    for (int64_t id = 1; id <= count; id++) {
+        const int64_t gaps = 1 + pick(30);
+        const int64_t values[] = {id,          1 + pick(RUNS), 0,
+                                  id,          pick_time(),    MARCH_NS + 40 * DAY_NS,
+                                  6 + pick(3), 4 + pick(2),    gaps};
+        sketch_reset(sketch);
+        sketch_add(sketch, 1e6, (uint64_t)gaps);
+        const size_t size = sketch_encode_whole(sketch, bytes, sizeof bytes);
+        for (size_t i = 0; i < COUNT_OF(values); i++)
+            (void)sqlite3_bind_int64(stmt, (int)i + 1, values[i]);
+        (void)sqlite3_bind_blob(stmt, (int)COUNT_OF(values) + 1, bytes, (int)size, SQLITE_STATIC);
+        assert_int_equal(sqlite3_step(stmt), SQLITE_DONE);
+        (void)sqlite3_reset(stmt);
+    }
+    exec("COMMIT");
+    (void)sqlite3_finalize(stmt);
+    sketch_free(sketch);
+}
+
+static void fill_rollups(int64_t requests, int64_t gaps)
+{
+    static const enum record_kind kinds[] = {RECORD_KIND_INFERENCE, RECORD_KIND_ITL};
+    exec("BEGIN");
+    for (size_t k = 0; k < COUNT_OF(kinds); k++) {
+        const struct query_metric *all[ROLLUP_METRICS_MAX];
+        const unsigned count = rollup_metrics(kinds[k], all);
+        const int64_t last = k == 0 ? requests : gaps;
+        const int64_t watermark = pick(3) ? pick(last + 1) : last;
+        add_gaps(kinds[k]);
+        for (unsigned m = 0; m < count; m++)
+            if (all[m]->column != ITL_SKETCH || kinds[k] != RECORD_KIND_ITL)
+                rollup_builder_fill(db, all[m], watermark, false);
+    }
+    exec("COMMIT");
+}
+
+// ---- The count --------------------------------------------------------------------------------
+
+struct row {
+    char names[QUERY_DIMENSION_COUNT][64];
+    int64_t started_ns, ended_ns;
+    bool failed, cancelled;
+    double requests, prompt, output; // output: counted at the end
+};
+
+struct counted {
+    char names[QUERY_DIMENSION_COUNT][64];
+    int64_t step_ns;
+    double requests, sums[METRICS];
+};
+
+static struct row rows[2 * ROWS_MAX];
+static struct counted counted[4 * ROWS_MAX];
+static size_t row_count, counted_count;
+
+static const enum query_dimension dimensions[] = {QUERY_BY_MODEL, QUERY_BY_HOST, QUERY_BY_DEVICE,
+                                                  QUERY_BY_RUN};
+
+static void read_rows(const char *sql)
+{
+    sqlite3_stmt *stmt = NULL;
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
+    while (sqlite3_step(stmt) == SQLITE_ROW) {
+        struct row *row = &rows[row_count++];
+        *row = (struct row){.started_ns = sqlite3_column_int64(stmt, 0),
+                            .ended_ns = sqlite3_column_int64(stmt, 1)};
+        row->requests = sqlite3_column_double(stmt, 2);
+        row->failed = sqlite3_column_int(stmt, 3) == 3;
+        row->cancelled = sqlite3_column_int(stmt, 3) == 2;
+        row->prompt = sqlite3_column_double(stmt, 4);
+        row->output = sqlite3_column_double(stmt, 5);
+        for (size_t i = 0; i < COUNT_OF(dimensions); i++)
+            (void)snprintf(row->names[dimensions[i]], sizeof row->names[0], "%s",
+                           (const char *)sqlite3_column_text(stmt, 6 + (int)i));
+    }
+    (void)sqlite3_finalize(stmt);
+}
+
+static void read_all_rows(void)
+{
+    row_count = 0;
+#define NAMES                                                                                      \
+    "(SELECT text FROM name WHERE id = t.model), (SELECT text FROM name WHERE id = r.host),"       \
+    " (SELECT text FROM name WHERE id = t.device), r.run FROM"
+    read_rows("SELECT t.started_ns, t.started_ns + t.e2e_ns, 1, finish, prompt_tokens,"
+              " CASE WHEN itl_max_ns IS NULL OR generated_tokens < 2 THEN generated_tokens"
+              " ELSE 1 END, " NAMES " inference t JOIN run r ON r.run = t.run");
+    read_rows("SELECT t.started_ns, t.started_ns, 0, 0, 0, duration_ns,"
+              " " NAMES " itl t JOIN run r ON r.run = t.run");
+}
+
+static bool matches(const struct query *query, const struct row *row)
+{
+    for (size_t i = 0; i < COUNT_OF(dimensions); i++) {
+        const char *wanted = query->filter.by[dimensions[i]];
+        if (wanted[0] && strcmp(wanted, row->names[dimensions[i]]) != 0)
+            return false;
+    }
+    return true;
+}
+
+static struct counted *find_counted(const struct query *query, const struct row *row)
+{
+    struct counted wanted = {.step_ns = 0};
+    for (unsigned i = 0; i < query->group_count; i++)
+        memcpy(wanted.names[i], row->names[query->group_by[i]], sizeof wanted.names[i]);
+    if (query->step_ns > 0)
+        wanted.step_ns = rollup_step(query->step_ns, row->ended_ns);
+    for (size_t i = 0; i < counted_count; i++)
+        if (memcmp(counted[i].names, wanted.names, sizeof wanted.names) == 0 &&
+            counted[i].step_ns == wanted.step_ns)
+            return &counted[i];
+    assert_true(counted_count < COUNT_OF(counted));
+    counted[counted_count] = wanted;
+    return &counted[counted_count++];
+}
+
+static void count_rows(const struct query *query, bool gaps)
+{
+    const struct query_filter *filter = &query->filter;
+    counted_count = 0;
+    for (size_t i = 0; i < row_count; i++) {
+        const struct row *row = &rows[i];
+        if (!matches(query, row) || (filter->since_ns && row->ended_ns < filter->since_ns) ||
+            (filter->until_ns && row->ended_ns >= filter->until_ns) || (!gaps && row->requests < 1))
+            continue;
+        struct counted *group = find_counted(query, row);
+        group->requests += row->requests;
+        group->sums[REQUEST_RATE] += row->requests;
+        group->sums[PROMPT_RATE] += row->prompt;
+        group->sums[OUTPUT_RATE] += row->output;
+        group->sums[ERRORS] += row->failed;
+        group->sums[CANCELLED] += row->cancelled;
+    }
+}
+
+// From the first start to the last end of the requests of the minute in which the last one began.
+static void find_extent(const struct query *query, double *first_ns, double *last_ns)
+{
+    int64_t first = INT64_MAX, last = INT64_MIN, end = INT64_MIN;
+    for (unsigned pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < row_count; i++) {
+            const struct row *row = &rows[i];
+            const int64_t until_ns = query->filter.until_ns;
+            if (!matches(query, row) || row->requests < 1 ||
+                (until_ns && row->started_ns >= until_ns))
+                continue;
+            first = row->started_ns < first ? row->started_ns : first;
+            last = row->started_ns > last ? row->started_ns : last;
+            if (pass == 1 && row->started_ns >= rollup_bucket(ROLLUP_MINUTE, last))
+                end = row->ended_ns > end ? row->ended_ns : end;
+        }
+    *first_ns = (double)first;
+    *last_ns = (double)end;
+}
+
+static double seconds_of(const struct query *query, int64_t step_ns, double now_ns)
+{
+    const struct query_filter *filter = &query->filter;
+    double first_ns = -INFINITY, last_ns = INFINITY;
+    if (filter->since_ns)
+        first_ns = (double)filter->since_ns;
+    else if (query->step_ns == 0)
+        find_extent(query, &first_ns, &last_ns);
+    if (query->step_ns > 0) {
+        first_ns = fmax(first_ns, (double)step_ns);
+        last_ns = (double)step_ns + (double)query->step_ns;
+    }
+    if (filter->until_ns)
+        last_ns = fmin(last_ns, (double)filter->until_ns);
+    return (fmin(last_ns, now_ns) - first_ns) / 1e9;
+}
+
+// ---- Both compared ----------------------------------------------------------------------------
+
+static bool is_group(const struct query *query, const struct result *result, size_t row,
+                     const struct counted *group)
+{
+    if (query->step_ns > 0 && result_integer(result, row, "started_ns", -1) != group->step_ns)
+        return false;
+    for (unsigned i = 0; i < query->group_count; i++) {
+        const struct value cell = result_get(result, row, query_dimension_name(query->group_by[i]));
+        assert_int_equal(cell.type, VALUE_TEXT);
+        if (cell.text.size != strlen(group->names[i]) ||
+            memcmp(cell.text.bytes, group->names[i], cell.text.size) != 0)
+            return false;
+    }
+    return true;
+}
+
+static void expect(double actual, double expected, const char *what)
+{
+    // The present is a part of some windows, and goes on.
+    if (!(fabs(actual - expected) <= 1e-6 * fabs(expected)))
+        fail_msg("%s: %s is %.17g, not %.17g", asked, what, actual, expected);
+}
+
+static void compare_group(const struct query *query, unsigned metric, const struct result *result,
+                          const struct counted *group)
+{
+    size_t row = 0;
+    const double now_ns = (double)clock_wall_ns();
+    while (row < result_row_count(result) && !is_group(query, result, row, group))
+        row++;
+    if (row == result_row_count(result))
+        fail_msg("%s: no row for %s at %" PRId64, asked, group->names[0], group->step_ns);
+    const double seconds = seconds_of(query, group->step_ns, now_ns);
+    expect((double)result_integer(result, row, "count", -1), group->requests, "count");
+    expect((double)result_integer(result, row, "sum", -1), group->sums[metric], "sum");
+    const double mean = result_number(result, row, "mean", NAN);
+    if (metric == ERRORS || metric == CANCELLED)
+        expect(mean, group->sums[metric] / group->requests, "mean");
+    else if (seconds > 0)
+        expect(mean, group->sums[metric] / seconds, "mean");
+}
+
+static void compare(struct store *opened, const struct query *query, unsigned metric)
+{
+    struct error err = {0};
+    struct result *result = NULL;
+    size_t expected = 0;
+    count_rows(query, metric == OUTPUT_RATE);
+    const enum status status = store_query(opened, query, &result, &err);
+    if (status != STATUS_OK && status != STATUS_NO_DATA)
+        fail_msg("%s: %s", asked, err.text);
+    for (size_t i = 0; i < counted_count; i++)
+        if (counted[i].requests > 0 || counted[i].sums[metric] > 0) {
+            expected++;
+            assert_int_equal(status, STATUS_OK);
+            compare_group(query, metric, result, &counted[i]);
+        }
+    if ((status == STATUS_OK ? result_row_count(result) : 0) != expected)
+        fail_msg("%s: %zu rows, not %zu", asked, result_row_count(result), expected);
+    result_free(result);
+}
+
+static struct query pick_query(unsigned metric)
+{
+    static const int64_t steps[] = {HOUR_NS, 7 * HOUR_NS, DAY_NS, 30 * DAY_NS, 90 * MINUTE_NS + 1};
+    static const int64_t first[] = {5, 0, 3};
+    struct query query = {.kind = QUERY_AVERAGE};
+    (void)snprintf(query.metric, sizeof query.metric, "%s", metrics[metric]);
+    for (size_t i = 0; i < 3; i++) {
+        if (pick(4) == 0)
+            query.group_by[query.group_count++] = dimensions[i];
+        if (pick(5) == 0)
+            (void)snprintf(query.filter.by[dimensions[i]], QUERY_TEXT_SIZE, "%s",
+                           rig_names[first[i] + pick(2)]);
+    }
+    if (pick(3))
+        query.filter.since_ns = pick_time();
+    if (pick(3))
+        query.filter.until_ns = pick_time();
+    if (query.filter.until_ns && query.filter.until_ns <= query.filter.since_ns)
+        query.filter.until_ns = query.filter.since_ns + 1 + pick(40 * DAY_NS);
+    if (pick(3) == 0)
+        query.step_ns = steps[pick((int64_t)COUNT_OF(steps))];
+    (void)snprintf(asked, sizeof asked,
+                   "seed %" PRIu64 ": %s by %u, model=%s host=%s device=%s, %" PRId64 "..%" PRId64
+                   " step %" PRId64,
+                   seed, query.metric, query.group_count, query.filter.by[QUERY_BY_MODEL],
+                   query.filter.by[QUERY_BY_HOST], query.filter.by[QUERY_BY_DEVICE],
+                   query.filter.since_ns, query.filter.until_ns, query.step_ns);
+    return query;
+}
+
+TEST_CASE(test_any_store)
+{
+    for (unsigned round = 0; round < 8; round++) {
+        seed = 7000 + round;
+        const int64_t requests = 1 + pick(ROWS_MAX), gaps = 1 + pick(100);
+        make_requests(requests);
+        make_gaps(gaps);
+        if (round % 4 != 3)
+            fill_rollups(requests, gaps);
+        read_all_rows();
+        struct store *opened = open_store();
+        for (unsigned i = 0; i < 60; i++) {
+            const struct query query = pick_query(i % METRICS);
+            compare(opened, &query, i % METRICS);
+        }
+        store_close(opened);
+        drop_store();
+    }
+}
+
+TEST_MAIN_EACH(random_set_up, random_tear_down, test_any_store)
