@@ -18,6 +18,7 @@ PARTS = ("tests", "llm", "device", "pipeline", "sanitizer")
 COMMAND_MAX_S = 480
 FINISH_S = 10  # for the last report and the archive
 SKIPPED, LEFT_OUT = 77, 124
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 # The tests with kernels; the others would say nothing there, or take too long.
 SANITIZED = ("test_cuda_encode_gpu", "test_cuda_tensors_gpu")
 TOOLS = (("memcheck", ["--report-api-errors", "no"]), ("racecheck", []), ("synccheck", []))
@@ -40,6 +41,8 @@ class Ended(Exception):
 
 
 def end(number, _frame):
+    for other in SIGNALS:  # the report is not ended as well
+        signal.signal(other, signal.SIG_IGN)
     raise Ended(number)
 
 
@@ -152,9 +155,10 @@ def output_of(argv):
 
 
 def say_where_the_driver_was_looked_for():
-    _, libraries = output_of(["ldconfig", "-p"])
-    found = [line.strip() for line in libraries.splitlines() if "libcuda" in line]
-    say(f"ldconfig -p | grep libcuda: {'; '.join(found) or 'nothing'}")
+    ldconfig = shutil.which("ldconfig", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+    code, libraries = output_of([ldconfig or "ldconfig", "-p"])
+    found = [line.strip() for line in libraries.splitlines() if "libcuda.so" in line]
+    say(f"ldconfig -p | grep libcuda.so: {'; '.join(found) or ('nothing' if code == 0 else libraries)}")
     _, devices = output_of(["nvidia-smi", "-L"])
     say(f"nvidia-smi -L: {devices or 'nothing'}")
     say(f"LD_LIBRARY_PATH: {os.environ.get('LD_LIBRARY_PATH') or 'not set'}; "
@@ -338,14 +342,14 @@ def check_pipeline(session):
     """Beside a bare loop of copies, in one process; then before and after, from pinned memory."""
     session.check("pipeline_copies", 20,
                   [[session.programs.pipeline, "--device", "cuda", "--json", *quick_of(session)]])
+    cells = ["--batch", "64", "--prefetch", "16", "--batches", "50", "--trials", "3", "--most", "5"]
     for name, words in (("amplitude", ("--encoder", "amplitude", "--qubits", "12 16")),
                         ("iqp", ("--encoder", "iqp", "--qubits", "12 16")),
                         ("amplitude_f32", ("--encoder", "amplitude", "--type", "f32", "--qubits", "16"))):
         out = session.out / f"pipeline_{name}"
         session.check(out.name, 40, [[
             HERE / "bench_pipeline.sh", "--build", session.programs.build, "--device", "cuda", *words,
-            "--from", "pinned", "--batch", "64", "--prefetch", "16", "--batches", "50", "--trials", "3", "--most", "5",
-            *quick_of(session), "--out", out]])
+            "--from", "pinned", *(quick_of(session) or cells), "--out", out]])
 
 
 def check_sanitizer(session):
@@ -371,7 +375,7 @@ def pack(out):
 
 def main():
     began = time.monotonic()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in SIGNALS:
         signal.signal(number, end)
     options = read_options()
     code, session = 0, None
