@@ -8,9 +8,11 @@ print(free_ports(4))')
 export INFERSTAT_COLLECTOR=$COLLECTOR
 start_both() { start_collector --listen "tcp://127.0.0.1:$port"; }
 
-# engine NAME [ADDRESS]: five requests a second of a host NAME.
+# engine NAME [ADDRESS]: five requests a second of a host NAME, whose runs no other host replays.
 engine() {
+  [ -d "$WORK/run/$1" ] || mkdir -m 0700 "$WORK/run/$1"
   start "$1" env INFERSTAT_HOST="$1" INFERSTAT_COLLECTOR="${2-$COLLECTOR}" \
+    INFERSTAT_RUN_DIR="$WORK/run/$1" INFERSTAT_SPOOL="$WORK/spool-$1" \
     "$FAULT_ENGINE" --shared "$WORK/$1.shared" --threads 1 --mix inferences --rate 5
 }
 
