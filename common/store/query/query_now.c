@@ -408,7 +408,8 @@ static enum status on_process(void *context, sqlite3_stmt *row, struct error *er
 }
 
 // Runs that are open or were heard of in the last 24 h, with the models that each described,
-// loaded, or answered with lately.  A model's processes follow each other.
+// loaded, or answered with lately.  A model's processes follow each other.  An imported run, which
+// has no owner, counts as closed if its end is unknown: this collector never heard of it.
 static enum status read_processes(struct now *now, struct error *err)
 {
     struct query_filter of_host = {.since_ns = 0};
@@ -425,9 +426,10 @@ static enum status read_processes(struct now *now, struct error *err)
         "  UNION ALL SELECT l.run, l.model, 0 FROM recent r"
         "   CROSS JOIN main.load l ON l.run = r.run AND l.status = 0"
         "  UNION ALL SELECT run, model, started_ns + e2e_ns FROM (SELECT run, model, started_ns,"
-        "   e2e_ns FROM main.inference ORDER BY id DESC LIMIT 20000)),"
+        "   e2e_ns FROM main.inference ORDER BY id DESC LIMIT 20000) WHERE started_ns >= $1),"
         " member AS (SELECT run, model, max(at) AS at FROM used GROUP BY run, model)"
-        " SELECT m.model, r.host, r.\"end\", r.received_ns, r.heard_ns, r.ended_ns,"
+        " SELECT m.model, r.host, iif(r.\"end\" = 3 AND r.owner = 0, 1, r.\"end\"), r.received_ns, "
+        "r.heard_ns, r.ended_ns,"
         "  r.last_activity, m.at, iif(m.model IS NULL, max(r.received_ns) OVER of_host,"
         "   max(r.received_ns) OVER of_model), iif(m.model IS NULL,"
         "   max(r.started_ns) OVER of_host, max(r.started_ns) OVER of_model),"

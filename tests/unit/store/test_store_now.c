@@ -40,7 +40,7 @@ static int64_t add_process(const char *host, const struct process *process)
     const int64_t run = ++last_run;
     rows_run(db, run, host, before(process->began), before(process->heard));
     char *sql = sqlite3_mprintf(
-        "UPDATE run SET \"end\" = %d, ended_ns = nullif(%lld, %lld), last_activity = %Q"
+        "UPDATE run SET \"end\" = %d, ended_ns = nullif(%lld, %lld), last_activity = %Q, owner = 1"
         " WHERE run = %lld",
         (int)process->end, (long long)before(process->ended), (long long)AS_OF, process->doing,
         (long long)run);
@@ -306,6 +306,18 @@ TEST_CASE(test_window)
     result_free(result);
 }
 
+// A run that was imported fell silent nowhere.
+TEST_CASE(test_imported)
+{
+    const struct process process = {RECORD_RUN_END_SILENT, 1000, 0, 0, true, NULL};
+    (void)add_process("a", &process);
+    exec("UPDATE run SET owner = 0");
+    const struct query query = {.kind = QUERY_NOW};
+    struct result *result = ask(&query);
+    assert_true(result_is(result, 0, "state", "ended"));
+    result_free(result);
+}
+
 TEST_CASE(test_refusals)
 {
     struct query query = {.kind = QUERY_NOW};
@@ -319,4 +331,5 @@ TEST_CASE(test_refusals)
     expect_error(&query, STATUS_INVALID, "filters are model and host, not device");
 }
 
-TEST_MAIN_EACH(set_up, store_tear_down, test_processes, test_usual, test_window, test_refusals)
+TEST_MAIN_EACH(set_up, store_tear_down, test_processes, test_usual, test_window, test_imported,
+               test_refusals)
