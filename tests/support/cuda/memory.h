@@ -8,6 +8,8 @@
 #include <iterator>
 #include <map>
 
+constexpr size_t MEMORY_MAX = (size_t)1 << 40; // more is never asked of the host
+
 class memory_map
 {
   public:
@@ -26,7 +28,7 @@ class memory_map
     void *allocate(size_t size)
     {
         void *memory = nullptr;
-        if (size == 0 || posix_memalign(&memory, 4096, size) != 0)
+        if (size == 0 || size > MEMORY_MAX || posix_memalign(&memory, 4096, size) != 0)
             return nullptr;
         memset(memory, 0xa5, size); // contents are undefined
         sizes[static_cast<const char *>(memory)] = size;
