@@ -6,17 +6,18 @@
 #include "common/core/base/parse.h"
 
 // Sets of options, as lists.
-#define KEYS    OPTION_COLLECTOR_USER, OPTION_KEY, OPTION_SERVER_KEY, OPTION_INSECURE
-#define OWNER   OPTION_COLLECTOR, OPTION_TIMEOUT, KEYS
-#define SOURCE  OWNER, OPTION_DB
-#define WINDOW  OPTION_SINCE, OPTION_UNTIL
-#define PLACES  OPTION_MODEL, OPTION_HOST, OPTION_DEVICE, OPTION_RUN
-#define CLASSES OPTION_OPERATION, OPTION_WORKLOAD, OPTION_STATUS
-#define NAMES   PLACES, CLASSES, OPTION_STAGE
-#define FILTERS NAMES, WINDOW
-#define ROWS    OPTION_JSON, OPTION_CSV
-#define LISTING SOURCE, OPTION_HOST, OPTION_RUN, WINDOW, ROWS, OPTION_LIMIT, OPTION_OLDEST
-#define ALWAYS  OPTION_HELP, OPTION_VERSION, OPTION_NO_COLOR, OPTION_COUNT
+#define KEYS     OPTION_COLLECTOR_USER, OPTION_KEY, OPTION_SERVER_KEY, OPTION_INSECURE
+#define OWNER    OPTION_COLLECTOR, OPTION_TIMEOUT, KEYS
+#define SOURCE   OWNER, OPTION_DB
+#define WINDOW   OPTION_SINCE, OPTION_UNTIL
+#define PLACES   OPTION_MODEL, OPTION_HOST, OPTION_DEVICE, OPTION_RUN
+#define SETTINGS OPTION_WORKLOAD, OPTION_SYNC, OPTION_CHUNK_BYTES, OPTION_POOL_SIZE, OPTION_SOURCE
+#define CLASSES  OPTION_OPERATION, OPTION_STATUS, SETTINGS
+#define NAMES    PLACES, CLASSES, OPTION_STAGE
+#define FILTERS  NAMES, WINDOW
+#define ROWS     OPTION_JSON, OPTION_CSV
+#define LISTING  SOURCE, OPTION_HOST, OPTION_RUN, WINDOW, ROWS, OPTION_LIMIT, OPTION_OLDEST
+#define ALWAYS   OPTION_HELP, OPTION_VERSION, OPTION_NO_COLOR, OPTION_COUNT
 
 #define TAKES(...)                                                                                 \
     (const enum cli_option[])                                                                      \
@@ -125,7 +126,7 @@ static const struct cli_command commands[] = {
             "that had to wait, high by nature where copies are the bottleneck.  Tables show "
             "the 20\n"
             "newest; --json and --csv print all, --limit N the N newest.",
-        .options = TAKES(LISTING, OPTION_MODEL, OPTION_DEVICE, OPTION_WORKLOAD, OPTION_STATUS),
+        .options = TAKES(LISTING, OPTION_MODEL, OPTION_DEVICE, OPTION_STATUS, SETTINGS),
         .run = command_list,
     },
     {
@@ -172,7 +173,7 @@ static const struct cli_command commands[] = {
             "cover, evenly chosen in order of time, and the environment: versions, driver,\n"
             "device, clocks, PCIe, model digest, quantisation.  --force replaces a baseline of\n"
             "that name.  NAME has 1 to 63 of a-z A-Z 0-9 . _ -",
-        .options = TAKES(SOURCE, PLACES, OPTION_OPERATION, WINDOW, ROWS, OPTION_FORCE),
+        .options = TAKES(SOURCE, PLACES, OPTION_OPERATION, SETTINGS, WINDOW, ROWS, OPTION_FORCE),
         .run = command_baseline,
     },
     {
@@ -187,7 +188,7 @@ static const struct cli_command commands[] = {
             "rejected without --force.  The exit status is 1 if one is worse, else 5 if one is\n"
             "undecided that had enough values (80 requests, 10 loads) or none had, else 0.\n"
             "inferstat-compare(7) explains the interval.",
-        .options = TAKES(SOURCE, PLACES, OPTION_OPERATION, WINDOW, ROWS, OPTION_AGAINST,
+        .options = TAKES(SOURCE, PLACES, OPTION_OPERATION, SETTINGS, WINDOW, ROWS, OPTION_AGAINST,
                          OPTION_METRIC, OPTION_MARGIN, OPTION_MARKDOWN, OPTION_FORCE),
         .run = command_compare,
     },

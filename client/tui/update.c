@@ -120,15 +120,14 @@ static void open_prompt(struct model *model)
     model->overlay = OVERLAY_FILTER;
 }
 
-// What is asked for has no operations, stages, workloads and statuses to filter by.
+// What the dashboard asks for has models, hosts, devices and runs to filter by.
 static enum status check_filter(const struct query_filter *filter, struct error *err)
 {
-    static const enum query_dimension others[] = {QUERY_BY_OPERATION, QUERY_BY_STAGE,
-                                                  QUERY_BY_WORKLOAD, QUERY_BY_STATUS};
-    for (unsigned i = 0; i < sizeof others / sizeof *others; i++)
-        if (filter->by[others[i]][0])
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
+        if (filter->by[i][0] && i != QUERY_BY_MODEL && i != QUERY_BY_HOST && i != QUERY_BY_DEVICE &&
+            i != QUERY_BY_RUN)
             return error_set(err, STATUS_INVALID, "what the dashboard shows has no %s",
-                             query_dimension_name(others[i]));
+                             query_dimension_name((enum query_dimension)i));
     return STATUS_OK;
 }
 

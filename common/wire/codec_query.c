@@ -17,6 +17,10 @@ static const size_t filter_texts[QUERY_DIMENSION_COUNT] = {
     [QUERY_BY_STAGE] = offsetof(Inferstat__Filter, stage),
     [QUERY_BY_WORKLOAD] = offsetof(Inferstat__Filter, workload),
     [QUERY_BY_STATUS] = offsetof(Inferstat__Filter, status),
+    [QUERY_BY_SYNC] = offsetof(Inferstat__Filter, sync),
+    [QUERY_BY_CHUNK_BYTES] = offsetof(Inferstat__Filter, chunk_bytes),
+    [QUERY_BY_POOL_SIZE] = offsetof(Inferstat__Filter, pool_size),
+    [QUERY_BY_SOURCE] = offsetof(Inferstat__Filter, source),
 };
 
 // A text that does not fit `size` bytes, or has a NUL inside, is left unterminated:

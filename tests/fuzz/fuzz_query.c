@@ -62,16 +62,19 @@ static void take_text(struct bytes *bytes, char *out, size_t size)
 
 static void take_filter(struct bytes *bytes, struct query_filter *filter)
 {
-    const unsigned which = next_byte(bytes);
+    const unsigned which = next_byte(bytes) | (unsigned)next_byte(bytes) << 8;
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
-        if (which >> i & 1 && i == QUERY_BY_STATUS)
+        if (which >> i & 1 && query_dimension_words((enum query_dimension)i) != COLUMN_INT)
             (void)snprintf(filter->by[i], QUERY_TEXT_SIZE, "%s",
-                           column_enum_text(COLUMN_STATUS, next_byte(bytes) % 3));
+                           column_enum_text(query_dimension_words((enum query_dimension)i),
+                                            next_byte(bytes) % 2));
+        else if (which >> i & 1 && query_dimension_is_number((enum query_dimension)i))
+            (void)snprintf(filter->by[i], QUERY_TEXT_SIZE, "%u", next_byte(bytes));
         else if (which >> i & 1)
             take_text(bytes, filter->by[i], i == QUERY_BY_RUN ? 37 : QUERY_TEXT_SIZE);
-    if (which >> 6 & 1)
+    if (which >> 14 & 1)
         filter->since_ns = take_number(bytes, 8);
-    if (which >> 7 & 1)
+    if (which >> 15 & 1)
         filter->until_ns = take_number(bytes, 8);
 }
 

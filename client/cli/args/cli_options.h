@@ -50,13 +50,21 @@
       "only pipelines of this workload (encode, model_load)")                                      \
     X(STATUS, "status", 0, "NAME", TEXT_AT(where[QUERY_BY_STATUS]),                                \
       "only loads, pipelines and requests that were ok, error or cancelled")                       \
+    X(SYNC, "sync", 0, "NAME", TEXT_AT(where[QUERY_BY_SYNC]),                                      \
+      "only pipelines that reuse slots by events, or periodic")                                    \
+    X(CHUNK_BYTES, "chunk-bytes", 0, "SIZE", TEXT_AT(where[QUERY_BY_CHUNK_BYTES]),                 \
+      "only pipelines with chunks of SIZE (8388608, 8MB)")                                         \
+    X(POOL_SIZE, "pool-size", 0, "N", TEXT_AT(where[QUERY_BY_POOL_SIZE]),                          \
+      "only pipelines with N slots")                                                               \
+    X(SOURCE, "source", 0, "NAME", TEXT_AT(where[QUERY_BY_SOURCE]),                                \
+      "only pipelines whose samples came from NAME")                                               \
     X(SINCE, "since", 0, "WHEN", TEXT_AT(since),                                                   \
       "started at WHEN or later: 1h (ago), 2026-03-29 [14:30[:00]] (local), RFC 3339, "            \
       "unix seconds")                                                                              \
     X(UNTIL, "until", 0, "WHEN", TEXT_AT(until), "started before WHEN")                            \
     X(BY, "by", 0, "LIST", WORDS_AT(by, dimension_word),                                           \
-      "group by model, host, device, run, operation, stage, workload, status (separated by "       \
-      "commas)")                                                                                   \
+      "group by model, host, device, run, operation, stage, workload, status, sync, chunk_bytes, " \
+      "pool_size, source (separated by commas)")                                                   \
     X(STEP, "step", 0, "TIME", TEXT_AT(step), "a row for each time step (1m, 1h, ...)")            \
     X(SLO, "slo", 0, "LIST", TEXT_AT(slo),                                                         \
       "objectives of a request, such as ttft=200ms,tpot=30ms")                                     \

@@ -43,6 +43,11 @@ static bool passes(const struct query_filter *filter, const struct result *page,
             continue;
         const struct value value = filtered_cell(page, row, (enum query_dimension)i);
         size_t size = strlen(wanted);
+        if (value.type == VALUE_INT) {
+            if (value.i != query_dimension_number((enum query_dimension)i, wanted))
+                return false;
+            continue;
+        }
         if (value.type != VALUE_TEXT || value.text.size < size)
             return false;
         if (i == (int)QUERY_BY_RUN

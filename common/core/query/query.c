@@ -145,6 +145,33 @@ enum query_dimension query_dimension_find(const char *name)
     return (enum query_dimension)dimension;
 }
 
+enum column_type query_dimension_words(enum query_dimension dimension)
+{
+    return dimension == QUERY_BY_STATUS ? COLUMN_STATUS
+           : dimension == QUERY_BY_SYNC ? COLUMN_SYNC
+                                        : COLUMN_INT;
+}
+
+bool query_dimension_is_number(enum query_dimension dimension)
+{
+    return dimension == QUERY_BY_CHUNK_BYTES || dimension == QUERY_BY_POOL_SIZE ||
+           query_dimension_words(dimension) != COLUMN_INT;
+}
+
+int64_t query_dimension_number(enum query_dimension dimension, const char *text)
+{
+    const enum column_type type = query_dimension_words(dimension);
+    const char *word = NULL;
+    int64_t number = 0;
+    for (int i = 0; (word = column_enum_text(type, i)); i++)
+        if (strcmp(word, text) == 0)
+            return i;
+    if (type != COLUMN_INT || !query_dimension_is_number(dimension) ||
+        parse_size(&number, text, 0, "", NULL) != STATUS_OK)
+        return -1;
+    return number;
+}
+
 static const char *const role_names[QUERY_ROLE_COUNT] = {
 #define QUERY_ROLE_NAME(name, text) [QUERY_ROLE_##name] = text,
     QUERY_ROLES(QUERY_ROLE_NAME)
@@ -177,27 +204,30 @@ static enum status check_text(const char *text, size_t room, const char *what, s
     return STATUS_OK;
 }
 
-int query_status_find(const char *name)
+static enum status check_number(enum query_dimension dimension, const char *text, struct error *err)
 {
-    const char *text = NULL;
-    for (int i = 0; (text = column_enum_text(COLUMN_STATUS, i)); i++)
-        if (strcmp(text, name) == 0)
-            return i;
-    return -1;
+    if (!text[0] || !query_dimension_is_number(dimension) ||
+        query_dimension_number(dimension, text) >= 0)
+        return STATUS_OK;
+    const enum column_type type = query_dimension_words(dimension);
+    return error_set(err, STATUS_INVALID,
+                     type == COLUMN_STATUS ? "query: unknown status (ok, error or cancelled)"
+                     : type == COLUMN_SYNC ? "query: unknown sync (events or periodic)"
+                                           : "query: %s is not a number",
+                     dimension_names[dimension]);
 }
 
 static enum status check_filter(const struct query_filter *filter, struct error *err)
 {
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++) {
         enum status status = check_text(filter->by[i], QUERY_TEXT_SIZE, dimension_names[i], err);
+        if (status == STATUS_OK)
+            status = check_number((enum query_dimension)i, filter->by[i], err);
         if (status != STATUS_OK)
             return status;
     }
     if (filter->until_ns != 0 && filter->until_ns <= filter->since_ns)
         return error_set(err, STATUS_INVALID, "query: the window ends before it begins");
-    const char *name = filter->by[QUERY_BY_STATUS];
-    if (name[0] && query_status_find(name) < 0)
-        return error_set(err, STATUS_INVALID, "query: unknown status (ok, error or cancelled)");
     const char *run = filter->by[QUERY_BY_RUN];
     const size_t size = strlen(run);
     if (size > 0 && (size < 4 || size > 36 || strspn(run, "0123456789abcdefABCDEF-") != size))

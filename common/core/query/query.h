@@ -53,12 +53,20 @@ enum query_role {
 
 // Dimensions: what queries filter and group by.  The text is the name on the command line and the
 // key of the column in results.  STATUS is the status of a load, a pipeline run or an inference.
+// SYNC and what follows are settings of a pipeline.
 #define QUERY_DIMENSIONS(X)                                                                        \
     X(MODEL, "model")                                                                              \
     X(HOST, "host")                                                                                \
     X(DEVICE, "device")                                                                            \
     X(RUN, "run")                                                                                  \
-    X(OPERATION, "operation") X(STAGE, "stage") X(WORKLOAD, "workload") X(STATUS, "status")
+    X(OPERATION, "operation")                                                                      \
+    X(STAGE, "stage")                                                                              \
+    X(WORKLOAD, "workload")                                                                        \
+    X(STATUS, "status")                                                                            \
+    X(SYNC, "sync")                                                                                \
+    X(CHUNK_BYTES, "chunk_bytes")                                                                  \
+    X(POOL_SIZE, "pool_size")                                                                      \
+    X(SOURCE, "source")
 
 enum query_dimension {
 #define QUERY_DIMENSION_ENUM(name, text) QUERY_BY_##name,
@@ -147,8 +155,13 @@ enum query_role query_role_find(const char *name);
 const char *query_dimension_name(enum query_dimension dimension);
 enum query_dimension query_dimension_find(const char *name);
 
-// The value of enum record_status with this name (ok, error, cancelled); -1 if there is none.
-int query_status_find(const char *name);
+// query_dimension_is_number: true if the values of a dimension are numbers, not names: of an
+// enumeration (status, sync), bytes or a count.  query_dimension_number: the number that a filter's
+// text means ("error", "8MB"); -1 if it means none, or the dimension's values are names.
+// query_dimension_words: the type of its enumeration; COLUMN_INT if it has none.
+bool query_dimension_is_number(enum query_dimension dimension);
+int64_t query_dimension_number(enum query_dimension dimension, const char *text);
+enum column_type query_dimension_words(enum query_dimension dimension);
 
 // Returns STATUS_INVALID if a member that the kind uses is invalid, as far as that shows without a
 // store: an enumerator or a status is unknown, a text is not terminated or not UTF-8, a dimension

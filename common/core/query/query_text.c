@@ -180,8 +180,8 @@ static enum status copy_word(struct reader *reader, char *out, size_t size, cons
 static enum status parse_dimension(struct reader *reader, enum query_dimension *out)
 {
     if (reader->word.kind != QUERY_WORD_TEXT)
-        return missing(
-            reader, "a dimension (model, host, device, run, operation, stage, workload or status)");
+        return missing(reader, "a dimension (model, host, device, run, operation, stage, workload,"
+                               " status, sync, chunk_bytes, pool_size or source)");
     *out = query_dimension_find(reader->word.text);
     if (*out != QUERY_DIMENSION_COUNT)
         return next(reader);
@@ -212,14 +212,17 @@ static enum status parse_by(struct reader *reader)
     }
 }
 
-static enum status check_status_word(struct reader *reader)
+// Finds a word that is none of the dimension's enumeration; parse_clause finds what is no number.
+static enum status check_value(struct reader *reader, enum query_dimension dimension)
 {
     const char *names[8];
     unsigned count = 0;
-    while (count < 8 && (names[count] = column_enum_text(COLUMN_STATUS, count)))
+    const enum column_type type = query_dimension_words(dimension);
+    while (count < 8 && (names[count] = column_enum_text(type, count)))
         count++;
-    return query_status_find(reader->word.text) >= 0 ? STATUS_OK
-                                                     : unknown(reader, "status", names, count);
+    return count == 0 || query_dimension_number(dimension, reader->word.text) >= 0
+               ? STATUS_OK
+               : unknown(reader, query_dimension_name(dimension), names, count);
 }
 
 // DIMENSION=NAME.
@@ -238,8 +241,8 @@ static enum status parse_condition(struct reader *reader)
     status = next(reader);
     if (status == STATUS_OK && reader->word.kind != QUERY_WORD_TEXT)
         return missing(reader, "a name");
-    if (status == STATUS_OK && dimension == QUERY_BY_STATUS)
-        status = check_status_word(reader);
+    if (status == STATUS_OK)
+        status = check_value(reader, dimension);
     return status == STATUS_OK ? copy_word(reader, name, QUERY_TEXT_SIZE, word.text) : status;
 }
 

@@ -26,16 +26,18 @@ struct members {
 
 // ---- Series -----------------------------------------------------------------------------
 
-// The columns of a series, in the order of enum query_dimension; -1: it has none.
+// The columns of a series; 0: it has none.
 static const int columns[QUERY_DIMENSION_COUNT] = {
-    [QUERY_BY_MODEL] = 1, [QUERY_BY_HOST] = 2,   [QUERY_BY_DEVICE] = 3,    [QUERY_BY_OPERATION] = 4,
-    [QUERY_BY_RUN] = -1,  [QUERY_BY_STAGE] = -1, [QUERY_BY_WORKLOAD] = -1, [QUERY_BY_STATUS] = -1,
+    [QUERY_BY_MODEL] = 1,
+    [QUERY_BY_HOST] = 2,
+    [QUERY_BY_DEVICE] = 3,
+    [QUERY_BY_OPERATION] = 4,
 };
 
 static bool passes_filter(const struct aggregate_scan_state *state, sqlite3_stmt *row)
 {
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
-        if (state->filter_ids[i] != GROUP_KEY_NONE && columns[i] >= 0 &&
+        if (state->filter_ids[i] != GROUP_KEY_NONE && columns[i] > 0 &&
             sqlite3_column_int64(row, columns[i]) != state->filter_ids[i])
             return false;
     return true;

@@ -77,8 +77,9 @@ static enum status new_answer(struct result **out, const struct average *average
     struct answer_column columns[QUERY_DIMENSION_COUNT + 1 + FIGURE_COUNT];
     unsigned count = 0;
     for (unsigned i = 0; i < average->query->group_count; i++)
-        columns[count++] =
-            (struct answer_column){query_dimension_name(average->query->group_by[i]), UNIT_NONE};
+        columns[count++] = (struct answer_column){
+            query_dimension_name(average->query->group_by[i]),
+            average->query->group_by[i] == QUERY_BY_CHUNK_BYTES ? UNIT_BYTES : UNIT_NONE};
     if (average->query->step_ns > 0)
         columns[count++] = (struct answer_column){"started_ns", UNIT_TIME};
     for (unsigned i = 0; i < FIGURE_COUNT; i++) {

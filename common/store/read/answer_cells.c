@@ -151,10 +151,13 @@ enum status answer_key(struct store *store, struct result *answer, unsigned colu
 {
     if (dimension == QUERY_BY_RUN)
         return answer_run(store, answer, column, key, err);
-    if (dimension != QUERY_BY_STATUS)
+    if (!query_dimension_is_number(dimension))
         return answer_name(store, answer, column, key, err);
-    const char *text = column_enum_text(COLUMN_STATUS, key);
+    const enum column_type type = query_dimension_words(dimension);
+    const char *text = column_enum_text(type, key);
     if (text)
         (void)result_set_text(answer, column, text, strlen(text));
+    else if (type == COLUMN_INT && key != GROUP_KEY_NONE)
+        result_set_int(answer, column, key);
     return STATUS_OK;
 }

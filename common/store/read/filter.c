@@ -42,7 +42,7 @@ enum status filter_check_query(enum record_kind kind, const struct query *query,
     return filter_check(kind, &query->filter, err);
 }
 
-// Runs by UUID or its first characters, a status by its number; the rest by name.
+// Runs by UUID or its first characters, numbers as they are; the rest by name.
 static void append_condition(sqlite3_str *sql, enum query_dimension dimension, const char *of)
 {
     if (dimension == QUERY_BY_RUN)
@@ -53,7 +53,7 @@ static void append_condition(sqlite3_str *sql, enum query_dimension dimension, c
     else if (dimension == QUERY_BY_HOST)
         sqlite3_str_appendall(sql, " AND t.run IN (SELECT r.run FROM run r WHERE r.host ="
                                    " (SELECT n.id FROM name n WHERE n.text = :host))");
-    else if (dimension == QUERY_BY_STATUS)
+    else if (query_dimension_is_number(dimension))
         sqlite3_str_appendf(sql, " AND %s = %s", of, parameters[dimension]);
     else
         sqlite3_str_appendf(sql, " AND %s = (SELECT n.id FROM name n WHERE n.text = %s)", of,
@@ -91,7 +91,8 @@ void filter_where_run_of(sqlite3_str *sql, const struct query_filter *filter)
     };
     filter_where(sql, RECORD_KIND_RUN, filter);
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++) {
-        if (!filter->by[i][0] || i == QUERY_BY_HOST || i == QUERY_BY_RUN || i == QUERY_BY_STATUS)
+        if (!filter->by[i][0] || i == QUERY_BY_HOST || i == QUERY_BY_RUN ||
+            query_dimension_is_number((enum query_dimension)i))
             continue;
         sqlite3_str_appendf(sql,
                             " AND (EXISTS (SELECT 1 FROM run_name m WHERE m.run = t.run"
@@ -110,8 +111,9 @@ void filter_bind(sqlite3_stmt *stmt, const struct query_filter *filter)
 {
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++) {
         const int place = sqlite3_bind_parameter_index(stmt, parameters[i]);
-        if (place > 0 && i == QUERY_BY_STATUS)
-            (void)sqlite3_bind_int(stmt, place, query_status_find(filter->by[i]));
+        const enum query_dimension dimension = (enum query_dimension)i;
+        if (place > 0 && query_dimension_is_number(dimension))
+            (void)sqlite3_bind_int64(stmt, place, query_dimension_number(dimension, filter->by[i]));
         else if (place > 0)
             (void)sqlite3_bind_text(stmt, place, filter->by[i], -1, SQLITE_STATIC);
     }

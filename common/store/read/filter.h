@@ -32,7 +32,8 @@ void filter_where(struct sqlite3_str *sql, enum record_kind kind,
                   const struct query_filter *filter);
 
 // Appends " WHERE ..." for a row `t` of the table run.  In addition to filter_where, the run must
-// have used the names of the filter's model, device, operation, stage and workload in some record.
+// have used the names of the filter's model, device, operation, stage, workload and source in some
+// record.
 void filter_where_run_of(struct sqlite3_str *sql, const struct query_filter *filter);
 
 // Binds the filter's texts and times to the conditions' parameters.  The filter is borrowed

@@ -76,7 +76,7 @@ double ratio_mean_denominator(const struct ratio *ratio);
 
 // ---- Groups -------------------------------------------------------------------
 
-enum { GROUP_KEYS_MAX = 7, GROUPS_MAX = 10000 };
+enum { GROUP_KEYS_MAX = 13, GROUPS_MAX = 10000 };
 
 // The key of a group whose records lack the dimension.
 #define GROUP_KEY_NONE INT64_MIN

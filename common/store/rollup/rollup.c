@@ -179,8 +179,8 @@ bool rollup_grouping_for(enum rollup_grouping *out, const struct query *query)
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
         if (query->filter.by[i][0])
             wanted |= 1U << i;
-    if (wanted & (1U << QUERY_BY_RUN | 1U << QUERY_BY_STAGE | 1U << QUERY_BY_WORKLOAD |
-                  1U << QUERY_BY_STATUS))
+    if (wanted & ~(1U << QUERY_BY_MODEL | 1U << QUERY_BY_HOST | 1U << QUERY_BY_DEVICE |
+                   1U << QUERY_BY_OPERATION))
         return false;
     *out = wanted & ~(1U << QUERY_BY_MODEL) ? ROLLUP_FULL : ROLLUP_MODEL;
     return true;

@@ -110,7 +110,7 @@ unsigned rollup_metrics(enum record_kind kind, const struct query_metric *out[RO
 struct rollup_series rollup_series_in(enum rollup_grouping grouping, struct rollup_series full);
 
 // Sets `*out` to the coarsest grouping that has all dimensions by which a query filters or groups.
-// False if no grouping has them (runs, stages, workloads, statuses): only records can answer.
+// False if no grouping has them (run, stage, workload, ...): only records can answer.
 bool rollup_grouping_for(enum rollup_grouping *out, const struct query *query);
 
 #endif

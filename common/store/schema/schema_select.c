@@ -24,9 +24,7 @@ static const struct {
     {RECORD_KIND_DEVICE, QUERY_BY_DEVICE, "t.name"},
     {RECORD_KIND_LOAD_STAGE, QUERY_BY_MODEL, PARENT("model")},
     {RECORD_KIND_LOAD_STAGE, QUERY_BY_DEVICE, PARENT("device")},
-    {RECORD_KIND_LOAD, QUERY_BY_STATUS, "t.status"},
     {RECORD_KIND_LOAD_STAGE, QUERY_BY_STATUS, PARENT("status")},
-    {RECORD_KIND_PIPELINE, QUERY_BY_STATUS, "t.status"},
     // finish: stop, length, cancelled, error; the others ok, error, cancelled
     {RECORD_KIND_INFERENCE, QUERY_BY_STATUS,
      "CASE t.finish WHEN 2 THEN 2 WHEN 3 THEN 1 ELSE 0 END"},
@@ -35,7 +33,9 @@ static const struct {
 static const char *const dimension_columns[QUERY_DIMENSION_COUNT] = {
     [QUERY_BY_MODEL] = "t.model",         [QUERY_BY_DEVICE] = "t.device",
     [QUERY_BY_OPERATION] = "t.operation", [QUERY_BY_STAGE] = "t.stage",
-    [QUERY_BY_WORKLOAD] = "t.workload",
+    [QUERY_BY_WORKLOAD] = "t.workload",   [QUERY_BY_STATUS] = "t.status",
+    [QUERY_BY_SYNC] = "t.sync",           [QUERY_BY_CHUNK_BYTES] = "t.chunk_bytes",
+    [QUERY_BY_POOL_SIZE] = "t.pool_size", [QUERY_BY_SOURCE] = "t.source",
 };
 
 const char *schema_dimension(enum record_kind kind, enum query_dimension dimension)
@@ -48,7 +48,8 @@ const char *schema_dimension(enum record_kind kind, enum query_dimension dimensi
     if (dimension == QUERY_BY_HOST)
         return "(SELECT r.host FROM run r WHERE r.run = t.run)";
     const int column = record_column_find(kind, query_dimension_name(dimension));
-    if (column < 0 || record_kind_info(kind)->columns[column].type != COLUMN_NAME)
+    if (column < 0 || (record_kind_info(kind)->columns[column].type != COLUMN_NAME &&
+                       !query_dimension_is_number(dimension)))
         return NULL;
     return dimension_columns[dimension];
 }

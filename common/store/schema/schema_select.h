@@ -14,8 +14,8 @@
 
 struct sqlite3_str;
 
-// SQL expression for a dimension of a row `t` of the kind: a name id, the run's id, or a number for
-// the status (0 ok, 1 error, 2 cancelled).  NULL if the kind lacks the dimension.  Static.
+// SQL expression for a dimension of a row `t` of the kind: a name id, the run's id, or a number (of
+// the status: 0 ok, 1 error, 2 cancelled).  NULL if the kind lacks the dimension.  Static.
 const char *schema_dimension(enum record_kind kind, enum query_dimension dimension);
 
 // Appends the select list of the kind's user-visible columns, over a row `t`: run, host, stream,

@@ -268,8 +268,8 @@ static enum status copy_kinds(struct expired_sums *sums, struct error *err)
 
 enum status bundle_expired(sqlite3 *db, const struct query_filter *filter, struct error *err)
 {
-    if (filter->by[QUERY_BY_RUN][0] || filter->by[QUERY_BY_STAGE][0] ||
-        filter->by[QUERY_BY_WORKLOAD][0] || filter->by[QUERY_BY_STATUS][0])
+    enum rollup_grouping grouping;
+    if (!rollup_grouping_for(&grouping, &(struct query){.filter = *filter}))
         return STATUS_OK; // no rollup keeps these apart
     struct expired_sums sums = {.db = db, .filter = filter};
     enum status status =

@@ -11,6 +11,37 @@ TEST_CASE(test_dimensions)
     assert_int_equal(query_dimension_find("planet"), QUERY_DIMENSION_COUNT);
 }
 
+TEST_CASE(test_numbers_of_filters)
+{
+    static const struct {
+        enum query_dimension dimension;
+        const char *text;
+        int64_t number;
+    } cases[] = {
+        {QUERY_BY_STATUS, "ok", 0},
+        {QUERY_BY_STATUS, "cancelled", 2},
+        {QUERY_BY_STATUS, "1", -1},
+        {QUERY_BY_SYNC, "periodic", 1},
+        {QUERY_BY_SYNC, "sometimes", -1},
+        {QUERY_BY_CHUNK_BYTES, "8388608", 8388608},
+        {QUERY_BY_CHUNK_BYTES, "8MB", 8388608},
+        {QUERY_BY_CHUNK_BYTES, "large", -1},
+        {QUERY_BY_CHUNK_BYTES, "-1", -1},
+        {QUERY_BY_POOL_SIZE, "4", 4},
+        {QUERY_BY_POOL_SIZE, "ok", -1},
+        {QUERY_BY_SOURCE, "4", -1},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        assert_int_equal(query_dimension_number(cases[i].dimension, cases[i].text),
+                         cases[i].number);
+        struct query query = {.kind = QUERY_SUMMARY};
+        (void)snprintf(query.filter.by[cases[i].dimension], QUERY_TEXT_SIZE, "%s", cases[i].text);
+        const bool is_name = !query_dimension_is_number(cases[i].dimension);
+        assert_int_equal(query_check(&query, NULL),
+                         is_name || cases[i].number >= 0 ? STATUS_OK : STATUS_INVALID);
+    }
+}
+
 // Every numeric column with a unit is a metric, once, and every derived one.
 TEST_CASE(test_metrics_are_the_table)
 {
@@ -166,5 +197,5 @@ TEST_CASE(test_check_comparisons)
         check(cases[i].query, cases[i].status);
 }
 
-TEST_MAIN(test_dimensions, test_metrics_are_the_table, test_find, test_check,
-          test_check_comparisons)
+TEST_MAIN(test_dimensions, test_numbers_of_filters, test_metrics_are_the_table, test_find,
+          test_check, test_check_comparisons)

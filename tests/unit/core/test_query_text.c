@@ -302,14 +302,26 @@ static void any_name(char *out, size_t size)
     out[used] = '\0';
 }
 
+// A value of a dimension whose values are numbers.
+static void any_number(char *out, enum query_dimension dimension)
+{
+    const enum column_type type = query_dimension_words(dimension);
+    if (type == COLUMN_INT)
+        (void)snprintf(out, QUERY_TEXT_SIZE, "%uKB", any(UINT32_MAX));
+    else
+        (void)snprintf(out, QUERY_TEXT_SIZE, "%s", column_enum_text(type, any(2)));
+}
+
 static void any_filter(struct query_filter *filter)
 {
-    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
-        if (i != QUERY_BY_RUN && i != QUERY_BY_STATUS && any(3) == 0)
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++) {
+        if (i == QUERY_BY_RUN || any(3) != 0)
+            continue;
+        if (query_dimension_is_number((enum query_dimension)i))
+            any_number(filter->by[i], (enum query_dimension)i);
+        else
             any_name(filter->by[i], QUERY_TEXT_SIZE);
-    if (any(3) == 0)
-        (void)snprintf(filter->by[QUERY_BY_STATUS], QUERY_TEXT_SIZE, "%s",
-                       column_enum_text(COLUMN_STATUS, any(3)));
+    }
     if (any(3) == 0)
         (void)snprintf(filter->by[QUERY_BY_RUN], QUERY_TEXT_SIZE, "%08x-%x", any(UINT32_MAX),
                        any(65536));
@@ -354,11 +366,14 @@ TEST_CASE(test_longest)
     static char line[QUERY_LINE_SIZE];
     struct query_filter filter = {.since_ns = 1, .until_ns = 1700000000 * S + 1}, again;
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
-        memset(filter.by[i], '\x1b', QUERY_TEXT_SIZE - 1);
+        memset(filter.by[i], query_dimension_is_number((enum query_dimension)i) ? '\0' : '\x1b',
+               QUERY_TEXT_SIZE - 1);
     memset(filter.by[QUERY_BY_RUN], '\0', QUERY_TEXT_SIZE);
     memset(filter.by[QUERY_BY_RUN], 'a', 36);
-    memset(filter.by[QUERY_BY_STATUS], '\0', QUERY_TEXT_SIZE);
     memcpy(filter.by[QUERY_BY_STATUS], "cancelled", sizeof "cancelled");
+    memcpy(filter.by[QUERY_BY_SYNC], "periodic", sizeof "periodic");
+    memcpy(filter.by[QUERY_BY_CHUNK_BYTES], "1000000000000000", 17);
+    memcpy(filter.by[QUERY_BY_POOL_SIZE], "1000000000", 11);
     assert_int_equal(query_text_write_filter(line, sizeof line, &filter, NULL), STATUS_OK);
     assert_int_equal(read_filter(&again, line, NULL), STATUS_OK);
     assert_memory_equal(&again, &filter, sizeof filter);

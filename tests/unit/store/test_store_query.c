@@ -304,6 +304,53 @@ TEST_CASE(test_stages_know_their_load)
     result_free(result);
 }
 
+// Runs of pipelines are told apart by their settings, and no other records have these.
+TEST_CASE(test_pipelines_by_setting)
+{
+    exec("INSERT INTO pipeline(id, run, stream, number, started_ns, received_ns, workload,"
+         " device, status, items, duration_ns, chunk_bytes, pool_size, prefetch, sync, bytes_h2d,"
+         " source) SELECT value, 1, 0, value, 1790000000000000000, 1790000000000000001, 7, 3, 0,"
+         "  10 * value, 1000000000, 4096 * (1 + value % 2), 4 * (1 + value / 8), 1, value / 4 % 2,"
+         "  1, iif(value < 3, NULL, 5 + value % 2) FROM json_each('[1,2,3,4,5,6,7,8,9,10,11,12]')");
+    static const struct {
+        enum query_dimension dimension;
+        const char *value, *condition;
+        size_t groups;
+    } cases[] = {
+        {QUERY_BY_SYNC, "periodic", "sync = 'periodic'", 2},
+        {QUERY_BY_CHUNK_BYTES, "8KB", "chunk_bytes = 8192", 2},
+        {QUERY_BY_POOL_SIZE, "8", "pool_size = 8", 2},
+        {QUERY_BY_SOURCE, "tiny", "source = 'tiny'", 3},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct query query = store_average_of("pipeline.items_per_second");
+        query.group_count = 1;
+        query.group_by[0] = cases[i].dimension;
+        struct result *result = ask(&query);
+        assert_int_equal(result_row_count(result), cases[i].groups);
+        result_free(result);
+        (void)snprintf(query.filter.by[cases[i].dimension], QUERY_TEXT_SIZE, "%s", cases[i].value);
+        result = ask(&query);
+        assert_int_equal(result_row_count(result), 1);
+        expect_close(result_number(result, 0, "mean", NAN),
+                     store_number(format_text("SELECT avg(items_per_second) FROM v_pipeline"
+                                              " WHERE %s",
+                                              cases[i].condition)),
+                     cases[i].condition);
+        const bool is_bytes = cases[i].dimension == QUERY_BY_CHUNK_BYTES;
+        if (is_bytes)
+            assert_int_equal(result_integer(result, 0, "chunk_bytes", -1), 8192);
+        else if (cases[i].dimension == QUERY_BY_POOL_SIZE)
+            assert_int_equal(result_integer(result, 0, "pool_size", -1), 8);
+        else
+            expect_text(result, query_dimension_name(cases[i].dimension), cases[i].value);
+        result_free(result);
+        query = store_average_of("e2e_ns");
+        (void)snprintf(query.filter.by[cases[i].dimension], QUERY_TEXT_SIZE, "%s", cases[i].value);
+        expect_error(&query, STATUS_INVALID, "to filter by");
+    }
+}
+
 // Runs of pipelines are told apart by what streamed and by the model, where they have one;
 // of what was not measured there is no average.
 TEST_CASE(test_pipelines_by_workload_and_model)
@@ -488,6 +535,7 @@ TEST_MAIN_EACH(store_set_up, store_tear_down, test_averages_equal_plain_sql,
                test_queries_that_make_no_sense, test_a_query_over_its_budget_is_ended,
                test_listings_go_on_behind_their_cursor,
                test_every_kind_is_listed_with_all_its_columns, test_loads_have_a_floor,
-               test_stages_know_their_load, test_pipelines_by_workload_and_model,
-               test_pipelines_by_status, test_requests_by_status, test_runs_and_their_balance,
+               test_stages_know_their_load, test_pipelines_by_setting,
+               test_pipelines_by_workload_and_model, test_pipelines_by_status,
+               test_requests_by_status, test_runs_and_their_balance,
                test_a_reader_is_ended_when_the_log_grows)
