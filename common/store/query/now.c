@@ -130,10 +130,11 @@ void now_judge(const struct now_facts *facts, struct now_verdict *out)
     if (facts->requests > 0) {
         set(out, NOW_OK, facts->live_ns, "usual at this hour not known");
         (void)judge_usual(facts, out);
+    } else if (facts->is_busy) {
+        set(out, NOW_OK, facts->live_ns, "in progress");
+        add_text(out, ": ", facts->doing);
     } else if (facts->is_loading) {
         set(out, NOW_LOADING, 0, "%s", facts->doing);
-    } else if (facts->is_busy) {
-        set(out, NOW_OK, facts->live_ns, "in progress: %s", facts->doing);
     } else {
         set(out, NOW_IDLE, facts->requested_ns ? facts->requested_ns : facts->live_ns,
             "no request in the last %s",

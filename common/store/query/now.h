@@ -59,7 +59,7 @@ struct now_facts {
     const char *doing;      // activity of a live one, such as "load read_header"
     const char *last;       // what the process that is down did last
     bool is_loading;        // `doing` is a load or the startup
-    bool is_busy;           // `doing` is work on this model
+    bool is_busy;           // it works on this model, or put tokens out in the window
     int64_t window_ns;      // length of the window
     int64_t since_ns;       // its start
     int64_t requested_ns;   // end of the newest request

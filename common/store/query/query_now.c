@@ -7,6 +7,7 @@
 
 #include "common/core/base/array.h"
 #include "common/store/aggregate/aggregate_scan.h"
+#include "common/store/aggregate/throughput.h"
 #include "common/store/query/now.h"
 #include "common/store/query/query_list.h"
 #include "common/store/read/answer_cells.h"
@@ -30,8 +31,9 @@ static const struct answer_column columns[] = {
     {"requests", UNIT_COUNT},
     {"failed", UNIT_COUNT},
     {"error_ratio", UNIT_RATIO},
-    {"request_rate", UNIT_ITEMS_PER_SECOND},
-    {"output_token_rate", UNIT_TOKENS_PER_SECOND},
+    {"request_rate", UNIT_REQUEST_RATE},
+    {"output_token_rate", UNIT_TOKEN_RATE},
+    {"prompt_token_rate", UNIT_TOKEN_RATE},
     {"ttft_p50_ns", UNIT_DURATION},
     {"ttft_p95_ns", UNIT_DURATION},
     {"tokens_per_second_p50", UNIT_TOKENS_PER_SECOND},
@@ -42,14 +44,11 @@ static const struct answer_column columns[] = {
     {"store_error", UNIT_NONE},
 };
 
-struct failures {
-    uint64_t count;
-    int64_t first_ns, load_ns; // the first failed request; the newest failed load
-    char *error, *load_error;  // the newest
-};
-
-struct levels {
-    struct now_level speed, ttft;
+// What records tell of a model on a host.
+struct figures {
+    struct now_facts facts;   // without those of its processes
+    char *error, *load_error; // texts of `facts`
+    double ttft_p95;
 };
 
 struct row {
@@ -74,15 +73,15 @@ struct now {
     const struct query *query;
     struct query_filter filter; // of the figures
     int64_t as_of_ns, window_ns;
-    struct groups *failures;    // by model and host: struct failures
-    struct groups *levels;      // by model and host: struct levels
-    struct aggregate_scan scan; // the window, by model and host
+    struct groups *figures;       // by model and host: struct figures
+    struct throughput throughput; // of the window, by model and host
+    bool has_enough;              // some model has requests enough for a median
     struct current current;
     struct row *rows;
     size_t row_count, row_room;
 };
 
-enum { METRIC_E2E, METRIC_TTFT, METRIC_SPEED, METRIC_GENERATED };
+enum { METRIC_TTFT, METRIC_SPEED };
 
 // ---- Time ---------------------------------------------------------------------------------
 
@@ -108,11 +107,21 @@ static enum status find_time(struct now *now, struct error *err)
 
 // ---- Failures -----------------------------------------------------------------------------
 
-static void deinit_failures(void *data)
+static void deinit_figures(void *data)
 {
-    struct failures *failures = data;
-    free(failures->error);
-    free(failures->load_error);
+    struct figures *figures = data;
+    free(figures->error);
+    free(figures->load_error);
+}
+
+static enum status find_figures(struct now *now, const int64_t *keys, struct figures **out,
+                                struct error *err)
+{
+    struct group *group = NULL;
+    enum status status = reader_group(now->figures, keys, &group, err);
+    if (status == STATUS_OK)
+        *out = group->data;
+    return status;
 }
 
 enum { FAILED_MODEL, FAILED_HOST, FAILED_STARTED, FAILED_ERROR, FAILED_IS_LOAD };
@@ -124,21 +133,23 @@ static enum status on_failed(void *context, sqlite3_stmt *row, struct error *err
                             sqlite3_column_int64(row, FAILED_HOST)};
     const bool is_load = sqlite3_column_int(row, FAILED_IS_LOAD);
     const int64_t started_ns = sqlite3_column_int64(row, FAILED_STARTED);
-    struct group *group = NULL;
-    enum status status = reader_group(now->failures, keys, &group, err);
+    struct figures *figures = NULL;
+    enum status status = find_figures(now, keys, &figures, err);
     if (status != STATUS_OK)
         return status;
-    struct failures *failures = group->data;
-    char **error = is_load ? &failures->load_error : &failures->error;
+    struct now_facts *facts = &figures->facts;
+    char **error = is_load ? &figures->load_error : &figures->error;
     if (is_load)
-        failures->load_ns = started_ns;
-    else if (failures->count++ == 0)
-        failures->first_ns = started_ns;
+        facts->load_failed_ns = started_ns;
+    else if (facts->failed_ns == 0)
+        facts->failed_ns = started_ns;
     const char *text = (const char *)sqlite3_column_text(row, FAILED_ERROR);
     if (!text)
         return STATUS_OK;
     free(*error);
     *error = strdup(text);
+    facts->error = figures->error;
+    facts->load_error = figures->load_error;
     return *error ? STATUS_OK : error_no_memory(err, "store");
 }
 
@@ -158,30 +169,16 @@ static enum status read_failed(struct now *now, enum record_kind kind, const cha
 
 static enum status read_failures(struct now *now, struct error *err)
 {
-    if (groups_new(&now->failures, 2, sizeof(struct failures), deinit_failures) != STATUS_OK)
-        return error_no_memory(err, "store");
     enum status status = read_failed(now, RECORD_KIND_INFERENCE, "t.finish = 3", err);
     return status == STATUS_OK ? read_failed(now, RECORD_KIND_LOAD, "t.status = 1", err) : status;
 }
 
 // ---- Figures ------------------------------------------------------------------------------
 
-// Scans requests of a window by model and host.  aggregate_scan_deinit is the caller's.
-static enum status scan_requests(struct now *now, struct aggregate_scan *scan, struct query *query,
-                                 int64_t since_ns, int64_t until_ns, struct error *err)
+static void set_level(struct now_level *level, const struct aggregate *values)
 {
-    *query = (struct query){.kind = QUERY_AVERAGE,
-                            .filter = now->filter,
-                            .group_by = {QUERY_BY_MODEL, QUERY_BY_HOST},
-                            .group_count = 2};
-    query->filter.since_ns = since_ns;
-    query->filter.until_ns = until_ns;
-    *scan = (struct aggregate_scan){.query = query, .kind = RECORD_KIND_INFERENCE};
-    aggregate_scan_want(scan, "e2e_ns", false);
-    aggregate_scan_want(scan, "ttft_ns", true);
-    aggregate_scan_want(scan, "tokens_per_second", true);
-    aggregate_scan_want(scan, "generated_tokens", false);
-    return aggregate_scan_run(scan, now->store, err);
+    level->count = values->count;
+    level->now = aggregate_quantile(values, 0.5);
 }
 
 static void add_day(struct now_level *level, const struct aggregate *values)
@@ -190,56 +187,68 @@ static void add_day(struct now_level *level, const struct aggregate *values)
         level->days[level->day_count++] = aggregate_quantile(values, 0.5);
 }
 
-// The same hour of a former day, of models and hosts that have requests now.
-static enum status read_day(struct now *now, int64_t since_ns, struct error *err)
+// Medians of the window (`until_ns` 0), or of an hour of a former day, of models and hosts that
+// have requests now.
+static enum status read_medians(struct now *now, struct query *query, int64_t since_ns,
+                                int64_t until_ns, struct error *err)
 {
-    struct aggregate_scan scan;
-    struct query query;
-    enum status status = scan_requests(now, &scan, &query, since_ns, since_ns + HOUR_NS, err);
+    query->filter.since_ns = since_ns;
+    query->filter.until_ns = until_ns;
+    struct aggregate_scan scan = {.query = query, .kind = RECORD_KIND_INFERENCE};
+    aggregate_scan_want(&scan, "ttft_ns", true);
+    aggregate_scan_want(&scan, "tokens_per_second", true);
+    enum status status = aggregate_scan_run(&scan, now->store, err);
     for (size_t i = 0; status == STATUS_OK && i < groups_count(scan.groups); i++) {
         const struct group *group = groups_at(scan.groups, i);
-        struct group *of = groups_get(now->levels, group->keys);
-        if (!of)
+        const struct aggregate *ttft = &aggregate_scan_ratio(group, METRIC_TTFT)->values;
+        const struct aggregate *speed = &aggregate_scan_ratio(group, METRIC_SPEED)->values;
+        struct figures *figures = NULL;
+        if (until_ns && !groups_get(now->figures, group->keys))
             continue;
-        struct levels *levels = of->data;
-        add_day(&levels->speed, &aggregate_scan_ratio(group, METRIC_SPEED)->values);
-        add_day(&levels->ttft, &aggregate_scan_ratio(group, METRIC_TTFT)->values);
+        status = find_figures(now, group->keys, &figures, err);
+        if (status == STATUS_OK && until_ns) {
+            add_day(&figures->facts.ttft, ttft);
+            add_day(&figures->facts.speed, speed);
+        } else if (status == STATUS_OK) {
+            set_level(&figures->facts.ttft, ttft);
+            set_level(&figures->facts.speed, speed);
+            figures->ttft_p95 = aggregate_quantile(ttft, 0.95);
+            now->has_enough = now->has_enough || ttft->count >= NOW_REQUESTS_LEAST;
+        }
     }
     aggregate_scan_deinit(&scan);
     return status;
 }
 
-static void set_level(struct now_level *level, const struct aggregate *values)
-{
-    level->count = values->count;
-    if (values->count > 0)
-        level->now = aggregate_quantile(values, 0.5);
-}
-
 // Former days are read only if the window has enough requests to compare.
-static enum status read_levels(struct now *now, struct error *err)
+static enum status read_figures(struct now *now, struct error *err)
 {
-    enum status status = STATUS_OK;
-    bool is_wanted = false;
-    if (groups_new(&now->levels, 2, sizeof(struct levels), NULL) != STATUS_OK)
-        return error_no_memory(err, "store");
-    for (size_t i = 0; status == STATUS_OK && i < groups_count(now->scan.groups); i++) {
-        const struct group *group = groups_at(now->scan.groups, i);
-        struct group *of = NULL;
-        status = reader_group(now->levels, group->keys, &of, err);
+    struct query query = {.kind = QUERY_AVERAGE,
+                          .filter = now->filter,
+                          .group_by = {QUERY_BY_MODEL, QUERY_BY_HOST},
+                          .group_count = 2};
+    enum status status =
+        throughput_read(&now->throughput, now->store, &query, NULL, now->as_of_ns, err);
+    for (size_t i = 0; status == STATUS_OK && i < groups_count(now->throughput.groups); i++) {
+        const struct group *group = groups_at(now->throughput.groups, i);
+        const double *sums = throughput_sums(group);
+        struct figures *figures = NULL;
+        status = find_figures(now, group->keys, &figures, err);
         if (status != STATUS_OK)
             return status;
-        struct levels *levels = of->data;
-        set_level(&levels->speed, &aggregate_scan_ratio(group, METRIC_SPEED)->values);
-        set_level(&levels->ttft, &aggregate_scan_ratio(group, METRIC_TTFT)->values);
-        is_wanted = is_wanted || levels->ttft.count >= NOW_REQUESTS_LEAST;
+        figures->facts.requests = (uint64_t)sums[THROUGHPUT_REQUESTS];
+        figures->facts.failed = (uint64_t)sums[THROUGHPUT_FAILED];
+        figures->facts.is_busy = sums[THROUGHPUT_OUTPUT_TOKENS] > 0;
     }
+    if (status == STATUS_OK)
+        status = read_medians(now, &query, now->filter.since_ns, 0, err);
     const int64_t middle_ns =
         now->as_of_ns - (now->window_ns < HOUR_NS ? now->window_ns : HOUR_NS) / 2;
     const int64_t hour_ns = middle_ns - middle_ns % HOUR_NS;
-    for (int64_t day = 1; is_wanted && day <= NOW_DAYS && status == STATUS_OK; day++)
+    for (int64_t day = 1; now->has_enough && day <= NOW_DAYS && status == STATUS_OK; day++)
         if (hour_ns > day * DAY_NS)
-            status = read_day(now, hour_ns - day * DAY_NS, err);
+            status = read_medians(now, &query, hour_ns - day * DAY_NS,
+                                  hour_ns - day * DAY_NS + HOUR_NS, err);
     return status;
 }
 
@@ -341,26 +350,6 @@ static void add_process(struct current *current, sqlite3_stmt *row)
     }
 }
 
-static void add_figures(const struct now *now, struct now_facts *facts, const int64_t *keys)
-{
-    const struct group *group = groups_get(now->failures, keys);
-    if (group) {
-        const struct failures *failures = group->data;
-        facts->failed = failures->count;
-        facts->failed_ns = failures->first_ns;
-        facts->error = failures->error;
-        facts->load_failed_ns = failures->load_ns;
-        facts->load_error = failures->load_error;
-    }
-    group = groups_get(now->scan.groups, keys);
-    if (!group)
-        return;
-    facts->requests = aggregate_scan_ratio(group, METRIC_E2E)->values.count;
-    const struct levels *levels = groups_get(now->levels, keys)->data;
-    facts->speed = levels->speed;
-    facts->ttft = levels->ttft;
-}
-
 // Judges the model and host whose processes have been read.
 static enum status end_current(struct now *now, struct error *err)
 {
@@ -369,9 +358,7 @@ static enum status end_current(struct now *now, struct error *err)
     const char *wanted = now->query->filter.by[QUERY_BY_MODEL];
     if (!current->is_set || (*wanted && strcmp(wanted, current->model) != 0))
         return STATUS_OK;
-    if (*current->model)
-        add_figures(now, facts, current->keys);
-    else if (facts->live + facts->down + facts->silent == 0)
+    if (!*current->model && facts->live + facts->down + facts->silent == 0)
         return STATUS_OK;
     facts->doing = current->doing;
     facts->last = current->last;
@@ -400,6 +387,9 @@ static enum status on_process(void *context, sqlite3_stmt *row, struct error *er
         status = end_current(now, err);
         *current =
             (struct current){.keys = {model, host}, .running = -1, .waiting = -1, .is_set = true};
+        const struct group *group = groups_get(now->figures, current->keys);
+        if (group)
+            current->facts = ((const struct figures *)group->data)->facts;
         if (has_model)
             (void)answer_name_text(now->store, model, current->model);
     }
@@ -447,27 +437,33 @@ static enum status read_processes(struct now *now, struct error *err)
 
 // ---- The answer ---------------------------------------------------------------------------
 
-static void set_figures(struct now *now, struct result *answer, const int64_t *keys)
+static enum status set_figures(struct now *now, struct result *answer, const int64_t *keys,
+                               struct error *err)
 {
-    const struct group *group = groups_get(now->scan.groups, keys);
-    const struct group *failed = groups_get(now->failures, keys);
-    const double seconds = (double)now->window_ns / 1e9;
-    const uint64_t failures = failed ? ((const struct failures *)failed->data)->count : 0;
-    const uint64_t requests = group ? aggregate_scan_ratio(group, METRIC_E2E)->values.count : 0;
-    answer_int(answer, "requests", (int64_t)requests);
-    answer_int(answer, "failed", (int64_t)failures);
-    answer_real(answer, "request_rate", (double)requests / seconds);
-    if (requests == 0)
-        return;
-    const struct aggregate *ttft = &aggregate_scan_ratio(group, METRIC_TTFT)->values;
-    answer_real(answer, "error_ratio", (double)failures / (double)requests);
-    answer_real(answer, "output_token_rate",
-                (double)aggregate_sum(&aggregate_scan_ratio(group, METRIC_GENERATED)->values) /
-                    seconds);
-    answer_real(answer, "ttft_p50_ns", aggregate_quantile(ttft, 0.5));
-    answer_real(answer, "ttft_p95_ns", aggregate_quantile(ttft, 0.95));
-    answer_real(answer, "tokens_per_second_p50",
-                aggregate_quantile(&aggregate_scan_ratio(group, METRIC_SPEED)->values, 0.5));
+    static const char *const rates[] = {QUERY_METRIC_REQUEST_RATE, QUERY_METRIC_OUTPUT_RATE,
+                                        QUERY_METRIC_PROMPT_RATE, QUERY_METRIC_ERRORS};
+    static const double none[THROUGHPUT_SUM_COUNT];
+    const struct group *group = groups_get(now->throughput.groups, keys);
+    const double *sums = group ? throughput_sums(group) : none;
+    enum status status = STATUS_OK;
+    answer_int(answer, "requests", (int64_t)sums[THROUGHPUT_REQUESTS]);
+    answer_int(answer, "failed", (int64_t)sums[THROUGHPUT_FAILED]);
+    for (size_t i = 0; i < sizeof rates / sizeof *rates && status == STATUS_OK; i++) {
+        const struct query_metric *metric = NULL;
+        status = query_metric_find(&metric, rates[i], err);
+        if (status == STATUS_OK)
+            answer_real(answer, rates[i],
+                        throughput_value(metric, sums, (double)now->window_ns / 1e9));
+    }
+    group = groups_get(now->figures, keys);
+    const struct figures *figures = group ? group->data : NULL;
+    if (figures && figures->facts.ttft.count > 0) {
+        answer_real(answer, "ttft_p50_ns", figures->facts.ttft.now);
+        answer_real(answer, "ttft_p95_ns", figures->ttft_p95);
+    }
+    if (figures && figures->facts.speed.count > 0)
+        answer_real(answer, "tokens_per_second_p50", figures->facts.speed.now);
+    return status;
 }
 
 static enum status add_row(struct now *now, struct result *answer, const struct row *row,
@@ -482,8 +478,8 @@ static enum status add_row(struct now *now, struct result *answer, const struct 
         answer_int(answer, "since_ns", row->verdict.since_ns);
     answer_text(answer, "reason", row->verdict.reason);
     answer_int(answer, "window_ns", now->window_ns);
-    if (row->is_live && row->keys[0] != GROUP_KEY_NONE)
-        set_figures(now, answer, row->keys);
+    if (status == STATUS_OK && row->is_live && row->keys[0] != GROUP_KEY_NONE)
+        status = set_figures(now, answer, row->keys, err);
     if (row->running >= 0)
         answer_int(answer, "running_requests", row->running);
     if (row->waiting >= 0)
@@ -517,18 +513,19 @@ static enum status add_rows(struct now *now, struct result *answer, struct error
     return status;
 }
 
-static enum status read_all(struct now *now, struct query *figures, struct error *err)
+static enum status read_all(struct now *now, struct error *err)
 {
     enum status status = find_time(now, err);
     now->filter = now->query->filter;
     now->filter.since_ns = now->as_of_ns - now->window_ns;
     now->filter.until_ns = 0;
+    if (status == STATUS_OK &&
+        groups_new(&now->figures, 2, sizeof(struct figures), deinit_figures) != STATUS_OK)
+        return error_no_memory(err, "store");
     if (status == STATUS_OK)
         status = read_failures(now, err);
     if (status == STATUS_OK)
-        status = scan_requests(now, &now->scan, figures, now->filter.since_ns, 0, err);
-    if (status == STATUS_OK)
-        status = read_levels(now, err);
+        status = read_figures(now, err);
     return status == STATUS_OK ? read_processes(now, err) : status;
 }
 
@@ -536,19 +533,17 @@ enum status query_now(struct store *store, const struct query *query, struct res
                       struct error *err)
 {
     struct now now = {.store = store, .query = query, .window_ns = WINDOW_NS};
-    struct query figures;
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
         if (query->filter.by[i][0] && i != QUERY_BY_MODEL && i != QUERY_BY_HOST)
             return error_set(err, STATUS_INVALID, "now: filters are model and host, not %s",
                              query_dimension_name((enum query_dimension)i));
-    enum status status = read_all(&now, &figures, err);
+    enum status status = read_all(&now, err);
     if (status == STATUS_OK)
         status = answer_new(out, columns, sizeof columns / sizeof *columns, err);
     if (status == STATUS_OK)
         status = add_rows(&now, *out, err);
     free(now.rows);
-    groups_free(now.failures);
-    groups_free(now.levels);
-    aggregate_scan_deinit(&now.scan);
+    groups_free(now.figures);
+    throughput_deinit(&now.throughput);
     return status;
 }
