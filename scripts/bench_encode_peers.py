@@ -9,15 +9,16 @@ Everyone gets the same batches: N samples (default: as many as make 64 MiB of st
 most caches hold), in one array of doubles.  Everyone has one thread.
 
 "Encode only" begins with a batch in memory and ends with its states in memory.  inferstat's
-kernels are called in this process, without its pipeline, in turn with the peer: the ratio is the
-median over the turns, of S seconds (default 5), by wall time and by processor time.  Peers that
-can write into an array that is given ("given") do, into the array that inferstat writes into as
-well, whose pages have been touched.  Others return a new array ("new"); then inferstat writes
-into a new array, too.
+kernels are called in this process, without its pipeline, in turn with the peer.  Turns go on for
+S seconds (default 5), or until there are three of them, but for 3 S seconds at most; the ratios,
+by wall time and by processor time, are medians over the turns.  Peers that can write into an array
+that is given ("given") do, into the array that inferstat writes into as well, whose pages have
+been touched.  Others return a new array ("new"); then inferstat writes into a new array, too.
 
 "End to end" also reads the batches, by default 16, from a .npy file: inferstat-worker with its
-pipeline (the median of five runs, between which the peers have their turn) and one thread for
-kernels, and the peer in a loop.  The file is in the page cache.
+pipeline and one thread for kernels, and the peer in a loop.  The worker has its turn before each
+peer, five runs in the same buffers, of which the median counts: as for the peer, touching new
+memory is not part of it.  The file is in the page cache.
 Starting a program, importing and one-time set-up are not counted for any library.
 
 Simulators run the circuit that makes the state, each sample with numbers of its own:
@@ -307,7 +308,8 @@ class Worker:
         return json.loads(done.stdout)
 
     def run(self):
-        self.rates.append(self.ask()["items_per_second"])
+        figures = self.ask("--until-steady", "0.05", "--repeats", "5")
+        self.rates.append(figures["items_per_second_median"])
 
 
 def aligned(np, samples, states):
@@ -330,8 +332,9 @@ def timed(work, rows, out):
 def encode_only(peer, kernels, rows, out, seconds):
     """The peer and inferstat in turn: states a second of both, and ratios of their times."""
     given = peer(rows[:1], out[:1]).ctypes.data == out.ctypes.data
+    kernels.states(rows, out)
     turns, began = [], time.perf_counter()
-    while not turns or time.perf_counter() - began < seconds:
+    while time.perf_counter() - began < (seconds if len(turns) >= 3 else 3 * seconds) or not turns:
         ours = timed(kernels.states, rows, out if given else None)
         turns.append((timed(peer, rows, out), ours))
 
@@ -386,8 +389,6 @@ def measure_encoder(np, options, encoder, path):
             rows.append({**row, "why": f"not here ({error})"})
         except Exception as error:  # a peer's fault is a line, not the end
             rows.append({**row, "why": f"failed: {error}"})
-    while len(worker.rates) < 5:
-        worker.run()
     ours = {"encoder": encoder, "program": "inferstat",
             "end_to_end_states_per_second": statistics.median(worker.rates)}
     for row in rows:
