@@ -137,6 +137,13 @@ static const struct cli_command commands[] = {
         .run = command_list,
     },
     {
+        .name = "samples",
+        .summary = "what processes used over time: processor, memory, requests in progress",
+        .details = LISTED "  --run or --host shows one process.",
+        .options = TAKES(LISTING),
+        .run = command_list,
+    },
+    {
         .name = "runs",
         .summary = "worker processes: how each ended, records produced and lost",
         .details = LISTED,

@@ -189,7 +189,7 @@ static enum status end(struct cli *cli, struct rows *rows, enum status status, s
 
 enum status record_pages_list(struct cli *cli, record_pages_add *add, struct error *err)
 {
-    const enum record_kind kind = find_kind(cli->command->name);
+    const enum record_kind kind = cli->query.records.kind;
     struct listing listing = {.cli = cli, .add = add, .rows = cli_rows(cli, columns_of(kind))};
     enum status status = record_pages_read(cli, kind, NULL, cli->query.records.oldest_first,
                                            page_limit(cli), on_page, &listing, err);

@@ -49,8 +49,7 @@ MUST_CHECK enum status record_pages_read(struct cli *cli, enum record_kind kind,
 typedef enum status record_pages_add(struct cli *cli, struct rows *rows, const struct result *page,
                                      struct error *err);
 
-// Runs a listing command (`loads`, `inferences`, ...): lists the records of the kind that the
-// command's name gives.
+// Runs a listing command (`loads`, `inferences`, ...): lists the records of the kind in cli->query.
 //   text             a table of at most --limit records (default 20); `add` fills it; NULL: one row
 //                    per record
 //   --json or --csv  at most --limit records (default: all); does not call `add`

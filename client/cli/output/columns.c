@@ -193,8 +193,10 @@ static const struct column process_sample_columns[] = {
     {"run", "run", COLUMN_LEFT(0), .cell = column_run},
     {"host", "host", COLUMN_LEFT(0)},
     {"cpu_ratio", "cpu", COLUMN_RIGHT(0)},
-    {"host_memory_bytes", "memory", COLUMN_RIGHT(0)},
+    {"host_memory_bytes", "host memory", COLUMN_RIGHT(0)},
     {"device_memory_bytes", "device memory", COLUMN_RIGHT(0)},
+    {"running_requests", "running", COLUMN_RIGHT(1)},
+    {"waiting_requests", "waiting", COLUMN_RIGHT(1)},
 };
 
 #define COLUMNS(columns)                                                                           \

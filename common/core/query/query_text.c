@@ -35,6 +35,7 @@ static const struct query_verb verbs[] = {
     {"baselines", QUERY_BASELINES, 0, QUERY_NO_SUBJECT, 0},
     {"compare", QUERY_COMPARE, 0, QUERY_BASELINE_OR_NONE,
      WINDOW | BIT(OF) | BIT(MARGIN) | BIT(FORCE) | BIT(AGAINST)},
+    {"samples", QUERY_RECORDS, RECORD_KIND_PROCESS_SAMPLE, QUERY_NO_SUBJECT, LISTING},
     RECORD_KINDS(RECORDS_VERB)};
 
 enum { VERB_COUNT = sizeof verbs / sizeof *verbs };
