@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/core/base/text.h"
 #include "common/core/base/unit.h"
 #include "common/core/stats/stats.h"
 
@@ -33,7 +34,10 @@ static void add_text(struct now_verdict *out, const char *before, const char *te
 {
     const size_t used = strlen(out->reason);
     if (text && *text)
-        (void)snprintf(out->reason + used, sizeof out->reason - used, "%s%s", before, text);
+        (void)snprintf(
+            out->reason + used, sizeof out->reason - used, "%s%.*s", before,
+            (int)text_cut(text, strlen(text), sizeof out->reason - used - strlen(before) - 1),
+            text);
 }
 
 // ---- Usual ------------------------------------------------------------------------------

@@ -1,11 +1,11 @@
 // NOW: a row per model and host with its state, and the figures of the last minutes.
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <sqlite3.h>
 
 #include "common/core/base/array.h"
+#include "common/core/base/text.h"
 #include "common/store/aggregate/aggregate_scan.h"
 #include "common/store/aggregate/throughput.h"
 #include "common/store/query/now.h"
@@ -54,17 +54,16 @@ struct figures {
 struct row {
     int64_t keys[2]; // model (GROUP_KEY_NONE: the process has none yet), host
     bool is_live;
-    int64_t running, waiting; // -1: unknown
+    int64_t running, waiting; // requests of its processes, as last sampled; -1: unknown
     struct now_verdict verdict;
 };
 
 // The model and host whose processes are being read.
 struct current {
-    int64_t keys[2];
+    struct row row;
     char model[QUERY_TEXT_SIZE];
     char doing[QUERY_TEXT_SIZE], last[QUERY_TEXT_SIZE];
     struct now_facts facts;
-    int64_t running, waiting; // requests of its processes, as last sampled; -1: unknown
     bool is_set;
 };
 
@@ -298,9 +297,19 @@ static void earliest(int64_t *at, int64_t time_ns)
 static bool begins_with(const char *text, const char *word, const char *name)
 {
     const size_t size = strlen(word), name_size = strlen(name);
-    return strncmp(text, word, size) == 0 && (text[size] == ' ' || text[size] == '\0') &&
-           (name_size == 0 ||
-            (strncmp(text + size + 1, name, name_size) == 0 && text[size + 1 + name_size] == ' '));
+    if (strncmp(text, word, size) != 0)
+        return false;
+    if (name_size == 0)
+        return text[size] == ' ' || text[size] == '\0';
+    return text[size] == ' ' && strncmp(text + size + 1, name, name_size) == 0 &&
+           text[size + 1 + name_size] == ' ';
+}
+
+static void copy_text(char out[QUERY_TEXT_SIZE], const char *text)
+{
+    const size_t size = text_cut(text, strlen(text), QUERY_TEXT_SIZE - 1);
+    memcpy(out, text, size);
+    out[size] = '\0';
 }
 
 // What a live process does, by the words of its activity: "load STAGE", "decode MODEL request N".
@@ -313,7 +322,7 @@ static void add_activity(struct current *current, const char *doing)
         *model ? begins_with(doing, "prefill", model) || begins_with(doing, "decode", model)
                : *doing && !loads && !begins_with(doing, "idle", "");
     if (works || (loads && !facts->is_busy))
-        (void)snprintf(current->doing, sizeof current->doing, "%s", doing);
+        copy_text(current->doing, doing);
     facts->is_busy = facts->is_busy || works;
     facts->is_loading = facts->is_loading || loads;
 }
@@ -330,20 +339,21 @@ static void add_process(struct current *current, sqlite3_stmt *row)
     const int end = sqlite3_column_int(row, PROCESS_END);
     const int64_t ended_ns = sqlite3_column_int64(row, PROCESS_ENDED);
     const int64_t end_ns = ended_ns ? ended_ns : sqlite3_column_int64(row, PROCESS_HEARD);
-    const char *doing = (const char *)sqlite3_column_text(row, PROCESS_DOING);
+    const char *text = (const char *)sqlite3_column_text(row, PROCESS_DOING);
+    const char *doing = text ? text : "";
     facts->requested_ns = later(facts->requested_ns, sqlite3_column_int64(row, PROCESS_REQUESTED));
     if (end == RECORD_RUN_END_OPEN) {
         facts->live++;
         earliest(&facts->live_ns, sqlite3_column_int64(row, PROCESS_RECEIVED));
-        add_activity(current, doing ? doing : "");
-        add_sample(&current->running, row, PROCESS_RUNNING);
-        add_sample(&current->waiting, row, PROCESS_WAITING);
+        add_activity(current, doing);
+        add_sample(&current->row.running, row, PROCESS_RUNNING);
+        add_sample(&current->row.waiting, row, PROCESS_WAITING);
     } else if (end == RECORD_RUN_END_CLOSED || is_replaced(row)) {
         facts->ended_ns = later(facts->ended_ns, end_ns);
     } else if (ended_ns) {
         facts->down++;
         earliest(&facts->down_ns, end_ns);
-        (void)snprintf(current->last, sizeof current->last, "%s", doing ? doing : "");
+        copy_text(current->last, doing);
     } else {
         facts->silent++;
         earliest(&facts->silent_ns, end_ns);
@@ -366,12 +376,9 @@ static enum status end_current(struct now *now, struct error *err)
     facts->since_ns = now->as_of_ns - now->window_ns;
     if (!ARRAY_RESERVE(&now->rows, &now->row_room, now->row_count + 1))
         return error_no_memory(err, "store");
-    struct row *row = &now->rows[now->row_count++];
-    *row = (struct row){.keys = {current->keys[0], current->keys[1]},
-                        .is_live = facts->live > 0,
-                        .running = current->running,
-                        .waiting = current->waiting};
-    now_judge(facts, &row->verdict);
+    current->row.is_live = facts->live > 0;
+    now_judge(facts, &current->row.verdict);
+    now->rows[now->row_count++] = current->row;
     return STATUS_OK;
 }
 
@@ -379,19 +386,19 @@ static enum status on_process(void *context, sqlite3_stmt *row, struct error *er
 {
     struct now *now = context;
     struct current *current = &now->current;
-    const int64_t host = sqlite3_column_int64(row, PROCESS_HOST);
     const bool has_model = sqlite3_column_type(row, PROCESS_MODEL) != SQLITE_NULL;
-    const int64_t model = has_model ? sqlite3_column_int64(row, PROCESS_MODEL) : GROUP_KEY_NONE;
+    const int64_t keys[] = {has_model ? sqlite3_column_int64(row, PROCESS_MODEL) : GROUP_KEY_NONE,
+                            sqlite3_column_int64(row, PROCESS_HOST)};
     enum status status = STATUS_OK;
-    if (!current->is_set || current->keys[0] != model || current->keys[1] != host) {
+    if (!current->is_set || memcmp(current->row.keys, keys, sizeof keys) != 0) {
         status = end_current(now, err);
-        *current =
-            (struct current){.keys = {model, host}, .running = -1, .waiting = -1, .is_set = true};
-        const struct group *group = groups_get(now->figures, current->keys);
+        *current = (struct current){
+            .row = {.keys = {keys[0], keys[1]}, .running = -1, .waiting = -1}, .is_set = true};
+        const struct group *group = groups_get(now->figures, keys);
         if (group)
             current->facts = ((const struct figures *)group->data)->facts;
         if (has_model)
-            (void)answer_name_text(now->store, model, current->model);
+            (void)answer_name_text(now->store, keys[0], current->model);
     }
     add_process(current, row);
     return status;
@@ -418,9 +425,9 @@ static enum status read_processes(struct now *now, struct error *err)
         "  UNION ALL SELECT run, model, started_ns + e2e_ns FROM (SELECT run, model, started_ns,"
         "   e2e_ns FROM main.inference ORDER BY id DESC LIMIT 20000) WHERE started_ns >= $1),"
         " member AS (SELECT run, model, max(at) AS at FROM used GROUP BY run, model)"
-        " SELECT m.model, r.host, iif(r.\"end\" = 3 AND r.owner = 0, 1, r.\"end\"), r.received_ns, "
-        "r.heard_ns, r.ended_ns,"
-        "  r.last_activity, m.at, iif(m.model IS NULL, max(r.received_ns) OVER of_host,"
+        " SELECT m.model, r.host, iif(r.\"end\" = 3 AND r.owner = 0, 1, r.\"end\"),"
+        "  r.received_ns, r.heard_ns, r.ended_ns, r.last_activity, m.at, iif(m.model IS NULL, "
+        "max(r.received_ns) OVER of_host,"
         "   max(r.received_ns) OVER of_model), iif(m.model IS NULL,"
         "   max(r.started_ns) OVER of_host, max(r.started_ns) OVER of_model),"
         "  s.running_requests, s.waiting_requests"
@@ -495,7 +502,8 @@ static int by_state(const void *left, const void *right)
     const struct row *a = left, *b = right;
     if (a->verdict.state != b->verdict.state)
         return a->verdict.state < b->verdict.state ? -1 : 1;
-    return (a > b) - (a < b);
+    const int keys = (a->keys[0] > b->keys[0]) - (a->keys[0] < b->keys[0]);
+    return keys ? keys : (a->keys[1] > b->keys[1]) - (a->keys[1] < b->keys[1]);
 }
 
 static enum status add_rows(struct now *now, struct result *answer, struct error *err)

@@ -103,13 +103,16 @@ TEST_CASE(test_states)
 TEST_CASE(test_long_reason)
 {
     char text[256];
-    memset(text, 'x', sizeof text - 1);
-    text[sizeof text - 1] = '\0';
+    for (size_t i = 0; i < sizeof text - 1; i++)
+        text[i] = i % 2 ? '\xb6' : '\xc3'; // "ö"
+    text[sizeof text - 2] = '\0';
     const struct now_facts facts = {
         .down = 1, .last = text, .load_failed_ns = 1, .load_error = text};
     struct now_verdict verdict;
     now_judge(&facts, &verdict);
-    assert_int_equal(strlen(verdict.reason), NOW_REASON_SIZE - 1);
+    const size_t size = strlen(verdict.reason);
+    assert_in_range(size, NOW_REASON_SIZE - 3, NOW_REASON_SIZE - 1);
+    assert_int_equal(verdict.reason[size - 1], '\xb6');
 }
 
 TEST_MAIN(test_states, test_long_reason)
