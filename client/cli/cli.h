@@ -143,6 +143,7 @@ MUST_CHECK enum status command_average(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_query(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_loads(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_list(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_errors(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_fleet(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_metrics(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_tail(struct cli *cli, struct error *err);

@@ -159,6 +159,16 @@ static const struct cli_command commands[] = {
         .run = command_metrics,
     },
     {
+        .name = "errors",
+        .summary = "why requests, loads and operations failed: counts by text",
+        .details =
+            "Texts count together if they differ only in numbers and ids, which are shown as #.\n"
+            "Most failures first: the 100 most frequent texts, or --limit N (at most 1000); the\n"
+            "rest is counted as other.",
+        .options = TAKES(SOURCE, PLACES, OPTION_OPERATION, WINDOW, ROWS, OPTION_BY, OPTION_LIMIT),
+        .run = command_errors,
+    },
+    {
         .name = "fleet",
         ARGUMENTS("[METRIC]", 0, 1),
         .summary = "hosts that differ from others with the same model and device, and why",

@@ -31,6 +31,7 @@ static query_answer *const answers[QUERY_KIND_COUNT] = {
     [QUERY_FLEET] = query_fleet,         [QUERY_COPY] = query_copy,
     [QUERY_ADMIN_LOG] = query_admin_log, [QUERY_BASELINES] = query_baselines,
     [QUERY_COMPARE] = query_compare,     [QUERY_NOW] = query_now,
+    [QUERY_ERRORS] = query_errors,
 };
 
 static enum status answer(struct store *store, const struct query *query, void *out,

@@ -14,6 +14,9 @@ cd "$WORK" || exit
 printf 'This is no store.\n' >text
 cp store.db old.db
 sqlite3 old.db "PRAGMA user_version = 5"
+cp store.db failed.db
+sqlite3 failed.db "UPDATE inference SET finish = 3, error = 'connect to 10.0.0.' || id || ':5571: '
+  || iif(id = 4, 'timed out', 'refused') WHERE run = 1; UPDATE inference SET finish = 3 WHERE id = 5"
 cp store.db hosts.db
 sqlite3 hosts.db <"$here/insight.sql"
 "$2" measured.db

@@ -62,7 +62,8 @@ expect_exit 0 ask query overview
 expect_text "$WORK/out" "gpu-host-1"
 
 # Where the commands have another exit code, so has the text.
-for pair in "fleet:fleet" "now:now" "baseline list:baselines" \
+for pair in "fleet:fleet" "now:now" "errors --by model --limit 1:errors by model limit 1" \
+  "baseline list:baselines" \
   "compare --against none --host gpu-host-1:compare host=gpu-host-1 against none" \
   "compare one two --metric ttft_ns --margin 3%:compare two of ttft_ns margin 3% against one"; do
   read -ra words <<<"${pair%%:*}"

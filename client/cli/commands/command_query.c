@@ -30,6 +30,7 @@ static const struct form {
     {QUERY_RECORDS, NULL, NULL},
     {QUERY_FLEET, NULL, NULL},
     {QUERY_NOW, NULL, NULL},
+    {QUERY_ERRORS, NULL, NULL},
     {QUERY_SLOWEST, "inferences", command_slowest},
     {QUERY_STAGES, "loads", command_load_average},
     {QUERY_BASELINES, "baseline", list_baselines},

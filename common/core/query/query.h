@@ -34,6 +34,7 @@ enum query_kind {
     QUERY_FORGET,          // remove a run (of the filter), or all runs of a key
     QUERY_ADMIN_LOG,       // list what administrators did
     QUERY_NOW,             // the state of each model on each host now
+    QUERY_ERRORS,          // count failures by error text, and by group
     QUERY_KIND_COUNT,
 };
 
@@ -102,10 +103,12 @@ struct query {
     // QUERY_AVERAGE: required.  If empty, QUERY_SLOWEST: "e2e_ns"; QUERY_FLEET: the metrics that it
     // compares by default; QUERY_COMPARE: all comparable metrics.
     char metric[QUERY_TEXT_SIZE];
-    enum query_dimension group_by[QUERY_DIMENSION_COUNT]; // QUERY_AVERAGE, QUERY_STAGES
+    // QUERY_AVERAGE, QUERY_STAGES, QUERY_ERRORS
+    enum query_dimension group_by[QUERY_DIMENSION_COUNT];
     unsigned group_count;
     int64_t step_ns; // QUERY_AVERAGE: a row per group and time step; 0: one per group
-    uint32_t limit;  // most rows of the result; 0: QUERY_ROWS_MAX (QUERY_SLOWEST: 10)
+    uint32_t limit;  // most rows of the result; 0: QUERY_ROWS_MAX (QUERY_SLOWEST: 10,
+                     // QUERY_ERRORS: 100)
     uint64_t cursor; // QUERY_RECORDS, QUERY_AUDIT: 0, or the last result's next_cursor
     union {
         // QUERY_COMPARE compares two sides.  Side i is the baseline (stored sample) baseline[i]; if

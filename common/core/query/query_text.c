@@ -31,6 +31,7 @@ static const struct query_verb verbs[] = {
     {"slowest", QUERY_SLOWEST, 0, QUERY_METRIC_OR_NONE, WINDOW | BIT(LIMIT)},
     {"now", QUERY_NOW, 0, QUERY_NO_SUBJECT, BIT(WHERE) | BIT(SINCE) | BIT(LIMIT)},
     {"stages", QUERY_STAGES, 0, QUERY_NO_SUBJECT, WINDOW | BIT(BY) | BIT(LIMIT)},
+    {"errors", QUERY_ERRORS, 0, QUERY_NO_SUBJECT, WINDOW | BIT(BY) | BIT(LIMIT)},
     {"fleet", QUERY_FLEET, 0, QUERY_METRIC_OR_NONE, WINDOW | BIT(LIMIT)},
     {"baselines", QUERY_BASELINES, 0, QUERY_NO_SUBJECT, 0},
     {"compare", QUERY_COMPARE, 0, QUERY_BASELINE_OR_NONE,

@@ -56,6 +56,7 @@ ARGUMENTS = {
     "runs": [[], ["--json"]],
     "export": [["--format", "jsonl"], ["inference", "--format", "csv"]],
     "fleet": [[], ["ttft_ns", "--json"]],
+    "errors": [[], ["--by", "model,host", "--json"]],
     "query": [["avg ttft_ns by model"], ["inferences where host=host-001 limit 5"]],
     "baseline": [["list"], ["save", "again"], ["delete", "before"]],
     "compare": [["before", "after"], ["--against", "before", "--json"]],

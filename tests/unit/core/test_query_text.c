@@ -64,6 +64,7 @@ TEST_CASE(test_lines)
         {"slowest e2e_ns where model=m", "slowest e2e_ns where model=m"},
         {"slowest model=m", "slowest where model=m"},
         {"stages by model", "stages by model"},
+        {"errors by model,host host=h limit 5", "errors by model,host where host=h limit 5"},
         {"fleet ttft_ns since 1d", "fleet ttft_ns since 2026-03-28T12:00:00Z"},
         {"baselines", "baselines"},
         {"compare a against b", "compare a against b"},

@@ -51,6 +51,7 @@ TEST_CASE(test_starved_queries)
         {.kind = QUERY_SUMMARY},
         {.kind = QUERY_OVERVIEW},
         {.kind = QUERY_STAGES, .group_by = {QUERY_BY_MODEL}, .group_count = 1},
+        {.kind = QUERY_ERRORS, .group_by = {QUERY_BY_MODEL}, .group_count = 1},
         {.kind = QUERY_SLOWEST},
         {.kind = QUERY_AUDIT},
     };

@@ -1,0 +1,78 @@
+// inferstat errors [--by LIST]
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/cli.h"
+#include "common/core/base/text.h"
+
+static char *error_text(const struct column *column, const struct result *result, size_t row)
+{
+    if (result_get(result, row, column->key).type == VALUE_NULL)
+        return strdup("(no reason recorded)");
+    return column_value(column, result, row);
+}
+
+static const struct column figures[] = {
+    {"count", "count", COLUMN_RIGHT(0)},
+    {"first_ns", "first", COLUMN_LEFT(2)},
+    {"last_ns", "last", COLUMN_LEFT(1)},
+    {"kind", "kind", COLUMN_LEFT(0)},
+};
+
+enum {
+    FIGURE_COUNT = sizeof figures / sizeof *figures,
+    SHOWN_MAX = FIGURE_COUNT + QUERY_DIMENSION_COUNT + 1,
+};
+
+// The newest text, where it is not the one that is counted.
+static void add_example(struct table *table, const struct result *result, size_t row)
+{
+    static const struct column example = {.key = "example"};
+    char line[4 * 255 + 32]; // an escaped byte takes at most four
+    if (value_is_same(result_get(result, row, "error"), result_get(result, row, example.key)) ||
+        result_get(result, row, example.key).type == VALUE_NULL)
+        return;
+    char *text = column_value(&example, result, row);
+    (void)snprintf(line, sizeof line, "    such as: %s", text ? text : "");
+    free(text);
+    table_add_below(table, line);
+}
+
+static unsigned choose(struct column out[SHOWN_MAX], const struct query *query)
+{
+    unsigned count = FIGURE_COUNT;
+    memcpy(out, figures, sizeof figures);
+    for (unsigned i = 0; i < query->group_count; i++) {
+        const char *name = query_dimension_name(query->group_by[i]);
+        out[count++] = (struct column){
+            .key = name,
+            .title = name,
+            .cell = query->group_by[i] == QUERY_BY_RUN ? column_run : NULL,
+        };
+    }
+    out[count++] = (struct column){"error", "error", COLUMN_LEFT(0), .cell = error_text};
+    return count;
+}
+
+enum status command_errors(struct cli *cli, struct error *err)
+{
+    struct result *result = NULL;
+    struct column shown[SHOWN_MAX];
+    const struct columns view = {shown, choose(shown, &cli->query), add_example};
+    enum status status = cli_ask(cli, &cli->query, &result, err);
+    if (status == STATUS_NO_DATA) {
+        cli_print_none(cli);
+        return cli_no_data(cli, "failures", err);
+    }
+    if (status == STATUS_OK)
+        status = cli_print(cli, &view, result, err);
+    const struct value note =
+        status == STATUS_OK ? result_get(result, 0, "note") : (struct value){0};
+    if (cli->options.format == FORMAT_TEXT && note.type == VALUE_TEXT) {
+        char text[512];
+        (void)fprintf(cli->env.out, "Note: %s.\n",
+                      text_escape(text, sizeof text, note.text.bytes, note.text.size));
+    }
+    result_free(result);
+    return status;
+}
