@@ -93,12 +93,13 @@
 //   only one side has, in words) batch_items; for times, else null, before_p95 after_p95 p95_ratio
 //   p95_ratio_low p95_ratio_high p95_verdict, and the same of p99; for totals before_total
 //   after_total instead of medians.
-//   `verdict` is that of the median or the total.  The total busy_output_token_rate is output
-//   tokens / time with a request in progress, run by run (judge.h says when demand leaves it
-//   undecided).  Metrics that explain a pipeline's items_per_second
-//   (overlap_ratio, exposed_copy_ns, ...) have one only if the query names the metric.  Operations
-//   named like a pipeline's workload are its batches and are not compared (samples.h).  Of more
-//   than 10,000 values, an evenly spaced subset is compared.
+//   `verdict` is that of the median or the total.  Totals are busy_output_token_rate, output tokens
+//   / time with a request in progress, run by run (judge.h says when demand leaves it undecided);
+//   error_ratio; and without a verdict, since they show the demand, request_rate,
+//   output_token_rate and prompt_token_rate of the window.  Metrics that explain a pipeline's
+//   items_per_second (overlap_ratio, exposed_copy_ns, ...) have one only if the query names the
+//   metric.  Operations named like a pipeline's workload are its batches and are not compared
+//   (samples.h).  Of more than 10,000 values, an evenly spaced subset is compared.
 //   The query returns STATUS_INVALID if the environments are incomparable, unless it has `force`.
 //   The verdict on a metric that depends on the work (tokens of requests, page cache share) is
 //   undecided if the work differs by more than 10 %, unless forced.  With force, subjects without a

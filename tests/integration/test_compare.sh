@@ -19,7 +19,7 @@ for host in ordinary again slow few upgraded; do
   expect_text "$WORK/out" "baseline $host saved: "
 done
 expect_exit 0 "$INFERSTAT" baseline save slow --host slow --force --json
-expect_text "$WORK/out" '"baseline": "slow", "values": 9254, "runs": 1'
+expect_text "$WORK/out" '"baseline": "slow", "values": 10254, "runs": 1'
 expect_exit 3 "$INFERSTAT" baseline save nobody --host nobody
 for words in save 'list --host slow' 'delete slow --force'; do
   # shellcheck disable=SC2086  # several words
@@ -45,14 +45,20 @@ done
 expect_exit 1 "$INFERSTAT" compare ordinary slow --json
 python3 -c 'import json, sys
 rows = json.load(open(sys.argv[1]))["rows"]
-assert len(rows) == 8, rows
+assert len(rows) == 12, rows
+demand = [r for r in rows if r["metric"] in ("request_rate", "output_token_rate", "prompt_token_rate")]
+assert [r["verdict"] for r in demand] == [None] * 3, demand
+errors = [r for r in rows if r["metric"] == "error_ratio"][0]
+assert errors["verdict"] == "SAME" and errors["after_total"] == 0, errors
 for row in rows:
+    if row in demand or row == errors:
+        continue
     load = row["metric"] == "load.duration_ns"
     total = row["metric"] == "busy_output_token_rate"
     assert row["verdict"] == ("UNDECIDED" if load else "WORSE"), row
     assert row["model"] == "stories | 15M" and row["device"] == "NVIDIA H200", row
     assert row["before_count"] == (2 if load else 1000), row
-    assert abs(row["confidence"] - (1 - 0.05 / 11)) < 1e-9 or load, row # of 7 medians and 4 p95
+    assert abs(row["confidence"] - (1 - 0.05 / 12)) < 1e-9 or load, row # of 8 rows and 4 p95
     assert row["margin"] == 0.01, row
     assert row["before_coverage_ratio"] == row["after_coverage_ratio"] == 1, row
     if load:

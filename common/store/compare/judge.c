@@ -15,11 +15,16 @@ static enum stats_direction direction_of(unsigned place)
     return stats_direction(metric->name, metric->unit);
 }
 
+static const struct sample *sample_at(const struct pair *pair, unsigned side, unsigned place)
+{
+    return &pair->of[side]->samples[samples_place(place)];
+}
+
 // Values of a sample, of a total its parts.
 static size_t kept_of(const struct pair *pair, unsigned side, unsigned place)
 {
-    return pair->of[side]->samples[place].kept /
-           (samples_sampled(place)->is_total ? TOTAL_COLUMNS : 1);
+    const bool is_total = samples_sampled(place)->form != SAMPLED_VALUES;
+    return sample_at(pair, side, place)->kept / (is_total ? TOTAL_COLUMNS : 1);
 }
 
 // Of times the tail is where the slowest begin.  (Of rates they would be the fastest.)
@@ -37,7 +42,8 @@ bool judge_compares(const struct judge *judge, const struct pair *pair, unsigned
 
 bool judge_has_verdict(const struct judge *judge, unsigned place)
 {
-    return !samples_sampled(place)->explains || judge->only >= 0;
+    const struct sampled *sampled = samples_sampled(place);
+    return sampled->form != SAMPLED_WALL_RATE && (!sampled->explains || judge->only >= 0);
 }
 
 void judge_set_error_rates(struct judge *judge)
@@ -144,7 +150,7 @@ static void rates_of(struct stats_median of[SIDES], const struct pair *pair, uns
                      enum total_column amount, enum total_column time, double error_rate)
 {
     for (unsigned i = 0; i < SIDES; i++)
-        of[i] = rate_of(&pair->of[i]->samples[place], amount, time, error_rate);
+        of[i] = rate_of(sample_at(pair, i, place), amount, time, error_rate);
 }
 
 static bool differ(const struct stats_median of[SIDES])
@@ -153,26 +159,26 @@ static bool differ(const struct stats_median of[SIDES])
            of[BEFORE].low > WORK_MARGIN * of[AFTER].high;
 }
 
-static void judge_total(struct judgement *out, const struct judge *judge, const struct pair *pair,
-                        unsigned place)
+static const double second_ns = 1e9;
+
+static void judge_busy_rate(struct judgement *out, const struct judge *judge,
+                            const struct pair *pair, unsigned place)
 {
     static const enum total_column times[] = {TOTAL_BUSY_NS, TOTAL_E2E_NS, TOTAL_RUNNING_NS};
     enum { TIMES = sizeof times / sizeof *times };
-    const double second_ns = 1e9, error_rate = judge->error_rates[STATS_SERIAL];
+    const double error_rate = judge->error_rates[STATS_SERIAL];
     struct judged_value *value = &out->values[JUDGED_MIDDLE];
     struct stats_effect effects[TIMES];
     struct stats_median of[SIDES];
     for (unsigned i = 0; i < TIMES; i++) {
-        rates_of(of, pair, place, TOTAL_TOKENS, times[i], error_rate);
+        rates_of(of, pair, place, samples_sampled(place)->amount, times[i], error_rate);
         effects[i] = stats_compare(&of[BEFORE], &of[AFTER], STATS_MORE, judge->margin);
         for (unsigned side = 0; side < SIDES && i == 0; side++)
             value->of[side] = of[side].median * second_ns;
     }
     rates_of(of, pair, place, TOTAL_E2E_NS, TOTAL_BUSY_NS, error_rate);
-    for (unsigned i = 0; i < SIDES; i++) {
+    for (unsigned i = 0; i < SIDES; i++)
         out->in_progress[i] = of[i].median;
-        out->counts[i] /= TOTAL_COLUMNS;
-    }
     value->effect = effects[0];
     const enum stats_verdict verdict = effects[0].verdict;
     out->in_progress_differ = differ(of);
@@ -180,6 +186,45 @@ static void judge_total(struct judgement *out, const struct judge *judge, const 
                               effects[1].verdict != verdict && effects[2].verdict != verdict;
     if (out->demand_may_explain && !judge->force)
         value->effect.verdict = STATS_UNDECIDED;
+}
+
+// The verdict on failures is that on the share of requests that did not fail.
+static void judge_lack(struct judged_value *value, const struct judge *judge,
+                       const struct pair *pair, unsigned place)
+{
+    struct stats_median of[SIDES];
+    rates_of(of, pair, place, TOTAL_SUCCEEDED, TOTAL_REQUESTS, judge->error_rates[STATS_SERIAL]);
+    value->effect.verdict =
+        stats_compare(&of[BEFORE], &of[AFTER], STATS_MORE, judge->margin).verdict;
+}
+
+static void judge_total(struct judgement *out, const struct judge *judge, const struct pair *pair,
+                        unsigned place)
+{
+    const struct sampled *sampled = samples_sampled(place);
+    struct judged_value *value = &out->values[JUDGED_MIDDLE];
+    if (sampled->form == SAMPLED_BUSY_RATE) {
+        judge_busy_rate(out, judge, pair, place);
+        return;
+    }
+    for (unsigned i = 0; i < SIDES; i++) {
+        const struct sample *sample = sample_at(pair, i, place);
+        double amount = 0, requests = 0, first_ns = HUGE_VAL, last_ns = 0;
+        for (const double *part = sample->values; part < sample->values + sample->kept;
+             part += TOTAL_COLUMNS) {
+            amount += part[sampled->amount];
+            requests += part[TOTAL_REQUESTS];
+            first_ns = fmin(first_ns, part[TOTAL_STARTED_NS]);
+            last_ns = fmax(last_ns, part[TOTAL_ENDED_NS]);
+        }
+        // A window that ends with the last start is shorter than the requests in it.
+        const double wall_ns = fmax(judge->wall_ns[i], last_ns - first_ns);
+        value->of[i] =
+            sampled->form == SAMPLED_LACK ? 1 - amount / requests : amount * second_ns / wall_ns;
+    }
+    value->effect.ratio = value->of[AFTER] / value->of[BEFORE];
+    if (sampled->form == SAMPLED_LACK)
+        judge_lack(value, judge, pair, place);
 }
 
 // ---- A metric -----------------------------------------------------------------------
@@ -210,12 +255,13 @@ enum status judge_metric(struct judgement *out, const struct judge *judge, const
     *out =
         (struct judgement){.needed = stats_samples_min(sampled->sampling, quantiles[JUDGED_MIDDLE],
                                                        judge->error_rates[sampled->sampling])};
+    const bool is_total = sampled->form != SAMPLED_VALUES;
     for (unsigned i = 0; i < SIDES; i++)
-        out->counts[i] = (size_t)pair->of[i]->samples[place].count;
+        out->counts[i] = (size_t)sample_at(pair, i, place)->count / (is_total ? TOTAL_COLUMNS : 1);
     enum status status = find_work(out, pair, place);
     for (unsigned i = 0; i < JUDGED_COUNT && status == STATUS_OK; i++) {
         out->values[i] = none;
-        if (sampled->is_total && i == JUDGED_MIDDLE)
+        if (is_total && i == JUDGED_MIDDLE)
             judge_total(out, judge, pair, place);
         else if (is_judged(place, (enum judged)i))
             status = judge_quantile(&out->values[i], judge, pair, place, (enum judged)i);

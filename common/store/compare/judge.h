@@ -12,6 +12,9 @@
 // total is WORSE only if the tokens per request and time are fewer as well, and BETTER only if they
 // are more; else other demand may explain the difference.  The time of a request is taken with its
 // queueing or without: either suffices.
+//
+// Of failures, which may be none, the ratio says nothing: the verdict on error_ratio is that on the
+// share of requests that did not fail.
 #ifndef INFERSTAT_STORE_COMPARE_JUDGE_H
 #define INFERSTAT_STORE_COMPARE_JUDGE_H
 
@@ -37,6 +40,7 @@ struct judge {
     int only; // place of the only metric that is compared (samples.h); -1: all
     bool force;
     double margin;
+    double wall_ns[SIDES];                    // time of the windows
     double error_rates[STATS_SAMPLING_COUNT]; // of one verdict: judge_set_error_rates
 };
 
@@ -67,7 +71,7 @@ struct judgement {
 bool judge_compares(const struct judge *judge, const struct pair *pair, unsigned place);
 
 // True if the metric has verdicts: what explains another metric has none, unless it alone is asked
-// for.
+// for; what is a matter of demand has none.
 bool judge_has_verdict(const struct judge *judge, unsigned place);
 
 // Sets the error rates from the number of verdicts on samples that are large enough.

@@ -163,7 +163,8 @@ static enum status pair_all(struct comparison *comparison, struct error *err)
 // Whether the group has what is asked for.
 static bool is_asked_for(const struct comparison *comparison, const struct sample_group *group)
 {
-    return comparison->judge.only < 0 || group->samples[comparison->judge.only].kept > 0;
+    return comparison->judge.only < 0 ||
+           group->samples[samples_place((unsigned)comparison->judge.only)].kept > 0;
 }
 
 enum { UNPAIRED_MAX = 4 }; // that are named
@@ -300,7 +301,7 @@ static void set_metric(const struct row *row)
     char text[96];
     struct result *answer = row->comparison->answer;
     const struct query_metric *found, *metric = row->metric;
-    const bool is_alone = samples_sampled(row->place)->is_total ||
+    const bool is_alone = samples_sampled(row->place)->form != SAMPLED_VALUES ||
                           query_metric_find(&found, metric->name, NULL) == STATUS_OK;
     (void)snprintf(text, sizeof text, "%s%s%s",
                    is_alone ? "" : record_kind_info(metric->kind)->name, is_alone ? "" : ".",
@@ -365,7 +366,8 @@ static void set_values(const struct row *row)
     static const char *const of_total[] = {"before_total", "after_total", "ratio",
                                            "ratio_low",    "ratio_high",  "verdict"};
     for (unsigned i = 0; i < JUDGED_COUNT; i++)
-        set_value(row, samples_sampled(row->place)->is_total ? of_total : keys[i], (enum judged)i);
+        set_value(row, samples_sampled(row->place)->form != SAMPLED_VALUES ? of_total : keys[i],
+                  (enum judged)i);
 }
 
 static enum status set_row(struct row *row, struct error *err)
@@ -417,6 +419,9 @@ static enum status add_rows(struct comparison *comparison, struct error *err)
     enum status status = STATUS_OK;
     judge->pairs = comparison->pairs;
     judge->pair_count = comparison->pair_count;
+    for (unsigned i = 0; i < SIDES; i++)
+        judge->wall_ns[i] = (double)comparison->sides[i].baseline->until_ns -
+                            (double)comparison->sides[i].baseline->since_ns;
     judge_set_error_rates(judge);
     for (size_t i = 0; i < comparison->pair_count; i++)
         for (unsigned place = 0; samples_sampled(place) && status == STATUS_OK; place++)

@@ -22,35 +22,54 @@ enum { SAMPLE_BYTES_MAX = 256 * 1024 * 1024, SAMPLE_KEYS = 4 };
 enum { PROMPT = 1, GENERATED = 2, CACHED = 4 }; // kinds of work
 
 static const struct sampled metrics[] = {
-    {RECORD_KIND_INFERENCE, "ttft_ns", STATS_SERIAL, 0, PROMPT, false, false},
-    {RECORD_KIND_INFERENCE, "tpot_ns", STATS_SERIAL, 0, 0, false, false},
-    {RECORD_KIND_INFERENCE, "tokens_per_second", STATS_SERIAL, 0, 0, false, false},
-    {RECORD_KIND_INFERENCE, "prefill_tokens_per_second", STATS_SERIAL, 0, PROMPT, false, false},
-    {RECORD_KIND_INFERENCE, "e2e_ns", STATS_SERIAL, 0, PROMPT | GENERATED, false, false},
-    {RECORD_KIND_INFERENCE, "itl_p99_ns", STATS_SERIAL, 0, 0, false, false},
-    {RECORD_KIND_INFERENCE, "prompt_tokens", STATS_SERIAL, PROMPT, 0, false, false},
-    {RECORD_KIND_INFERENCE, "generated_tokens", STATS_SERIAL, GENERATED, 0, false, false},
-    {RECORD_KIND_LOAD, "duration_ns", STATS_INDEPENDENT, 0, CACHED, false, false},
-    {RECORD_KIND_LOAD, "page_cache_ratio", STATS_INDEPENDENT, CACHED, 0, false, false},
-    {RECORD_KIND_OPERATION, "duration_ns", STATS_SERIAL, 0, 0, false, false},
-    {RECORD_KIND_PIPELINE, "items_per_second", STATS_INDEPENDENT, 0, 0, false, false},
-    {RECORD_KIND_PIPELINE, "overlap_ratio", STATS_INDEPENDENT, 0, 0, true, false},
-    {RECORD_KIND_PIPELINE, "exposed_copy_ns", STATS_INDEPENDENT, 0, 0, true, false},
-    {RECORD_KIND_PIPELINE, "copy_starved_ns", STATS_INDEPENDENT, 0, 0, true, false},
-    {RECORD_KIND_PIPELINE, "duration_ns", STATS_INDEPENDENT, 0, 0, true, false},
-    {RECORD_KIND_PIPELINE, "item_p50_ns", STATS_INDEPENDENT, 0, 0, true, false},
+    {RECORD_KIND_INFERENCE, "ttft_ns", STATS_SERIAL, 0, PROMPT, false, SAMPLED_VALUES, 0},
+    {RECORD_KIND_INFERENCE, "tpot_ns", STATS_SERIAL, 0, 0, false, SAMPLED_VALUES, 0},
+    {RECORD_KIND_INFERENCE, "tokens_per_second", STATS_SERIAL, 0, 0, false, SAMPLED_VALUES, 0},
+    {RECORD_KIND_INFERENCE, "prefill_tokens_per_second", STATS_SERIAL, 0, PROMPT, false,
+     SAMPLED_VALUES, 0},
+    {RECORD_KIND_INFERENCE, "e2e_ns", STATS_SERIAL, 0, PROMPT | GENERATED, false, SAMPLED_VALUES,
+     0},
+    {RECORD_KIND_INFERENCE, "itl_p99_ns", STATS_SERIAL, 0, 0, false, SAMPLED_VALUES, 0},
+    {RECORD_KIND_INFERENCE, "prompt_tokens", STATS_SERIAL, PROMPT, 0, false, SAMPLED_VALUES, 0},
+    {RECORD_KIND_INFERENCE, "generated_tokens", STATS_SERIAL, GENERATED, 0, false, SAMPLED_VALUES,
+     0},
+    {RECORD_KIND_LOAD, "duration_ns", STATS_INDEPENDENT, 0, CACHED, false, SAMPLED_VALUES, 0},
+    {RECORD_KIND_LOAD, "page_cache_ratio", STATS_INDEPENDENT, CACHED, 0, false, SAMPLED_VALUES, 0},
+    {RECORD_KIND_OPERATION, "duration_ns", STATS_SERIAL, 0, 0, false, SAMPLED_VALUES, 0},
+    {RECORD_KIND_PIPELINE, "items_per_second", STATS_INDEPENDENT, 0, 0, false, SAMPLED_VALUES, 0},
+    {RECORD_KIND_PIPELINE, "overlap_ratio", STATS_INDEPENDENT, 0, 0, true, SAMPLED_VALUES, 0},
+    {RECORD_KIND_PIPELINE, "exposed_copy_ns", STATS_INDEPENDENT, 0, 0, true, SAMPLED_VALUES, 0},
+    {RECORD_KIND_PIPELINE, "copy_starved_ns", STATS_INDEPENDENT, 0, 0, true, SAMPLED_VALUES, 0},
+    {RECORD_KIND_PIPELINE, "duration_ns", STATS_INDEPENDENT, 0, 0, true, SAMPLED_VALUES, 0},
+    {RECORD_KIND_PIPELINE, "item_p50_ns", STATS_INDEPENDENT, 0, 0, true, SAMPLED_VALUES, 0},
     {RECORD_KIND_INFERENCE, "busy_output_token_rate", STATS_SERIAL, 0, PROMPT | GENERATED, false,
-     true},
+     SAMPLED_BUSY_RATE, TOTAL_TOKENS},
+    {RECORD_KIND_INFERENCE, "error_ratio", STATS_SERIAL, 0, 0, false, SAMPLED_LACK,
+     TOTAL_SUCCEEDED},
+    {RECORD_KIND_INFERENCE, "request_rate", STATS_SERIAL, 0, 0, true, SAMPLED_WALL_RATE,
+     TOTAL_REQUESTS},
+    {RECORD_KIND_INFERENCE, "output_token_rate", STATS_SERIAL, 0, 0, true, SAMPLED_WALL_RATE,
+     TOTAL_TOKENS},
+    {RECORD_KIND_INFERENCE, "prompt_token_rate", STATS_SERIAL, 0, 0, true, SAMPLED_WALL_RATE,
+     TOTAL_PROMPT_TOKENS},
 };
 
-enum { METRIC_COUNT = sizeof metrics / sizeof *metrics, TOTAL = METRIC_COUNT - 1 };
+// In order of their places, the last ones.
+static const struct query_metric totals[] = {
+    {RECORD_KIND_INFERENCE, "busy_output_token_rate",
+     "output tokens / time with a request in progress", UNIT_TOKENS_PER_SECOND, -1, NULL},
+    {RECORD_KIND_INFERENCE, "error_ratio", "failed requests / requests", UNIT_RATIO, -1, NULL},
+    {RECORD_KIND_INFERENCE, "request_rate", "requests / time", UNIT_ITEMS_PER_SECOND, -1, NULL},
+    {RECORD_KIND_INFERENCE, "output_token_rate", "output tokens / time", UNIT_TOKENS_PER_SECOND, -1,
+     NULL},
+    {RECORD_KIND_INFERENCE, "prompt_token_rate", "prompt tokens / time", UNIT_TOKENS_PER_SECOND, -1,
+     NULL},
+};
 
-static const struct query_metric total_metric = {
-    .kind = RECORD_KIND_INFERENCE,
-    .name = "busy_output_token_rate",
-    .meaning = "output tokens / time with a request in progress",
-    .unit = UNIT_TOKENS_PER_SECOND,
-    .column = -1,
+enum {
+    METRIC_COUNT = sizeof metrics / sizeof *metrics,
+    TOTAL_COUNT = sizeof totals / sizeof *totals,
+    TOTAL = METRIC_COUNT - TOTAL_COUNT, // has the sample of all
 };
 _Static_assert(sizeof metrics / sizeof *metrics <= SAMPLED_MAX, "a group has room for all metrics");
 
@@ -80,6 +99,11 @@ const struct sampled *samples_sampled(unsigned place)
     return place < METRIC_COUNT ? &metrics[place] : NULL;
 }
 
+unsigned samples_place(unsigned place)
+{
+    return place < TOTAL ? place : TOTAL;
+}
+
 bool samples_are_of_models(enum record_kind kind)
 {
     return sources[kind].of_models;
@@ -89,8 +113,8 @@ const struct query_metric *samples_metric(unsigned place)
 {
     assert(place < METRIC_COUNT);
     unsigned count = 0;
-    if (metrics[place].is_total)
-        return &total_metric;
+    if (place >= TOTAL)
+        return &totals[place - TOTAL];
     const struct query_metric *all = query_metrics(&count);
     unsigned i = 0;
     while (i < count &&
@@ -103,9 +127,10 @@ const struct query_metric *samples_metric(unsigned place)
 int samples_find_metric(const char *name)
 {
     const struct query_metric *found = NULL;
-    if (strcmp(name, total_metric.name) == 0 ||
-        strcmp(name, "inference.busy_output_token_rate") == 0)
-        return TOTAL;
+    const char *dot = strncmp(name, "inference.", 10) == 0 ? name + 10 : name;
+    for (unsigned i = TOTAL; i < METRIC_COUNT; i++)
+        if (strcmp(dot, metrics[i].name) == 0)
+            return (int)i;
     if (query_metric_find(&found, name, NULL) != STATUS_OK)
         return -1;
     for (unsigned i = 0; i < METRIC_COUNT; i++)
@@ -161,16 +186,26 @@ enum status sample_add(struct sample *sample, double value, uint16_t source)
     return STATUS_OK;
 }
 
+// Adds a part to the one before it.
+static void merge_part(double *into, const double *part)
+{
+    for (size_t i = 0; i < TOTAL_COLUMNS; i++)
+        if (i == TOTAL_ENDED_NS)
+            into[i] = fmax(into[i], part[i]);
+        else if (i != TOTAL_STARTED_NS)
+            into[i] += part[i];
+}
+
 // Merges parts two by two.
-static void merge_parts(struct sample *sample)
+static void halve_parts(struct sample *sample)
 {
     sample->kept /= 2;
-    for (size_t i = 0; i < sample->kept; i++) {
-        const size_t part = i / TOTAL_COLUMNS * 2 * TOTAL_COLUMNS + i % TOTAL_COLUMNS;
-        const bool is_start = i % TOTAL_COLUMNS == TOTAL_STARTED_NS;
-        sample->values[i] =
-            sample->values[part] + (is_start ? 0 : sample->values[part + TOTAL_COLUMNS]);
-        sample->sources[i] = sample->sources[part];
+    for (size_t i = 0; i < sample->kept; i += TOTAL_COLUMNS) {
+        double *first = &sample->values[2 * i];
+        merge_part(first, first + TOTAL_COLUMNS);
+        memmove(&sample->values[i], first, TOTAL_COLUMNS * sizeof *first);
+        memmove(&sample->sources[i], &sample->sources[2 * i],
+                TOTAL_COLUMNS * sizeof *sample->sources);
     }
     sample->stride *= 2;
 }
@@ -182,17 +217,15 @@ enum status sample_add_part(struct sample *sample, const double part[TOTAL_COLUM
         sample->stride = 1;
     const bool is_new = sample->count / TOTAL_COLUMNS % sample->stride == 0;
     if (is_new && sample->kept == TOTAL_PARTS_MAX * TOTAL_COLUMNS)
-        merge_parts(sample);
-    for (size_t i = 0; i < TOTAL_COLUMNS; i++) {
-        if (is_new && sample->kept == sample->room && grow(sample) != STATUS_OK)
+        halve_parts(sample);
+    for (size_t i = 0; i < TOTAL_COLUMNS && is_new; i++) {
+        if (sample->kept == sample->room && grow(sample) != STATUS_OK)
             return STATUS_NOMEM;
-        if (is_new) {
-            sample->values[sample->kept] = part[i];
-            sample->sources[sample->kept++] = source;
-        } else if (i != TOTAL_STARTED_NS) {
-            sample->values[sample->kept - TOTAL_COLUMNS + i] += part[i];
-        }
+        sample->values[sample->kept] = part[i];
+        sample->sources[sample->kept++] = source;
     }
+    if (!is_new)
+        merge_part(&sample->values[sample->kept - TOTAL_COLUMNS], part);
     sample->count += TOTAL_COLUMNS;
     return STATUS_OK;
 }
@@ -290,7 +323,7 @@ static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
         status = error_no_memory(err, "store");
     int place = FIRST_VALUE;
     for (unsigned i = 0; i < METRIC_COUNT && status == STATUS_OK; i++) {
-        if (metrics[i].kind != collecting->kind || metrics[i].is_total)
+        if (metrics[i].kind != collecting->kind || i >= TOTAL)
             continue;
         if (sqlite3_column_type(row, place) != SQLITE_NULL)
             status = add_value(samples, &group->samples[i], sqlite3_column_double(row, place),
@@ -313,7 +346,7 @@ static enum status collect_kind(struct samples *samples, struct store *store, en
     sqlite3_str_appendf(sql, "SELECT t.run, t.started_ns, %s, %s, %s", sources[kind].subject,
                         sources[kind].device, sources[kind].batch_items);
     for (unsigned i = 0; i < METRIC_COUNT; i++) {
-        if (metrics[i].kind != kind || metrics[i].is_total)
+        if (metrics[i].kind != kind || i >= TOTAL)
             continue;
         sqlite3_str_appendall(sql, ", ");
         schema_select_metric(sql, samples_metric(i));
@@ -335,10 +368,14 @@ enum status sample_group_add_request(struct sample_group *group,
         from_ns = group->busy_until_ns < ended_ns ? group->busy_until_ns : ended_ns;
     const double part[TOTAL_COLUMNS] = {
         [TOTAL_STARTED_NS] = (double)request->started_ns,
+        [TOTAL_ENDED_NS] = (double)ended_ns,
         [TOTAL_TOKENS] = (double)request->tokens,
         [TOTAL_BUSY_NS] = (double)(ended_ns - from_ns),
         [TOTAL_E2E_NS] = (double)e2e_ns,
         [TOTAL_RUNNING_NS] = request->queue_ns < e2e_ns ? (double)(e2e_ns - request->queue_ns) : 0,
+        [TOTAL_PROMPT_TOKENS] = (double)request->prompt_tokens,
+        [TOTAL_REQUESTS] = 1,
+        [TOTAL_SUCCEEDED] = !request->has_failed,
     };
     if (group->run != request->run || ended_ns > group->busy_until_ns)
         group->busy_until_ns = ended_ns;
@@ -346,7 +383,7 @@ enum status sample_group_add_request(struct sample_group *group,
     return sample_add_part(&group->samples[TOTAL], part, (uint16_t)request->run);
 }
 
-enum { TOTAL_RUN, TOTAL_SUBJECT, TOTAL_DEVICE, TOTAL_STARTED, TOKENS, E2E, QUEUE };
+enum { TOTAL_RUN, TOTAL_SUBJECT, TOTAL_DEVICE, TOTAL_STARTED, TOKENS, E2E, QUEUE, PROMPTS, FINISH };
 
 // Groups without successful requests have no total.
 static enum status on_request(void *context, sqlite3_stmt *row, struct error *err)
@@ -366,6 +403,8 @@ static enum status on_request(void *context, sqlite3_stmt *row, struct error *er
         .e2e_ns = sqlite3_column_int64(row, E2E),
         .queue_ns = sqlite3_column_int64(row, QUEUE),
         .tokens = sqlite3_column_int64(row, TOKENS),
+        .prompt_tokens = sqlite3_column_int64(row, PROMPTS),
+        .has_failed = sqlite3_column_int(row, FINISH) == RECORD_FINISH_ERROR,
     };
     if (sample_group_add_request(group, &request) != STATUS_OK)
         return error_no_memory(err, "store");
@@ -377,7 +416,8 @@ static enum status collect_totals(struct samples *samples, struct store *store,
 {
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendall(sql, "SELECT t.run, t.model, t.device, t.started_ns, t.generated_tokens,"
-                               " t.e2e_ns, t.queue_ns FROM main.inference t");
+                               " t.e2e_ns, t.queue_ns, t.prompt_tokens, t.finish"
+                               " FROM main.inference t");
     filter_where(sql, RECORD_KIND_INFERENCE, filter);
     sqlite3_str_appendall(sql, " ORDER BY t.run, t.started_ns, t.id");
     return reader_scan(store, sql, filter, on_request, samples, err);
@@ -393,8 +433,8 @@ enum status samples_collect(struct samples *samples, struct store *store,
         const bool is_first = i == 0 || metrics[i - 1].kind != kind;
         if (!is_first || !filter_applies(kind, filter, &missing))
             continue;
-        status = metrics[i].is_total ? collect_totals(samples, store, filter, err)
-                                     : collect_kind(samples, store, kind, filter, err);
+        status = i == TOTAL ? collect_totals(samples, store, filter, err)
+                            : collect_kind(samples, store, kind, filter, err);
     }
     return status;
 }

@@ -15,10 +15,34 @@
 
 struct store;
 
-// A metric that is sampled.  Only successful records count: completed requests, loads and pipelines
-// with status ok, and operations.  Two sorts of records are excluded: pipelines named model_load,
-// which are a part of a load; and operations named like a pipeline's workload, which are its
-// batches (their time includes queueing, which grows with the queue's depth).
+// A part of a total: one request or successive ones, by run and in order of their starts.  A
+// request's busy time is that in which no earlier request of its run was in progress, so that the
+// sum over a run is the time with a request in progress.  Requests that failed or were cancelled
+// take their share, too.
+enum total_column {
+    TOTAL_STARTED_NS, // of the first request
+    TOTAL_ENDED_NS,   // of the last one; all others are sums
+    TOTAL_TOKENS,     // output tokens
+    TOTAL_BUSY_NS,
+    TOTAL_E2E_NS,
+    TOTAL_RUNNING_NS, // the same without the time in the queue
+    TOTAL_PROMPT_TOKENS,
+    TOTAL_REQUESTS,
+    TOTAL_SUCCEEDED, // of the requests: all but failed ones
+    TOTAL_COLUMNS
+};
+
+enum sampled_form {
+    SAMPLED_VALUES,    // a value of each record
+    SAMPLED_BUSY_RATE, // a total per time with a request in progress
+    SAMPLED_WALL_RATE, // a total per time of the window: a matter of demand, without a verdict
+    SAMPLED_LACK,      // the share of requests of which the total lacks
+};
+
+// A metric that is sampled.  Only successful records count, but for totals: completed requests,
+// loads and pipelines with status ok, and operations.  Two sorts of records are excluded: pipelines
+// named model_load, which are a part of a load; and operations named like a pipeline's workload,
+// which are its batches (their time includes queueing, which grows with the queue's depth).
 struct sampled {
     enum record_kind kind;
     const char *name;             // the metric's name
@@ -30,29 +54,19 @@ struct sampled {
     // The metric explains an internal part (copy/compute overlap), which may get worse while the
     // whole improves.  It is reported, but has a verdict only on request.
     bool explains;
-    // The metric is a total: the values of its samples are parts (enum total_column).
-    bool is_total;
+    enum sampled_form form;
+    enum total_column amount; // of totals
 };
 
-enum { SAMPLED_MAX = 20 }; // limit for the count of sampled metrics
-
-// A part of a total: one request or successive ones, by run and in order of their starts.  A
-// request's busy time is that in which no earlier request of its run was in progress, so that the
-// sum over a run is the time with a request in progress.  Requests that failed or were cancelled
-// take their share, too.
-enum total_column {
-    TOTAL_STARTED_NS, // of the first request
-    TOTAL_TOKENS,     // output tokens
-    TOTAL_BUSY_NS,
-    TOTAL_E2E_NS,     // sum of the requests'
-    TOTAL_RUNNING_NS, // the same without the time in the queue
-    TOTAL_COLUMNS
-};
+enum { SAMPLED_MAX = 24 }; // limit for the count of sampled metrics
 
 enum { TOTAL_PARTS_MAX = 480 }; // of a sample; beyond it, successive parts are merged
 
 // The sampled metric at index `place`, ordered by kind; static.  NULL: there are no more.
 const struct sampled *samples_sampled(unsigned place);
+
+// The place of the sample that has the metric's values: totals share one, of parts.
+unsigned samples_place(unsigned place);
 
 // The metric at index `place` as a metric of queries (query.h).  Those that are totals are not
 // known to query_metric_find.
@@ -121,7 +135,8 @@ MUST_CHECK enum status samples_group(struct samples *samples, const struct sampl
 
 // A request, as totals count it.
 struct sample_request {
-    int64_t run, started_ns, e2e_ns, queue_ns, tokens;
+    int64_t run, started_ns, e2e_ns, queue_ns, tokens, prompt_tokens;
+    bool has_failed;
 };
 
 // Adds a request to the total of its group: run by run, in order of their starts.

@@ -78,6 +78,7 @@ static void serve(struct served_request *request, struct state *state, const str
     if (engine->heavy > 0 && uniform(state->seed) < 0.05)
         decode_ms *= pow(1 - uniform(state->seed), -1 / engine->heavy);
     const double prefill_ms = 0.5 * slowness * exp(0.1 * normal(state->seed));
+    request->has_failed = engine->failures > 0 && uniform(state->seed) < engine->failures;
     request->started_ns = INT64_C(1790000000000000000) + (int64_t)(at_ms * 1e6);
     request->queue_ns = (int64_t)((start_ms - at_ms) * 1e6);
     request->prefill_ns = (int64_t)(prefill_ms * 1e6);

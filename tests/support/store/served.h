@@ -4,6 +4,7 @@
 #ifndef INFERSTAT_TESTS_SUPPORT_SERVED_H
 #define INFERSTAT_TESTS_SUPPORT_SERVED_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 // An engine and its demand.
@@ -22,6 +23,7 @@ struct served {
     double run_noise;            // the same, of a whole run
     double slow_share, slow_add; // so many requests take so many ms more
     double heavy;       // 0: none; else 1 of 20 requests has a Pareto tail of this exponent
+    double failures;    // share of requests that fail in the end
     double token_noise; // relative deviation of the work; 0: all the same
 };
 
@@ -29,6 +31,7 @@ struct served_request {
     int run;
     int64_t started_ns, queue_ns, prefill_ns, decode_ns, itl_p99_ns;
     int prompt_tokens, generated_tokens;
+    bool has_failed;
 };
 
 enum { SERVED_MAX = 20000, SERVED_SLOTS = 64 };

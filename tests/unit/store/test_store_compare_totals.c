@@ -221,7 +221,7 @@ TEST_CASE(windows_of_one_host)
         }
     print_message("of %u pairs of windows wrong %u\n", pairs, wrong);
     assert_true(wrong <= 0.05 * pairs);
-    assert_int_equal(intervals, 7 * pairs); // each metric has enough values
+    assert_int_equal(intervals, 7 * pairs); // each metric but ratios of totals has enough values
 }
 
 // Failed and cancelled requests take their time; those of a model without others do not count.
@@ -239,6 +239,13 @@ TEST_CASE(failed_requests_take_their_time)
     const size_t row = row_of(result, total);
     verdict_is(result, total, "WORSE");
     assert_true(fabs(result_number(result, row, "ratio", 0) - 2 / 3.0) < 0.02);
+    const size_t errors = row_of(result, "error_ratio"); // from none: there is no ratio
+    verdict_is(result, "error_ratio", "WORSE");
+    assert_true(result_number(result, errors, "before_total", 1) == 0);
+    assert_true(fabs(result_number(result, errors, "after_total", 0) - 1 / 3.0) < 0.001);
+    verdict_is(result, "request_rate", ""); // a matter of demand
+    const size_t rate = row_of(result, "output_token_rate");
+    assert_true(fabs(result_number(result, rate, "before_total", 0) - 50 / 3.0e-3) < 500);
     result_free(result);
     change("UPDATE inference SET finish = 3 WHERE run = 2");
     struct query none = about(QUERY_COMPARE, "good");
@@ -259,7 +266,7 @@ TEST_CASE(parts_are_merged)
         struct sample sample = {0};
         double sums[TOTAL_COLUMNS] = {0};
         for (unsigned k = 0; k < counts[i]; k++) {
-            const double part[TOTAL_COLUMNS] = {k, 1, 2, 3 + k, 4};
+            const double part[TOTAL_COLUMNS] = {k, k + 9, 1, 2, 3 + k, 4, 5, 1, 1};
             assert_int_equal(sample_add_part(&sample, part, 5), STATUS_OK);
         }
         const size_t parts = sample.kept / TOTAL_COLUMNS;
@@ -273,6 +280,7 @@ TEST_CASE(parts_are_merged)
         for (size_t k = 0; k < parts; k++)
             assert_true(sample.values[k * TOTAL_COLUMNS] == (double)(k * sample.stride));
         const double n = counts[i];
+        assert_true(sample.values[sample.kept - TOTAL_COLUMNS + TOTAL_ENDED_NS] == n + 8);
         assert_true(sums[TOTAL_TOKENS] == n && sums[TOTAL_BUSY_NS] == 2 * n);
         assert_true(sums[TOTAL_E2E_NS] == 3 * n + n * (n - 1) / 2);
         assert_true(sums[TOTAL_RUNNING_NS] == 4 * n);
@@ -285,8 +293,10 @@ TEST_CASE(busy_time)
 {
     const int64_t most = INT64_MAX;
     const struct sample_request requests[] = {
-        {1, 100, 50, 10, 5}, {1, 120, 10, 0, 5}, {1, 140, 30, 40, 5},     {1, 500, 5, 0, 5},
-        {2, 90, 20, 0, 5},   {2, 100, 20, 0, 5}, {2, most - 5, 10, 0, 5}, {2, 100, -1, 0, 5},
+        {1, 100, 50, 10, 5, 1, false},     {1, 120, 10, 0, 5, 1, false},
+        {1, 140, 30, 40, 5, 1, false},     {1, 500, 5, 0, 5, 1, false},
+        {2, 90, 20, 0, 5, 1, false},       {2, 100, 20, 0, 5, 1, false},
+        {2, most - 5, 10, 0, 5, 1, false}, {2, 100, -1, 0, 5, 1, false},
     };
     static const double busy[] = {50, 0, 20, 5, 20, 10}, running[] = {40, 10, 0, 5, 20, 20};
     struct sample_group *group = calloc(1, sizeof *group);
