@@ -24,9 +24,16 @@ is() {
 seconds() { awk '{print int($1)}' /proc/uptime; }
 
 start_both
+"$WORKER" make-model --shape tiny --type f32 "$WORK/tiny.gguf" >"$WORK/make.log" 2>&1
+start loading env INFERSTAT_HOST=loading INFERSTAT_TEST_STAGE_DELAY=read_header:4000 \
+  "$WORKER" llm --model "$WORK/tiny.gguf" --prompt a --tokens 2 --requests 1
 for name in killed closed stopped steady; do engine "$name"; done
 engine cut "tcp://127.0.0.1:$port"
 for name in killed cut closed stopped steady; do wait_until 20 is "$name" ok; done
+
+wait_until 5 is loading loading
+expect_exit 0 "$INFERSTAT" now --host loading
+expect_text "$WORK/out" "load read_header"
 
 # Killed: down within 5 s; stopped: silent after 10 s; closed: ended.
 began=$(seconds)
@@ -51,6 +58,7 @@ wait_until 5 is killed ok
 wait_until 10 is stopped silent
 expect_exit 0 "$INFERSTAT" now
 [ "$(sed -n 2p "$WORK/out" | cut -c 1-4)" = down ] || fail "what is down is not first"
+is loading ended || fail "the worker is not ended"
 kill -CONT "${started_pids[stopped]}"
 wait_until 5 is stopped ok
 is killed ok || fail "it is not ok any more"
@@ -74,4 +82,4 @@ for name in killed stopped steady; do stop "$name"; done
 stop collector
 expect_exit 0 "$INFERSTAT" --db "$DB" now
 expect_text "$WORK/out" "the last message in this file"
-[ "$(cut -c 1-5 "$WORK/out" | grep -c '^ended')" -eq 4 ] || fail "not four ended"
+[ "$(cut -c 1-5 "$WORK/out" | grep -c '^ended')" -eq 5 ] || fail "not five ended"
