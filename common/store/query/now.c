@@ -140,8 +140,7 @@ void now_judge(const struct now_facts *facts, struct now_verdict *out)
     } else if (facts->is_loading) {
         set(out, NOW_LOADING, 0, "%s", facts->doing);
     } else {
-        set(out, NOW_IDLE, facts->requested_ns ? facts->requested_ns : facts->live_ns,
-            "no request in the last %s",
+        set(out, NOW_IDLE, facts->idle_ns, "no request in the last %s",
             unit_format(length, UNIT_DURATION, (double)facts->window_ns));
     }
 }

@@ -62,7 +62,7 @@ struct now_facts {
     bool is_busy;           // it works on this model, or put tokens out in the window
     int64_t window_ns;      // length of the window
     int64_t since_ns;       // its start
-    int64_t requested_ns;   // end of the newest request
+    int64_t idle_ns;        // end of its newest request, or start of the process
     uint64_t requests;      // that ended in the window
     uint64_t failed;        // of them
     int64_t failed_ns;      // the first of those

@@ -64,6 +64,7 @@ struct current {
     char model[QUERY_TEXT_SIZE];
     char doing[QUERY_TEXT_SIZE], last[QUERY_TEXT_SIZE];
     struct now_facts facts;
+    int64_t covered_ns;
     bool is_set;
 };
 
@@ -271,6 +272,7 @@ enum {
     PROCESS_NEXT_STARTED,  // collector's clock and by the host's
     PROCESS_RUNNING,
     PROCESS_WAITING,
+    PROCESS_COVERED, // requests that started since then have been read
 };
 
 // True if another process began after the process had ended, by the clock that timed the end: the
@@ -341,7 +343,8 @@ static void add_process(struct current *current, sqlite3_stmt *row)
     const int64_t end_ns = ended_ns ? ended_ns : sqlite3_column_int64(row, PROCESS_HEARD);
     const char *text = (const char *)sqlite3_column_text(row, PROCESS_DOING);
     const char *doing = text ? text : "";
-    facts->requested_ns = later(facts->requested_ns, sqlite3_column_int64(row, PROCESS_REQUESTED));
+    facts->idle_ns = later(facts->idle_ns, sqlite3_column_int64(row, PROCESS_REQUESTED));
+    current->covered_ns = sqlite3_column_int64(row, PROCESS_COVERED);
     if (end == RECORD_RUN_END_OPEN) {
         facts->live++;
         earliest(&facts->live_ns, sqlite3_column_int64(row, PROCESS_RECEIVED));
@@ -370,6 +373,8 @@ static enum status end_current(struct now *now, struct error *err)
         return STATUS_OK;
     if (!*current->model && facts->live + facts->down + facts->silent == 0)
         return STATUS_OK;
+    if (facts->idle_ns == 0 && facts->live_ns >= later(current->covered_ns, now->as_of_ns - DAY_NS))
+        facts->idle_ns = facts->live_ns;
     facts->doing = current->doing;
     facts->last = current->last;
     facts->window_ns = now->window_ns;
@@ -415,27 +420,28 @@ static enum status read_processes(struct now *now, struct error *err)
     sqlite3_str_appendall(sql, "WITH recent AS MATERIALIZED (SELECT t.* FROM main.run t");
     filter_where(sql, RECORD_KIND_RUN, &of_host);
     sqlite3_str_appendall(
-        sql,
-        "  AND t.run IN (SELECT run FROM main.run WHERE \"end\" = 0"
-        "   UNION SELECT run FROM main.run WHERE heard_ns >= $1)),"
-        " used(run, model, at) AS (SELECT m.run, m.name, 0 FROM recent r"
-        "   CROSS JOIN main.model m ON m.run = r.run"
-        "  UNION ALL SELECT l.run, l.model, 0 FROM recent r"
-        "   CROSS JOIN main.load l ON l.run = r.run AND l.status = 0"
-        "  UNION ALL SELECT run, model, started_ns + e2e_ns FROM (SELECT run, model, started_ns,"
-        "   e2e_ns FROM main.inference ORDER BY id DESC LIMIT 20000) WHERE started_ns >= $1),"
-        " member AS (SELECT run, model, max(at) AS at FROM used GROUP BY run, model)"
-        " SELECT m.model, r.host, iif(r.\"end\" = 3 AND r.owner = 0, 1, r.\"end\"),"
-        "  r.received_ns, r.heard_ns, r.ended_ns, r.last_activity, m.at, iif(m.model IS NULL, "
-        "max(r.received_ns) OVER of_host,"
-        "   max(r.received_ns) OVER of_model), iif(m.model IS NULL,"
-        "   max(r.started_ns) OVER of_host, max(r.started_ns) OVER of_model),"
-        "  s.running_requests, s.waiting_requests"
-        " FROM recent r LEFT JOIN member m ON m.run = r.run"
-        " LEFT JOIN main.process_sample s ON r.\"end\" = 0 AND s.id ="
-        "  (SELECT max(p.id) FROM main.process_sample p WHERE p.run = r.run)"
-        " WINDOW of_host AS (PARTITION BY r.host), of_model AS (PARTITION BY m.model, r.host)"
-        " ORDER BY m.model, r.host");
+        sql, "  AND t.run IN (SELECT run FROM main.run WHERE \"end\" = 0"
+             "   UNION SELECT run FROM main.run WHERE heard_ns >= $1)),"
+             " newest AS MATERIALIZED (SELECT run, model, started_ns, started_ns + e2e_ns AS at"
+             "  FROM main.inference ORDER BY id DESC LIMIT 20000),"
+             " used(run, model, at) AS (SELECT m.run, m.name, 0 FROM recent r"
+             "   CROSS JOIN main.model m ON m.run = r.run"
+             "  UNION ALL SELECT l.run, l.model, 0 FROM recent r"
+             "   CROSS JOIN main.load l ON l.run = r.run AND l.status = 0"
+             "  UNION ALL SELECT run, model, at FROM newest WHERE started_ns >= $1),"
+             " member AS (SELECT run, model, max(at) AS at FROM used GROUP BY run, model)"
+             " SELECT m.model, r.host, iif(r.\"end\" = 3 AND r.owner = 0, 1, r.\"end\"),"
+             "  r.received_ns, r.heard_ns, r.ended_ns, r.last_activity, m.at, iif(m.model IS NULL, "
+             "max(r.received_ns) OVER of_host,"
+             "   max(r.received_ns) OVER of_model), iif(m.model IS NULL,"
+             "   max(r.started_ns) OVER of_host, max(r.started_ns) OVER of_model),"
+             "  s.running_requests, s.waiting_requests,"
+             "  (SELECT iif(count(*) < 20000, 0, min(started_ns)) FROM newest)"
+             " FROM recent r LEFT JOIN member m ON m.run = r.run"
+             " LEFT JOIN main.process_sample s ON r.\"end\" = 0 AND s.id ="
+             "  (SELECT max(p.id) FROM main.process_sample p WHERE p.run = r.run)"
+             " WINDOW of_host AS (PARTITION BY r.host), of_model AS (PARTITION BY m.model, r.host)"
+             " ORDER BY m.model, r.host");
     const int64_t since_ns = now->as_of_ns - DAY_NS;
     enum status status =
         reader_scan_with(now->store, sql, &of_host, &since_ns, 1, on_process, now, err);

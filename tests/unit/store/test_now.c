@@ -83,8 +83,8 @@ static const struct {
      10,
      "in progress: decode m request 1"},
     {{LIVE, .is_busy = true, .doing = ""}, NOW_OK, 10, "in progress"},
-    {{LIVE, .requested_ns = 20}, NOW_IDLE, 20, "no request in the last 5m 00s"},
-    {{LIVE}, NOW_IDLE, 10, "no request in the last 5m 00s"},
+    {{LIVE, .idle_ns = 20}, NOW_IDLE, 20, "no request in the last 5m 00s"},
+    {{LIVE}, NOW_IDLE, 0, "no request in the last 5m 00s"},
 };
 
 TEST_CASE(test_states)

@@ -137,6 +137,12 @@ static const struct {
      "idle",
      900,
      "no request in the last 5m 00s"},
+    {{{RECORD_RUN_END_OPEN, 90000, 0, 0, true, "idle"}}, // 25 h: there may have been requests
+     0,
+     0,
+     "idle",
+     0,
+     "no request in the last 5m 00s"},
     {{{RECORD_RUN_END_OPEN, 900, 0, 0, true, "decode"}},
      0,
      0,
