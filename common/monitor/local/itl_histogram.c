@@ -2,25 +2,39 @@
 
 #include <string.h>
 
-// The bucket of the 99th percentile, searched from the highest.
-static uint32_t find_p99(const struct itl_histogram *histogram)
+// The bucket of the 99th percentile of `count` gaps, searched from the highest.
+static uint32_t find_p99(const uint64_t touched_words[ITL_WORDS],
+                         const uint32_t counts[SKETCH_NS_BUCKETS], uint64_t count, uint64_t max_ns)
 {
-    const uint64_t above = histogram->count / 100; // by the nearest-rank method, as in sketch_rank
+    const uint64_t above = count / 100; // by the nearest-rank method, as in sketch_rank
     if (above == 0)
-        return sketch_ns_bucket(histogram->max_ns);
+        return sketch_ns_bucket(max_ns);
     uint64_t seen = 0;
-    for (uint32_t word = sketch_ns_bucket(histogram->max_ns) / ITL_WORD_BITS + 1; word-- > 0;) {
-        uint64_t touched = histogram->touched[word];
+    for (uint32_t word = sketch_ns_bucket(max_ns) / ITL_WORD_BITS + 1; word-- > 0;) {
+        uint64_t touched = touched_words[word];
         while (touched) {
             const uint32_t bit = 63 - (uint32_t)__builtin_clzll(touched);
             const uint32_t bucket = word * ITL_WORD_BITS + bit;
-            seen += histogram->counts[bucket];
+            seen += counts[bucket];
             if (seen > above)
                 return bucket;
             touched ^= UINT64_C(1) << bit;
         }
     }
     return 0;
+}
+
+// Counts the gaps as shared ones, too.
+static void copy_to_shared(struct itl_histogram *histogram)
+{
+    for (uint32_t word = 0; word < ITL_WORDS; word++) {
+        histogram->shared_touched[word] |= histogram->touched[word];
+        for (uint64_t touched = histogram->touched[word]; touched; touched &= touched - 1) {
+            const uint32_t bucket = word * ITL_WORD_BITS + (uint32_t)__builtin_ctzll(touched);
+            histogram->shared_counts[bucket] += histogram->counts[bucket];
+        }
+    }
+    histogram->shared_count += histogram->count;
 }
 
 // Adds the request's buckets to `span` and zeroes them.
@@ -142,6 +156,30 @@ static void add_to_sums(struct itl_histogram *histogram, struct itl_sums *sums,
     atomic_store_explicit(&sums->busy, busy + 2, memory_order_release);
 }
 
+void itl_histogram_share(struct itl_histogram *histogram, struct itl_sums *sums,
+                         const struct itl_place *place)
+{
+    if (histogram->pending_ns)
+        itl_histogram_count_pending(histogram);
+    histogram->pending_ns = 0;
+    if (histogram->count == 0)
+        return;
+    copy_to_shared(histogram);
+    add_to_sums(histogram, sums, place);
+    histogram->count = 0;
+}
+
+// The 99th percentile's bucket of a request that has shared gaps; forgets those.
+static __attribute__((noinline, cold)) uint32_t find_shared_p99(struct itl_histogram *histogram)
+{
+    copy_to_shared(histogram);
+    const uint32_t p99 = find_p99(histogram->shared_touched, histogram->shared_counts,
+                                  histogram->shared_count, histogram->max_ns);
+    zero_buckets(histogram->shared_touched, histogram->shared_counts);
+    histogram->shared_count = 0;
+    return p99;
+}
+
 uint64_t itl_histogram_finish(struct itl_histogram *histogram, struct itl_sums *sums,
                               const struct itl_place *place, uint64_t *max_ns)
 {
@@ -151,11 +189,14 @@ uint64_t itl_histogram_finish(struct itl_histogram *histogram, struct itl_sums *
     if (histogram->pending_ns)
         itl_histogram_count_pending(histogram);
 
-    const uint32_t p99 = find_p99(histogram);
-    if (sums)
-        add_to_sums(histogram, sums, place);
-    else
+    const uint32_t p99 =
+        histogram->shared_count > 0
+            ? find_shared_p99(histogram)
+            : find_p99(histogram->touched, histogram->counts, histogram->count, histogram->max_ns);
+    if (!sums)
         zero_buckets(histogram->touched, histogram->counts);
+    else if (histogram->count > 0)
+        add_to_sums(histogram, sums, place);
 
     *max_ns = histogram->max_ns;
     const uint64_t p99_ns = (uint64_t)(int64_t)(sketch_bucket_value(SKETCH_NS_OFFSET + p99) + 0.5);

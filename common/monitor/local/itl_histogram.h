@@ -1,6 +1,7 @@
 // Double-buffered histograms of inter-token latencies (ITL): the times between output tokens,
 // called gaps here.  An engine thread (a thread of the application) counts the gaps of a request in
-// a histogram.  At the request's end it adds the counts to a sum for its (model, device) pair.
+// a histogram.  At the request's end, and while it goes on, it adds the counts to a sum for its
+// (model, device) pair.
 //
 // A bank is an array of these sums.  An engine thread has two banks: it adds to one of them, and
 // never waits.  The library's background thread switches it to the other bank.  Once the engine
@@ -26,10 +27,14 @@ _Static_assert(ITL_WORDS *ITL_WORD_BITS == SKETCH_NS_BUCKETS, "touched covers al
 // The histogram of the request in progress; all zero when there is none.
 struct itl_histogram {
     uint64_t pending_ns;         // the last gap, not in the counts yet; 0: none
-    uint64_t count;              // of gaps
+    uint64_t count;              // of gaps, without shared ones
     uint64_t max_ns;             // the longest gap
     uint64_t touched[ITL_WORDS]; // bitmap of non-empty buckets
     uint32_t counts[SKETCH_NS_BUCKETS];
+    // The gaps that itl_histogram_share has added to the sums, for the request's percentile.
+    uint64_t shared_count;
+    uint64_t shared_touched[ITL_WORDS];
+    uint32_t shared_counts[SKETCH_NS_BUCKETS];
 };
 
 // Counts the pending gap.
@@ -52,10 +57,10 @@ static inline void itl_histogram_add(struct itl_histogram *histogram, uint64_t n
     histogram->pending_ns = ns + (ns == 0);
 }
 
-// Returns the number of gaps, with the pending one.
+// Returns the number of gaps, with the pending one and shared ones.
 static inline uint64_t itl_histogram_total(const struct itl_histogram *histogram)
 {
-    return histogram->count + (histogram->pending_ns != 0);
+    return histogram->shared_count + histogram->count + (histogram->pending_ns != 0);
 }
 
 // A span: the histogram of one (model, device) pair in an interval of time; unused if `count`
@@ -78,19 +83,25 @@ struct itl_sums {
     struct itl_span banks[2][ITL_KEYS]; // in each, used spans come first
 };
 
-// Input of itl_histogram_finish: the labels of the request's gaps, and the ring to which a span is
-// written if the bank is full.
+// Input of itl_histogram_finish and itl_histogram_share: the labels of the request's gaps, and the
+// ring to which a span is written if the bank is full.
 struct itl_place {
     uint32_t model, device;
-    uint64_t first_ns, last_ns; // of the request's tokens, monotonic
+    uint64_t first_ns, last_ns; // of the tokens since the last share, monotonic
     int64_t wall_offset_ns;     // wall clock minus monotonic clock
     struct ring *ring;          // of the calling thread
     struct sketch *sketch;      // scratch memory of the thread, to encode spans
 };
 
-// Moves the gaps to `sums` (NULL: discards them), returns their 99th percentile (0: no gaps) and
-// sets `*max_ns` to the longest gap.  If other (model, device) pairs use all spans, the least
-// recently used span is first written to `place->ring`.  Engine thread.
+// Adds the gaps so far to `sums`, so that they are recorded while the request goes on.  Engine
+// thread.
+void itl_histogram_share(struct itl_histogram *histogram, struct itl_sums *sums,
+                         const struct itl_place *place);
+
+// Moves the gaps that are not shared to `sums` (NULL: discards them), returns the 99th percentile
+// of all gaps of the request (0: none) and sets `*max_ns` to the longest one.  If other (model,
+// device) pairs use all spans, the least recently used span is first written to `place->ring`.
+// Engine thread.
 uint64_t itl_histogram_finish(struct itl_histogram *histogram, struct itl_sums *sums,
                               const struct itl_place *place, uint64_t *max_ns);
 

@@ -10,10 +10,15 @@
 #include "common/monitor/local/itl_histogram.h"
 #include "common/monitor/trackers/recent_events.h"
 
+// A request adds its gaps to the sums of its thread at such intervals, so that the tokens of a long
+// one are recorded as they are put out.
+#define SHARE_NS UINT64_C(1000000000)
+
 struct inferstat_inference {
     uint64_t last_ns;  // of the last token; 0: none, or its time is unknown
     uint64_t gapless;  // tokens without a known gap; all others are in `gaps`
     uint64_t first_ns; // of the first token; 0: not yet
+    uint64_t share_ns; // when its gaps are shared next: SHARE_NS after the last time
     bool active;
     bool is_computed; // its computation has started: it does not wait any more
     struct inferstat_monitor *monitor;
@@ -117,6 +122,7 @@ void inferstat_inference_start_prefill(struct inferstat_inference *inference)
 static void start_generation_at(struct inferstat_inference *inference, uint64_t now)
 {
     inference->first_ns = now;
+    inference->share_ns = now + SHARE_NS;
     set_activity(inference, ACTIVITY_DECODE, now);
 }
 
@@ -138,6 +144,34 @@ static __attribute__((noinline, cold)) void token_without_gap(struct inferstat_i
         start_generation_at(inference, now);
 }
 
+// The labels of the gaps since the last share, or the first token.
+static struct itl_place place_of_gaps(const struct inferstat_inference *inference,
+                                      const struct thread_slot *slot, uint64_t last_ns)
+{
+    return (struct itl_place){
+        .model = inference->model,
+        .device = inference->device,
+        .first_ns = inference->share_ns - SHARE_NS,
+        .last_ns = last_ns,
+        .wall_offset_ns =
+            atomic_load_explicit(&inference->monitor->sampled.wall_offset_ns, memory_order_relaxed),
+        .ring = slot ? slot->stream.ring : NULL,
+        .sketch = slot ? slot->sketch : NULL,
+    };
+}
+
+static __attribute__((noinline, cold)) void share_gaps(struct inferstat_inference *inference,
+                                                       uint64_t now)
+{
+    struct inferstat_monitor *monitor = inference->monitor;
+    struct thread_slot *slot =
+        monitor_is_live(monitor) ? thread_slot_current(&monitor->slots) : NULL;
+    const struct itl_place place = place_of_gaps(inference, slot, now);
+    if (place.ring)
+        itl_histogram_share(&inference->gaps, &slot->sums, &place);
+    inference->share_ns = now + SHARE_NS;
+}
+
 void inferstat_inference_token(struct inferstat_inference *inference)
 {
     if (!inference)
@@ -150,6 +184,8 @@ void inferstat_inference_token(struct inferstat_inference *inference)
     }
     inference->last_ns = now;
     itl_histogram_add(&inference->gaps, now - last);
+    if (__builtin_expect(now >= inference->share_ns, 0))
+        share_gaps(inference, now);
 }
 
 // The first tokens of the request are counted ones: generation starts now.
@@ -265,17 +301,8 @@ static void push_record(const struct inferstat_inference *inference, const struc
 static void finish_gaps(struct inferstat_inference *inference, struct thread_slot *slot,
                         uint64_t end, struct outcome *outcome)
 {
-    struct itl_sums *sums = slot && slot->stream.ring ? &slot->sums : NULL;
-    const struct itl_place place = {
-        .model = inference->model,
-        .device = inference->device,
-        .first_ns = inference->first_ns,
-        .last_ns = end,
-        .wall_offset_ns =
-            atomic_load_explicit(&inference->monitor->sampled.wall_offset_ns, memory_order_relaxed),
-        .ring = sums ? slot->stream.ring : NULL,
-        .sketch = sums ? slot->sketch : NULL,
-    };
+    const struct itl_place place = place_of_gaps(inference, slot, end);
+    struct itl_sums *sums = place.ring ? &slot->sums : NULL;
     outcome->itl_p99_ns =
         itl_histogram_finish(&inference->gaps, sums, &place, &outcome->itl_max_ns);
 }

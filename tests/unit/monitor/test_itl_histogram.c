@@ -91,6 +91,51 @@ TEST_CASE(test_percentile)
     free(freed);
 }
 
+static uint64_t count_in(struct ring *from)
+{
+    for (uint64_t number = 1; number <= ring_produced(from); number++) {
+        const struct record *record = ring_at(from, number);
+        assert_int_equal(record->kind, RECORD_KIND_ITL);
+        size_t size;
+        const char *bytes = record_get_text(record, ITL_SKETCH, &size);
+        assert_int_equal(sketch_decode(sum, bytes, size), STATUS_OK);
+    }
+    return ring_produced(from);
+}
+
+// Gaps that were shared while the request went on count once in the sums, and in the request's own
+// percentile as if they had not been.
+TEST_CASE(test_gaps_are_shared)
+{
+    const struct itl_place place = {.model = 1, .device = 2, .ring = ring, .sketch = sketch};
+    struct itl_histogram *whole = calloc(1, sizeof *whole);
+    uint64_t random = 3, all = 0;
+    for (unsigned round = 0; round < 100; round++) {
+        const uint64_t count = test_random(&random) % 400;
+        const uint64_t often = 1 + test_random(&random) % 200;
+        for (uint64_t i = 0; i < count; i++) {
+            const uint64_t ns = test_random(&random) % (UINT64_C(1) << round % 40);
+            itl_histogram_add(gaps, ns);
+            itl_histogram_add(whole, ns);
+            if (test_random(&random) % often == 0)
+                itl_histogram_share(gaps, sums, &place);
+        }
+        itl_histogram_share(gaps, sums, &place);
+        assert_int_equal(itl_histogram_total(gaps), count);
+        uint64_t max[2];
+        assert_int_equal(itl_histogram_finish(gaps, sums, &place, &max[0]),
+                         itl_histogram_finish(whole, NULL, NULL, &max[1]));
+        assert_int_equal(max[0], max[1]);
+        assert_int_equal(itl_histogram_total(gaps), 0);
+        all += count;
+    }
+    assert_memory_equal(gaps, whole, sizeof *gaps); // empty again, to the last bit
+    assert_true(itl_histogram_drain(sums, 0, ring, sketch));
+    (void)count_in(ring);
+    assert_int_equal(sketch_count(sum), all);
+    free(whole);
+}
+
 struct meeting {
     struct ring *engine_ring;
     _Atomic bool done;
@@ -121,18 +166,6 @@ static void *be_engine(void *context)
     sketch_free(own);
     atomic_store(&meeting->done, true);
     return NULL;
-}
-
-static uint64_t count_in(struct ring *from)
-{
-    for (uint64_t number = 1; number <= ring_produced(from); number++) {
-        const struct record *record = ring_at(from, number);
-        assert_int_equal(record->kind, RECORD_KIND_ITL);
-        size_t size;
-        const char *bytes = record_get_text(record, ITL_SKETCH, &size);
-        assert_int_equal(sketch_decode(sum, bytes, size), STATUS_OK);
-    }
-    return ring_produced(from);
 }
 
 // An engine that never waits and a publisher that keeps taking: no gap is lost,
@@ -253,5 +286,5 @@ TEST_CASE(test_span_is_full)
     assert_int_equal(sketch_count(sum), UINT64_C(1) << 32);
 }
 
-TEST_MAIN_EACH(set_up, tear_down, test_percentile, test_publisher_waits, test_keys_take_turns,
-               test_span_is_full, test_engine_and_publisher)
+TEST_MAIN_EACH(set_up, tear_down, test_percentile, test_gaps_are_shared, test_publisher_waits,
+               test_keys_take_turns, test_span_is_full, test_engine_and_publisher)

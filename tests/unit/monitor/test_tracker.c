@@ -468,6 +468,39 @@ STATE_CASE(test_itl_records_add_up, struct fixture *fixture)
     }
 }
 
+// The tokens of a request that goes on for more than a second are recorded meanwhile.
+STATE_CASE(test_long_requests_are_seen, struct fixture *fixture)
+{
+    struct inferstat_inference *inference = inferstat_inference_new(fixture->monitor);
+    inferstat_inference_begin(
+        inference, &(struct inferstat_request){.model = fixture->model, .device = fixture->device});
+    const uint64_t until = inferstat_clock_ns() + 10 * SECOND;
+    while (fake_collector_count(fixture->collector, RECORD_KIND_ITL) < 2 &&
+           inferstat_clock_ns() < until) {
+        inferstat_inference_token(inference);
+        sleep_ms(2);
+    }
+    assert_true(fake_collector_count(fixture->collector, RECORD_KIND_ITL) >= 2);
+    assert_int_equal(fake_collector_count(fixture->collector, RECORD_KIND_INFERENCE), 0);
+    inferstat_inference_end(inference, INFERSTAT_FINISH_STOP);
+    inferstat_inference_free(inference);
+    finish(fixture);
+    const struct fake_row request = row_of(fixture, RECORD_KIND_INFERENCE, 0);
+    struct sketch *sum;
+    int64_t behind = 0;
+    assert_int_equal(sketch_new(&sum), STATUS_OK);
+    for (unsigned i = 0; i < fake_collector_count(fixture->collector, RECORD_KIND_ITL); i++) {
+        const struct fake_row row = row_of(fixture, RECORD_KIND_ITL, i);
+        assert_true(row.started_ns + (int64_t)(100 * MS) >= behind); // one after the other
+        behind = row.started_ns + value(&row, ITL_DURATION_NS);
+        assert_int_equal(
+            sketch_decode(sum, row.values[ITL_SKETCH].text, row.values[ITL_SKETCH].size),
+            STATUS_OK);
+    }
+    assert_int_equal(sketch_count(sum), value(&request, INFERENCE_GENERATED_TOKENS) - 1);
+    sketch_free(sum);
+}
+
 // ---- Operations, devices, models ----------------------------------------------------
 
 STATE_CASE(test_operations, struct fixture *fixture)
@@ -681,6 +714,6 @@ STATE_CASE(test_devices_and_models, struct fixture *fixture)
 
 TEST_MAIN_EACH(begin, tear_down, test_load_stages, test_load_that_fails, test_many_stages,
                test_startup, test_inference_uses, test_inference_times, test_requests_that_fail,
-               test_begin_twice_and_free_midway, test_itl_records_add_up, test_operations,
-               test_operation_begun_elsewhere, test_pipelines, test_absurd_figures,
-               test_devices_and_models)
+               test_begin_twice_and_free_midway, test_itl_records_add_up,
+               test_long_requests_are_seen, test_operations, test_operation_begun_elsewhere,
+               test_pipelines, test_absurd_figures, test_devices_and_models)
