@@ -32,7 +32,7 @@ enum { METRIC_SIZE = 96 };
 
 static const char *metric_name(char text[METRIC_SIZE], unsigned place, int64_t batch_items)
 {
-    const struct query_metric *metric = samples_metric(place);
+    const struct sampled *metric = samples_sampled(place);
     char batch[32] = "";
     if (batch_items)
         (void)snprintf(batch, sizeof batch, "@%" PRId64, batch_items);
@@ -245,7 +245,7 @@ static enum status on_sample(void *context, sqlite3_stmt *row, struct error *err
     const int place = metric ? read_metric_name(metric, &batch_items) : -1;
     if (place < 0)
         return STATUS_OK; // of another version
-    const struct sample_key key = {samples_metric((unsigned)place)->kind,
+    const struct sample_key key = {samples_sampled((unsigned)place)->kind,
                                    sqlite3_column_int64(row, 1), sqlite3_column_int64(row, 2),
                                    batch_items};
     struct sample_group *group;

@@ -11,8 +11,7 @@ static const double quantiles[JUDGED_COUNT] = {
 
 static enum stats_direction direction_of(unsigned place)
 {
-    const struct query_metric *metric = samples_metric(place);
-    return stats_direction(metric->name, metric->unit);
+    return stats_direction(samples_sampled(place)->name, samples_unit(place));
 }
 
 static const struct sample *sample_at(const struct pair *pair, unsigned side, unsigned place)

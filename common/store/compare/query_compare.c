@@ -227,7 +227,7 @@ static enum status look_at_differences(struct comparison *comparison, struct err
 struct row {
     const struct comparison *comparison;
     const struct pair *pair;
-    const struct query_metric *metric;
+    const struct sampled *metric;
     unsigned place; // of the metric among the sampled ones
     struct judgement judgement;
     sqlite3_str *note;
@@ -300,14 +300,15 @@ static void set_metric(const struct row *row)
 {
     char text[96];
     struct result *answer = row->comparison->answer;
-    const struct query_metric *found, *metric = row->metric;
-    const bool is_alone = samples_sampled(row->place)->form != SAMPLED_VALUES ||
+    const struct sampled *metric = row->metric;
+    const struct query_metric *found;
+    const bool is_alone = metric->form != SAMPLED_VALUES ||
                           query_metric_find(&found, metric->name, NULL) == STATUS_OK;
     (void)snprintf(text, sizeof text, "%s%s%s",
                    is_alone ? "" : record_kind_info(metric->kind)->name, is_alone ? "" : ".",
                    metric->name);
     answer_text(answer, "metric", text);
-    answer_text(answer, "unit", unit_name(metric->unit));
+    answer_text(answer, "unit", unit_name(samples_unit(row->place)));
 }
 
 static void set_texts(const struct row *row)
@@ -366,8 +367,7 @@ static void set_values(const struct row *row)
     static const char *const of_total[] = {"before_total", "after_total", "ratio",
                                            "ratio_low",    "ratio_high",  "verdict"};
     for (unsigned i = 0; i < JUDGED_COUNT; i++)
-        set_value(row, samples_sampled(row->place)->form != SAMPLED_VALUES ? of_total : keys[i],
-                  (enum judged)i);
+        set_value(row, row->metric->form != SAMPLED_VALUES ? of_total : keys[i], (enum judged)i);
 }
 
 static enum status set_row(struct row *row, struct error *err)
@@ -381,8 +381,7 @@ static enum status set_row(struct row *row, struct error *err)
     note_expired(row);
     set_sides(row);
     answer_int(comparison->answer, "needed_count", (int64_t)row->judgement.needed);
-    answer_real(comparison->answer, "confidence",
-                1 - judge->error_rates[samples_sampled(row->place)->sampling]);
+    answer_real(comparison->answer, "confidence", 1 - judge->error_rates[row->metric->sampling]);
     answer_real(comparison->answer, "margin", judge->margin);
     set_texts(row);
     set_values(row);
@@ -393,7 +392,7 @@ static enum status add_row(const struct comparison *comparison, const struct pai
                            unsigned place, struct error *err)
 {
     struct row row = {
-        .comparison = comparison, .pair = pair, .place = place, .metric = samples_metric(place)};
+        .comparison = comparison, .pair = pair, .place = place, .metric = samples_sampled(place)};
     if (result_row_count(comparison->answer) == QUERY_ROWS_MAX)
         return error_set(err, STATUS_FULL,
                          "store: the comparison has more than %d rows (narrow it with --model, "

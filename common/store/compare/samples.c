@@ -22,54 +22,45 @@ enum { SAMPLE_BYTES_MAX = 256 * 1024 * 1024, SAMPLE_KEYS = 4 };
 enum { PROMPT = 1, GENERATED = 2, CACHED = 4 }; // kinds of work
 
 static const struct sampled metrics[] = {
-    {RECORD_KIND_INFERENCE, "ttft_ns", STATS_SERIAL, 0, PROMPT, false, SAMPLED_VALUES, 0},
-    {RECORD_KIND_INFERENCE, "tpot_ns", STATS_SERIAL, 0, 0, false, SAMPLED_VALUES, 0},
-    {RECORD_KIND_INFERENCE, "tokens_per_second", STATS_SERIAL, 0, 0, false, SAMPLED_VALUES, 0},
-    {RECORD_KIND_INFERENCE, "prefill_tokens_per_second", STATS_SERIAL, 0, PROMPT, false,
-     SAMPLED_VALUES, 0},
-    {RECORD_KIND_INFERENCE, "e2e_ns", STATS_SERIAL, 0, PROMPT | GENERATED, false, SAMPLED_VALUES,
-     0},
-    {RECORD_KIND_INFERENCE, "itl_p99_ns", STATS_SERIAL, 0, 0, false, SAMPLED_VALUES, 0},
-    {RECORD_KIND_INFERENCE, "prompt_tokens", STATS_SERIAL, PROMPT, 0, false, SAMPLED_VALUES, 0},
-    {RECORD_KIND_INFERENCE, "generated_tokens", STATS_SERIAL, GENERATED, 0, false, SAMPLED_VALUES,
-     0},
-    {RECORD_KIND_LOAD, "duration_ns", STATS_INDEPENDENT, 0, CACHED, false, SAMPLED_VALUES, 0},
-    {RECORD_KIND_LOAD, "page_cache_ratio", STATS_INDEPENDENT, CACHED, 0, false, SAMPLED_VALUES, 0},
-    {RECORD_KIND_OPERATION, "duration_ns", STATS_SERIAL, 0, 0, false, SAMPLED_VALUES, 0},
-    {RECORD_KIND_PIPELINE, "items_per_second", STATS_INDEPENDENT, 0, 0, false, SAMPLED_VALUES, 0},
-    {RECORD_KIND_PIPELINE, "overlap_ratio", STATS_INDEPENDENT, 0, 0, true, SAMPLED_VALUES, 0},
-    {RECORD_KIND_PIPELINE, "exposed_copy_ns", STATS_INDEPENDENT, 0, 0, true, SAMPLED_VALUES, 0},
-    {RECORD_KIND_PIPELINE, "copy_starved_ns", STATS_INDEPENDENT, 0, 0, true, SAMPLED_VALUES, 0},
-    {RECORD_KIND_PIPELINE, "duration_ns", STATS_INDEPENDENT, 0, 0, true, SAMPLED_VALUES, 0},
-    {RECORD_KIND_PIPELINE, "item_p50_ns", STATS_INDEPENDENT, 0, 0, true, SAMPLED_VALUES, 0},
-    {RECORD_KIND_INFERENCE, "busy_output_token_rate", STATS_SERIAL, 0, PROMPT | GENERATED, false,
-     SAMPLED_BUSY_RATE, TOTAL_TOKENS},
-    {RECORD_KIND_INFERENCE, "error_ratio", STATS_SERIAL, 0, 0, false, SAMPLED_LACK,
-     TOTAL_SUCCEEDED},
-    {RECORD_KIND_INFERENCE, "request_rate", STATS_SERIAL, 0, 0, true, SAMPLED_WALL_RATE,
-     TOTAL_REQUESTS},
-    {RECORD_KIND_INFERENCE, "output_token_rate", STATS_SERIAL, 0, 0, true, SAMPLED_WALL_RATE,
-     TOTAL_TOKENS},
-    {RECORD_KIND_INFERENCE, "prompt_token_rate", STATS_SERIAL, 0, 0, true, SAMPLED_WALL_RATE,
-     TOTAL_PROMPT_TOKENS},
-};
-
-// In order of their places, the last ones.
-static const struct query_metric totals[] = {
-    {RECORD_KIND_INFERENCE, "busy_output_token_rate",
-     "output tokens / time with a request in progress", UNIT_TOKENS_PER_SECOND, -1, NULL},
-    {RECORD_KIND_INFERENCE, "error_ratio", "failed requests / requests", UNIT_RATIO, -1, NULL},
-    {RECORD_KIND_INFERENCE, "request_rate", "requests / time", UNIT_ITEMS_PER_SECOND, -1, NULL},
-    {RECORD_KIND_INFERENCE, "output_token_rate", "output tokens / time", UNIT_TOKENS_PER_SECOND, -1,
-     NULL},
-    {RECORD_KIND_INFERENCE, "prompt_token_rate", "prompt tokens / time", UNIT_TOKENS_PER_SECOND, -1,
-     NULL},
+    {.kind = RECORD_KIND_INFERENCE, .name = "ttft_ns", .depends = PROMPT},
+    {.kind = RECORD_KIND_INFERENCE, .name = "tpot_ns"},
+    {.kind = RECORD_KIND_INFERENCE, .name = "tokens_per_second"},
+    {.kind = RECORD_KIND_INFERENCE, .name = "prefill_tokens_per_second", .depends = PROMPT},
+    {.kind = RECORD_KIND_INFERENCE, .name = "e2e_ns", .depends = PROMPT | GENERATED},
+    {.kind = RECORD_KIND_INFERENCE, .name = "itl_p99_ns"},
+    {.kind = RECORD_KIND_INFERENCE, .name = "prompt_tokens", .work = PROMPT},
+    {.kind = RECORD_KIND_INFERENCE, .name = "generated_tokens", .work = GENERATED},
+    {RECORD_KIND_LOAD, "duration_ns", STATS_INDEPENDENT, .depends = CACHED},
+    {RECORD_KIND_LOAD, "page_cache_ratio", STATS_INDEPENDENT, .work = CACHED},
+    {.kind = RECORD_KIND_OPERATION, .name = "duration_ns"},
+    {.kind = RECORD_KIND_PIPELINE, .name = "items_per_second", .sampling = STATS_INDEPENDENT},
+    {RECORD_KIND_PIPELINE, "overlap_ratio", STATS_INDEPENDENT, .explains = true},
+    {RECORD_KIND_PIPELINE, "exposed_copy_ns", STATS_INDEPENDENT, .explains = true},
+    {RECORD_KIND_PIPELINE, "copy_starved_ns", STATS_INDEPENDENT, .explains = true},
+    {RECORD_KIND_PIPELINE, "duration_ns", STATS_INDEPENDENT, .explains = true},
+    {RECORD_KIND_PIPELINE, "item_p50_ns", STATS_INDEPENDENT, .explains = true},
+    {.kind = RECORD_KIND_INFERENCE,
+     .name = "busy_output_token_rate",
+     .depends = PROMPT | GENERATED,
+     .form = SAMPLED_BUSY_RATE,
+     .amount = TOTAL_TOKENS,
+     .unit = UNIT_TOKENS_PER_SECOND},
+#define TOTAL_METRIC(name_, form_, amount_, unit_)                                                 \
+    {                                                                                              \
+        .kind = RECORD_KIND_INFERENCE, .name = name_, .form = form_, .amount = amount_,            \
+        .unit = unit_                                                                              \
+    }
+    TOTAL_METRIC("error_ratio", SAMPLED_LACK, TOTAL_SUCCEEDED, UNIT_RATIO),
+    TOTAL_METRIC("request_rate", SAMPLED_WALL_RATE, TOTAL_REQUESTS, UNIT_ITEMS_PER_SECOND),
+    TOTAL_METRIC("output_token_rate", SAMPLED_WALL_RATE, TOTAL_TOKENS, UNIT_TOKENS_PER_SECOND),
+    TOTAL_METRIC("prompt_token_rate", SAMPLED_WALL_RATE, TOTAL_PROMPT_TOKENS,
+                 UNIT_TOKENS_PER_SECOND),
+#undef TOTAL_METRIC
 };
 
 enum {
     METRIC_COUNT = sizeof metrics / sizeof *metrics,
-    TOTAL_COUNT = sizeof totals / sizeof *totals,
-    TOTAL = METRIC_COUNT - TOTAL_COUNT, // has the sample of all
+    TOTAL = METRIC_COUNT - 5, // the first of the totals has the sample of all
 };
 _Static_assert(sizeof metrics / sizeof *metrics <= SAMPLED_MAX, "a group has room for all metrics");
 
@@ -109,12 +100,10 @@ bool samples_are_of_models(enum record_kind kind)
     return sources[kind].of_models;
 }
 
-const struct query_metric *samples_metric(unsigned place)
+// A metric that is no total as a metric of queries.
+static const struct query_metric *metric_at(unsigned place)
 {
-    assert(place < METRIC_COUNT);
     unsigned count = 0;
-    if (place >= TOTAL)
-        return &totals[place - TOTAL];
     const struct query_metric *all = query_metrics(&count);
     unsigned i = 0;
     while (i < count &&
@@ -122,6 +111,11 @@ const struct query_metric *samples_metric(unsigned place)
         i++;
     assert(i < count);
     return &all[i];
+}
+
+enum unit samples_unit(unsigned place)
+{
+    return place < TOTAL ? metric_at(place)->unit : metrics[place].unit;
 }
 
 int samples_find_metric(const char *name)
@@ -133,8 +127,8 @@ int samples_find_metric(const char *name)
             return (int)i;
     if (query_metric_find(&found, name, NULL) != STATUS_OK)
         return -1;
-    for (unsigned i = 0; i < METRIC_COUNT; i++)
-        if (samples_metric(i) == found)
+    for (unsigned i = 0; i < TOTAL; i++)
+        if (metric_at(i) == found)
             return (int)i;
     return -1;
 }
@@ -349,7 +343,7 @@ static enum status collect_kind(struct samples *samples, struct store *store, en
         if (metrics[i].kind != kind || i >= TOTAL)
             continue;
         sqlite3_str_appendall(sql, ", ");
-        schema_select_metric(sql, samples_metric(i));
+        schema_select_metric(sql, metric_at(i));
     }
     sqlite3_str_appendf(sql, " FROM main.\"%w\" t", record_kind_info(kind)->name);
     filter_where(sql, kind, filter);
