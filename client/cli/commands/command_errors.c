@@ -28,14 +28,15 @@ enum {
 static void add_example(struct table *table, const struct result *result, size_t row)
 {
     static const struct column example = {.key = "example"};
-    char line[4 * 255 + 32]; // an escaped byte takes at most four
+    char *line = NULL;
     if (value_is_same(result_get(result, row, "error"), result_get(result, row, example.key)) ||
         result_get(result, row, example.key).type == VALUE_NULL)
         return;
     char *text = column_value(&example, result, row);
-    (void)snprintf(line, sizeof line, "    such as: %s", text ? text : "");
+    if (text && asprintf(&line, "    such as: %s", text) > 0)
+        table_add_below(table, line);
     free(text);
-    table_add_below(table, line);
+    free(line);
 }
 
 static unsigned choose(struct column out[SHOWN_MAX], const struct query *query)

@@ -42,13 +42,14 @@ static void add_losses(struct table *table, const struct result *result, size_t 
 static void add_error(struct table *table, const struct result *result, size_t row)
 {
     static const struct column error = {.key = "error"};
-    char line[4 * 255 + 16]; // an escaped byte takes at most four
+    char *line = NULL;
     if (result_get(result, row, error.key).type != VALUE_TEXT)
         return;
     char *text = column_value(&error, result, row);
-    (void)snprintf(line, sizeof line, "    error: %s", text ? text : "");
+    if (text && asprintf(&line, "    error: %s", text) > 0)
+        table_add_below(table, line);
     free(text);
-    table_add_below(table, line);
+    free(line);
 }
 
 static const struct column run_columns[] = {
