@@ -29,7 +29,8 @@ static size_t kept_of(const struct pair *pair, unsigned side, unsigned place)
 // Of times the tail is where the slowest begin.  (Of rates they would be the fastest.)
 static bool is_judged(unsigned place, enum judged judged)
 {
-    return judged == JUDGED_MIDDLE || direction_of(place) == STATS_LESS;
+    return judged == JUDGED_MIDDLE ||
+           (samples_sampled(place)->form == SAMPLED_VALUES && direction_of(place) == STATS_LESS);
 }
 
 bool judge_compares(const struct judge *judge, const struct pair *pair, unsigned place)

@@ -44,17 +44,16 @@ static const struct sampled metrics[] = {
      .depends = PROMPT | GENERATED,
      .form = SAMPLED_BUSY_RATE,
      .amount = TOTAL_TOKENS,
-     .unit = UNIT_TOKENS_PER_SECOND},
+     .unit = UNIT_TOKEN_RATE},
 #define TOTAL_METRIC(name_, form_, amount_, unit_)                                                 \
     {                                                                                              \
         .kind = RECORD_KIND_INFERENCE, .name = name_, .form = form_, .amount = amount_,            \
         .unit = unit_                                                                              \
     }
     TOTAL_METRIC("error_ratio", SAMPLED_LACK, TOTAL_SUCCEEDED, UNIT_RATIO),
-    TOTAL_METRIC("request_rate", SAMPLED_WALL_RATE, TOTAL_REQUESTS, UNIT_ITEMS_PER_SECOND),
-    TOTAL_METRIC("output_token_rate", SAMPLED_WALL_RATE, TOTAL_TOKENS, UNIT_TOKENS_PER_SECOND),
-    TOTAL_METRIC("prompt_token_rate", SAMPLED_WALL_RATE, TOTAL_PROMPT_TOKENS,
-                 UNIT_TOKENS_PER_SECOND),
+    TOTAL_METRIC("request_rate", SAMPLED_WALL_RATE, TOTAL_REQUESTS, UNIT_REQUEST_RATE),
+    TOTAL_METRIC("output_token_rate", SAMPLED_WALL_RATE, TOTAL_TOKENS, UNIT_TOKEN_RATE),
+    TOTAL_METRIC("prompt_token_rate", SAMPLED_WALL_RATE, TOTAL_PROMPT_TOKENS, UNIT_TOKEN_RATE),
 #undef TOTAL_METRIC
 };
 
@@ -115,7 +114,8 @@ static const struct query_metric *metric_at(unsigned place)
 
 enum unit samples_unit(unsigned place)
 {
-    return place < TOTAL ? metric_at(place)->unit : metrics[place].unit;
+    const struct sampled *metric = &metrics[place];
+    return metric->form == SAMPLED_VALUES ? metric_at(place)->unit : metric->unit;
 }
 
 int samples_find_metric(const char *name)
