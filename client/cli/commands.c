@@ -47,7 +47,7 @@ static const struct cli_command commands[] = {
             "States: down, silent, errors, slow (than usual for the model and host at this hour),\n"
             "loading, ok, idle, ended; inferstat(1) explains them.  The figures are those of the\n"
             "last 5 minutes, or with --since 1m, --since 1h, ... of that time.",
-        .options = TAKES(SOURCE, OPTION_MODEL, OPTION_HOST, OPTION_SINCE, ROWS, OPTION_LIMIT),
+        .options = TAKES(SOURCE, OPTION_MODEL, OPTION_HOST, OPTION_SINCE, ROWS),
         .run = command_now,
     },
     {

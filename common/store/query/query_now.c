@@ -153,24 +153,21 @@ static enum status on_failed(void *context, sqlite3_stmt *row, struct error *err
     return *error ? STATUS_OK : error_no_memory(err, "store");
 }
 
-// In order of time.  CROSS JOIN keeps the order: what failed, then its run.
-static enum status read_failed(struct now *now, enum record_kind kind, const char *condition,
-                               struct error *err)
-{
-    sqlite3_str *sql = sqlite3_str_new(now->store->db);
-    sqlite3_str_appendf(sql,
-                        "SELECT t.model, r.host, t.started_ns, t.error, %d FROM main.\"%w\" t"
-                        " CROSS JOIN main.run r ON r.run = t.run",
-                        kind == RECORD_KIND_LOAD, record_kind_info(kind)->name);
-    filter_where(sql, kind, &now->filter);
-    sqlite3_str_appendf(sql, " AND %s ORDER BY t.started_ns", condition);
-    return reader_scan(now->store, sql, &now->filter, on_failed, now, err);
-}
-
+// Failed requests and loads, in order of time.  CROSS JOIN keeps the order: what failed, then its
+// run.
 static enum status read_failures(struct now *now, struct error *err)
 {
-    enum status status = read_failed(now, RECORD_KIND_INFERENCE, "t.finish = 3", err);
-    return status == STATUS_OK ? read_failed(now, RECORD_KIND_LOAD, "t.status = 1", err) : status;
+    sqlite3_str *sql = sqlite3_str_new(now->store->db);
+    for (int is_load = 0; is_load < 2; is_load++) {
+        const enum record_kind kind = is_load ? RECORD_KIND_LOAD : RECORD_KIND_INFERENCE;
+        sqlite3_str_appendf(sql,
+                            "%s SELECT t.model, r.host, t.started_ns, t.error, %d"
+                            " FROM main.\"%w\" t CROSS JOIN main.run r ON r.run = t.run",
+                            is_load ? " UNION ALL" : "", is_load, record_kind_info(kind)->name);
+        filter_where(sql, kind, &now->filter);
+        sqlite3_str_appendall(sql, is_load ? " AND t.status = 1 ORDER BY 3" : " AND t.finish = 3");
+    }
+    return reader_scan(now->store, sql, &now->filter, on_failed, now, err);
 }
 
 // ---- Figures ------------------------------------------------------------------------------
@@ -262,33 +259,15 @@ static int64_t later(int64_t a, int64_t b)
 enum {
     PROCESS_MODEL,
     PROCESS_HOST,
-    PROCESS_END,
+    PROCESS_IS, // enum now_state: NOW_OK (it is live), NOW_ENDED, NOW_DOWN or NOW_SILENT
     PROCESS_RECEIVED,
-    PROCESS_HEARD,
     PROCESS_ENDED,
     PROCESS_DOING,
     PROCESS_REQUESTED,
-    PROCESS_NEXT_RECEIVED, // the latest start of a process of the same model and host, by the
-    PROCESS_NEXT_STARTED,  // collector's clock and by the host's
     PROCESS_RUNNING,
     PROCESS_WAITING,
     PROCESS_COVERED, // requests that started since then have been read
 };
-
-// True if another process began after the process had ended, by the clock that timed the end: the
-// host's if the process was killed and replayed, else the collector's.
-static bool is_replaced(sqlite3_stmt *row)
-{
-    const int64_t heard_ns = sqlite3_column_int64(row, PROCESS_HEARD);
-    const int64_t ended_ns = sqlite3_column_int64(row, PROCESS_ENDED);
-    const int64_t received_ns = sqlite3_column_int64(row, PROCESS_NEXT_RECEIVED);
-    const int64_t started_ns = sqlite3_column_int64(row, PROCESS_NEXT_STARTED);
-    if (sqlite3_column_int(row, PROCESS_END) == RECORD_RUN_END_KILLED)
-        return started_ns > ended_ns;
-    if (ended_ns)
-        return received_ns > (ended_ns < heard_ns ? ended_ns : heard_ns);
-    return later(received_ns, started_ns) > heard_ns;
-}
 
 static void earliest(int64_t *at, int64_t time_ns)
 {
@@ -338,28 +317,27 @@ static void add_sample(int64_t *sum, sqlite3_stmt *row, int place)
 static void add_process(struct current *current, sqlite3_stmt *row)
 {
     struct now_facts *facts = &current->facts;
-    const int end = sqlite3_column_int(row, PROCESS_END);
+    const int state = sqlite3_column_int(row, PROCESS_IS);
     const int64_t ended_ns = sqlite3_column_int64(row, PROCESS_ENDED);
-    const int64_t end_ns = ended_ns ? ended_ns : sqlite3_column_int64(row, PROCESS_HEARD);
     const char *text = (const char *)sqlite3_column_text(row, PROCESS_DOING);
     const char *doing = text ? text : "";
     facts->idle_ns = later(facts->idle_ns, sqlite3_column_int64(row, PROCESS_REQUESTED));
     current->covered_ns = sqlite3_column_int64(row, PROCESS_COVERED);
-    if (end == RECORD_RUN_END_OPEN) {
+    if (state == NOW_OK) {
         facts->live++;
         earliest(&facts->live_ns, sqlite3_column_int64(row, PROCESS_RECEIVED));
         add_activity(current, doing);
         add_sample(&current->row.running, row, PROCESS_RUNNING);
         add_sample(&current->row.waiting, row, PROCESS_WAITING);
-    } else if (end == RECORD_RUN_END_CLOSED || is_replaced(row)) {
-        facts->ended_ns = later(facts->ended_ns, end_ns);
-    } else if (ended_ns) {
+    } else if (state == NOW_ENDED) {
+        facts->ended_ns = later(facts->ended_ns, ended_ns);
+    } else if (state == NOW_DOWN) {
         facts->down++;
-        earliest(&facts->down_ns, end_ns);
+        earliest(&facts->down_ns, ended_ns);
         copy_text(current->last, doing);
     } else {
         facts->silent++;
-        earliest(&facts->silent_ns, end_ns);
+        earliest(&facts->silent_ns, ended_ns);
     }
 }
 
@@ -409,9 +387,12 @@ static enum status on_process(void *context, sqlite3_stmt *row, struct error *er
     return status;
 }
 
-// Runs that are open or were heard of in the last 24 h, with the models that each described,
-// loaded, or answered with lately.  A model's processes follow each other.  An imported run, which
-// has no owner, counts as closed if its end is unknown: this collector never heard of it.
+// Reads runs that are open or were heard of in the last 24 h, with the models that each described,
+// loaded, or answered with lately.  A model's processes follow each other.  A process has been
+// replaced, and counts as ended, if another one of the same model and host (without a model: of the
+// host) began after its end, by the clock that timed the end: the host's if it was killed and
+// replayed, else the collector's.  So does an imported run without an end, which has no owner: this
+// collector never heard of it.
 static enum status read_processes(struct now *now, struct error *err)
 {
     struct query_filter of_host = {.since_ns = 0};
@@ -419,29 +400,38 @@ static enum status read_processes(struct now *now, struct error *err)
     sqlite3_str *sql = sqlite3_str_new(now->store->db);
     sqlite3_str_appendall(sql, "WITH recent AS MATERIALIZED (SELECT t.* FROM main.run t");
     filter_where(sql, RECORD_KIND_RUN, &of_host);
-    sqlite3_str_appendall(
-        sql, "  AND t.run IN (SELECT run FROM main.run WHERE \"end\" = 0"
-             "   UNION SELECT run FROM main.run WHERE heard_ns >= $1)),"
-             " newest AS MATERIALIZED (SELECT run, model, started_ns, started_ns + e2e_ns AS at"
-             "  FROM main.inference ORDER BY id DESC LIMIT 20000),"
-             " used(run, model, at) AS (SELECT m.run, m.name, 0 FROM recent r"
-             "   CROSS JOIN main.model m ON m.run = r.run"
-             "  UNION ALL SELECT l.run, l.model, 0 FROM recent r"
-             "   CROSS JOIN main.load l ON l.run = r.run AND l.status = 0"
-             "  UNION ALL SELECT run, model, at FROM newest WHERE started_ns >= $1),"
-             " member AS (SELECT run, model, max(at) AS at FROM used GROUP BY run, model)"
-             " SELECT m.model, r.host, iif(r.\"end\" = 3 AND r.owner = 0, 1, r.\"end\"),"
-             "  r.received_ns, r.heard_ns, r.ended_ns, r.last_activity, m.at, iif(m.model IS NULL, "
-             "max(r.received_ns) OVER of_host,"
-             "   max(r.received_ns) OVER of_model), iif(m.model IS NULL,"
-             "   max(r.started_ns) OVER of_host, max(r.started_ns) OVER of_model),"
-             "  s.running_requests, s.waiting_requests,"
-             "  (SELECT iif(count(*) < 20000, 0, min(started_ns)) FROM newest)"
-             " FROM recent r LEFT JOIN member m ON m.run = r.run"
-             " LEFT JOIN main.process_sample s ON r.\"end\" = 0 AND s.id ="
-             "  (SELECT max(p.id) FROM main.process_sample p WHERE p.run = r.run)"
-             " WINDOW of_host AS (PARTITION BY r.host), of_model AS (PARTITION BY m.model, r.host)"
-             " ORDER BY m.model, r.host");
+    sqlite3_str_appendf(
+        sql,
+        "  AND t.run IN (SELECT run FROM main.run WHERE \"end\" = 0"
+        "   UNION SELECT run FROM main.run WHERE heard_ns >= $1)),"
+        " newest AS MATERIALIZED (SELECT run, model, started_ns, started_ns + e2e_ns AS at"
+        "  FROM main.inference ORDER BY id DESC LIMIT 20000),"
+        " used(run, model, at) AS (SELECT m.run, m.name, 0 FROM recent r"
+        "   CROSS JOIN main.model m ON m.run = r.run"
+        "  UNION ALL SELECT l.run, l.model, 0 FROM recent r"
+        "   CROSS JOIN main.load l ON l.run = r.run AND l.status = 0"
+        "  UNION ALL SELECT run, model, at FROM newest WHERE started_ns >= $1),"
+        " process AS (SELECT r.*, m.model, m.at,"
+        "  iif(m.model IS NULL, max(received_ns) OVER host, max(received_ns) OVER model) AS "
+        "came_ns,"
+        "  iif(m.model IS NULL, max(started_ns) OVER host, max(started_ns) OVER model) AS began_ns"
+        "  FROM recent r LEFT JOIN (SELECT run, model, max(at) AS at FROM used GROUP BY run, "
+        "model) m"
+        "  ON m.run = r.run"
+        "  WINDOW host AS (PARTITION BY r.host), model AS (PARTITION BY m.model, r.host))"
+        " SELECT t.model, t.host, CASE WHEN t.\"end\" = 0 THEN %d WHEN t.\"end\" = 1"
+        "   OR (t.\"end\" = 3 AND t.owner = 0) OR CASE WHEN t.\"end\" = 2 THEN began_ns > "
+        "t.ended_ns"
+        "   WHEN t.ended_ns THEN came_ns > min(t.ended_ns, t.heard_ns)"
+        "   ELSE max(came_ns, began_ns) > t.heard_ns END THEN %d WHEN t.ended_ns THEN %d ELSE %d "
+        "END,"
+        "  t.received_ns, coalesce(t.ended_ns, t.heard_ns), t.last_activity, t.at,"
+        "  s.running_requests, s.waiting_requests,"
+        "  (SELECT iif(count(*) < 20000, 0, min(started_ns)) FROM newest)"
+        " FROM process t LEFT JOIN main.process_sample s ON t.\"end\" = 0 AND s.id ="
+        "  (SELECT max(p.id) FROM main.process_sample p WHERE p.run = t.run)"
+        " ORDER BY t.model, t.host",
+        NOW_OK, NOW_ENDED, NOW_DOWN, NOW_SILENT);
     const int64_t since_ns = now->as_of_ns - DAY_NS;
     enum status status =
         reader_scan_with(now->store, sql, &of_host, &since_ns, 1, on_process, now, err);
@@ -514,13 +504,10 @@ static int by_state(const void *left, const void *right)
 
 static enum status add_rows(struct now *now, struct result *answer, struct error *err)
 {
-    const uint32_t limit = now->query->limit && now->query->limit < QUERY_ROWS_MAX
-                               ? now->query->limit
-                               : QUERY_ROWS_MAX;
     enum status status = STATUS_OK;
     if (now->row_count > 1)
         qsort(now->rows, now->row_count, sizeof *now->rows, by_state);
-    for (size_t i = 0; i < now->row_count && i < limit && status == STATUS_OK; i++)
+    for (size_t i = 0; i < now->row_count && i < QUERY_ROWS_MAX && status == STATUS_OK; i++)
         status = add_row(now, answer, &now->rows[i], err);
     if (status == STATUS_OK && now->row_count == 0)
         status = error_set(err, STATUS_NO_DATA, "no process reported in the last 24 hours");
