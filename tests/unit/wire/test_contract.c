@@ -55,7 +55,7 @@ static const char *query_text(int number)
         QUERY(REVOKE),    QUERY(KEYS),          QUERY(SLOWEST),         QUERY(STAGES),
         QUERY(FLEET),     QUERY(BASELINE_SAVE), QUERY(BASELINE_DELETE), QUERY(BASELINES),
         QUERY(COMPARE),   QUERY(COPY),          QUERY(IMPORT),          QUERY(FORGET),
-        QUERY(ADMIN_LOG), QUERY(NOW),
+        QUERY(ADMIN_LOG), QUERY(NOW),           QUERY(ERRORS),
     };
     return number < QUERY_KIND_COUNT ? texts[number] : NULL;
 }
