@@ -33,15 +33,18 @@
 //   last_load_started_ns last_load_duration_ns last_load_status last_inference_model
 //   last_inference_started_ns last_inference_tokens_per_second last_inference_ttft_ns
 //   last_inference_generated_tokens startup_last_ns produced stored dropped unnumbered lost
-//   (dropped + unnumbered), dropped_REASON for each of DELIVERY_REASONS (dropped_ring_full includes
-//   unnumbered), duplicates refused expired cleared in_flight coverage_ratio refused_messages
+//   (without a window: dropped + unnumbered), dropped_REASON for each of DELIVERY_REASONS
+//   (dropped_ring_full includes unnumbered), duplicates refused expired cleared in_flight
+//   coverage_ratio refused_messages
 //   (messages, connections and names refused, regardless of the filter) refusals? (how many for
 //   each reason, as text: "names 10, message_size 3") forgotten_runs forgotten_stored
 //   forgotten_lost forgotten_on_request (runs that were removed, their records and losses, and how
 //   many of these runs FORGET removed, regardless of the filter) store_bytes (the file and its
 //   write-ahead log) store_error? (as in PING) pipelines pipelines_failed last_pipeline_workload
 //   last_pipeline_model last_pipeline_started_ns last_pipeline_status
-//   last_pipeline_items_per_second last_pipeline_overlap_ratio.  Sums include rollups, as in
+//   last_pipeline_items_per_second last_pipeline_overlap_ratio, and throughput (throughput.h):
+//   request_rate output_token_rate prompt_token_rate error_ratio cancelled_ratio output_tokens
+//   window_ns (null without requests).  Sums include rollups, as in
 //   AVERAGE; inferences_failed, loads_failed and pipelines_failed count only records that have not
 //   expired
 // AVERAGE, one row per group; with step_ns one per group and time step that has values, oldest
@@ -146,11 +149,12 @@
 // coverage_ratio is stored / (stored + lost) over all kinds of records; it is 1 if nothing was
 // lost, and null if it could not be counted within the time budget.  It and `lost` cover the
 // filter's host, run and window (of AVERAGE with steps: the part of the window in the step), and
-// a group's own host or run if the query groups by these.  They are never by model, since the
+// a group's own host or run if the query groups by these; with a filter by model, device,
+// operation, stage or workload, the runs that used the name.  They are never by model, since the
 // model of a lost record is unknown.  coverage.h defines the times of losses.  Expired records
 // count as stored, as far as ledgers and rollups include them; cleared records do not count.
-// AVERAGE's note reports uncertainties.  In SUMMARY, AUDIT and RECORDS of runs, both columns cover
-// the whole lifetimes of the runs.
+// AVERAGE's note reports uncertainties.  In AUDIT and RECORDS of runs, both columns cover the whole
+// lifetimes of the runs, as do SUMMARY's counts from produced to in_flight, but for lost.
 MUST_CHECK enum status store_query(struct store *store, const struct query *query,
                                    struct result **out, struct error *err);
 

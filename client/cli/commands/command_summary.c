@@ -108,7 +108,10 @@ static void print_losses(FILE *out, const struct result *summary)
     print(out, summary,
           "records     {#produced} produced: {#stored} stored, {#in_flight} in flight, ");
     (void)fprintf(out, "%" PRId64 " lost; coverage ", lost_of(summary));
-    print(out, summary, "{coverage_ratio}\n");
+    print(out, summary, "{coverage_ratio}");
+    if (count_of(summary, "lost") != lost_of(summary))
+        print(out, summary, " of the window ({#lost} lost)");
+    (void)fputc('\n', out);
     if (result_loss_text(losses, summary, 0)[0])
         (void)fprintf(out, "            lost: %s\n", losses);
     if (count_of(summary, "duplicates") + count_of(summary, "expired") +
@@ -136,8 +139,10 @@ static const struct {
      "requests    {#inferences} {!inferences_failed}; {prompt_tokens} prompt and "
      "{generated_tokens} generated tokens\n"},
     {NULL, "inferences",
-     "speed       {mean_tokens_per_second} mean of requests, {tokens_per_second} total tokens / "
-     "total time\n"
+     "throughput  {output_token_rate} output, {prompt_token_rate} prompt, {request_rate} in "
+     "{window_ns}; {error_ratio} failed\n"
+     "speed       {mean_tokens_per_second} mean speed of a request, {tokens_per_second} all tokens "
+     "/ all decode time\n"
      "ttft        {ttft_mean_ns} mean, {ttft_p95_ns} p95\n"
      "e2e         {e2e_mean_ns} mean\n"},
     {NULL, NULL,
@@ -182,9 +187,8 @@ static void print_line(FILE *out, const struct result *summary)
           : has(summary, "last_inference_model") ? "{last_inference_model}"
                                                  : "{last_load_model}");
     print(out, summary,
-          " {mean_tokens_per_second} ttft {ttft_mean_ns} req {#inferences} mem "
-          "{host_memory_bytes}");
-    (void)fprintf(out, " lost %" PRId64 "\n", lost_of(summary));
+          " {output_token_rate} {request_rate} ttft {ttft_mean_ns} req {#inferences} mem "
+          "{host_memory_bytes} lost {#lost}\n");
 }
 
 // ---- For machines -----------------------------------------------------------------

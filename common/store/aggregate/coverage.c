@@ -24,7 +24,9 @@ struct share {
 struct reading {
     struct coverage *of;
     struct store *store;
-    struct query query; // by hosts and runs alone
+    struct query query;       // by hosts and runs alone
+    struct query_filter runs; // of the runs that may have had records of the filter
+    bool by_names;            // it has names, such as a model's
     struct rollup_span window;
 };
 
@@ -164,9 +166,9 @@ static enum status read_losses(struct reading *reading, struct error *err)
     for (size_t i = 0; i < sizeof sources / sizeof *sources && status == STATUS_OK; i++) {
         sqlite3_str *sql = sqlite3_str_new(reading->store->db);
         sqlite3_str_appendf(sql, "SELECT " LOSS_OF_RUN "%s", sources[i].from);
-        filter_where(sql, RECORD_KIND_RUN, &reading->query.filter);
+        filter_where_run_of(sql, &reading->runs);
         sqlite3_str_appendall(sql, sources[i].where);
-        status = reader_scan(reading->store, sql, &reading->query.filter, on_loss, reading, err);
+        status = reader_scan(reading->store, sql, &reading->runs, on_loss, reading, err);
     }
     return status;
 }
@@ -174,6 +176,45 @@ static enum status read_losses(struct reading *reading, struct error *err)
 // ---- What was stored, by the ledgers -----------------------------------------------------
 
 enum { LEDGER_ID, LEDGER_HOST, LEDGER_BEGAN, LEDGER_HEARD, LEDGER_SUSPECTS, LEDGER_STORED };
+
+// The part of a run's life that lies in the window, and in a step of it.
+static double part_of(const struct reading *reading, int64_t step_ns, double began_ns,
+                      double heard_ns)
+{
+    const struct coverage *coverage = reading->of;
+    double first_ns = (double)reading->window.first_ns, last_ns = (double)reading->window.last_ns;
+    if (coverage->step_ns > 0) {
+        first_ns = fmax(first_ns, (double)step_ns);
+        last_ns = fmin(last_ns, (double)step_ns + (double)coverage->step_ns);
+    }
+    const double part_ns = fmin(last_ns, heard_ns) - fmax(first_ns, began_ns);
+    if (part_ns < 0)
+        return 0;
+    return heard_ns > began_ns ? part_ns / (heard_ns - began_ns) : 1;
+}
+
+// Estimates what a run stored in each step, as if it had stored evenly: rollups do not know runs.
+static enum status on_part_of_run(void *context, sqlite3_stmt *row, struct error *err)
+{
+    const struct reading *reading = context;
+    const struct coverage *coverage = reading->of;
+    for (size_t i = 0; i < groups_count(coverage->shares); i++) {
+        struct group *group = groups_at(coverage->shares, i);
+        struct share *share = group->data;
+        const double part =
+            part_of(reading, group->keys[KEY_STEP], sqlite3_column_double(row, LEDGER_BEGAN),
+                    sqlite3_column_double(row, LEDGER_HEARD));
+        share->wants_count = false;
+        if ((!coverage->by_host ||
+             group->keys[KEY_HOST] == sqlite3_column_int64(row, LEDGER_HOST)) &&
+            (!coverage->by_run || group->keys[KEY_RUN] == sqlite3_column_int64(row, LEDGER_ID)))
+            share->stored = saturate_add(
+                share->stored, (int64_t)(part * sqlite3_column_double(row, LEDGER_STORED) + 0.5));
+    }
+    return store_is_over_budget(reading->store)
+               ? error_set(err, STATUS_TIMEOUT, "store: out of time")
+               : STATUS_OK;
+}
 
 // Adds what a run stored where all of it lies in the window.
 static enum status on_run(void *context, sqlite3_stmt *row, struct error *err)
@@ -198,16 +239,17 @@ static enum status on_run(void *context, sqlite3_stmt *row, struct error *err)
 static enum status read_ledgers(struct reading *reading, bool *wants_count, struct error *err)
 {
     const struct coverage *coverage = reading->of;
-    *wants_count = coverage->step_ns > 0;
+    *wants_count = coverage->step_ns > 0 && !reading->by_names;
     if (*wants_count)
         return STATUS_OK;
     sqlite3_str *sql = sqlite3_str_new(reading->store->db);
     sqlite3_str_appendall(sql, "SELECT t.run, t.host, t.started_ns, t.heard_ns, t.clock_suspects,"
                                " (SELECT CAST(total(l.stored - l.cleared) AS INTEGER)"
                                " FROM ledger l WHERE l.run = t.run) FROM run t");
-    filter_where(sql, RECORD_KIND_RUN, &reading->query.filter);
+    filter_where_run_of(sql, &reading->runs);
     const enum status status =
-        reader_scan(reading->store, sql, &reading->query.filter, on_run, reading, err);
+        reader_scan(reading->store, sql, &reading->runs,
+                    reading->by_names ? on_part_of_run : on_run, reading, err);
     for (size_t i = 0; i < groups_count(coverage->shares); i++) {
         struct share *share = groups_at(coverage->shares, i)->data;
         if (share->wants_count)
@@ -315,6 +357,12 @@ static void ask_by(struct reading *reading, const struct query *query)
     own->filter.until_ns = filter->until_ns;
     memcpy(own->filter.by[QUERY_BY_HOST], filter->by[QUERY_BY_HOST], QUERY_TEXT_SIZE);
     memcpy(own->filter.by[QUERY_BY_RUN], filter->by[QUERY_BY_RUN], QUERY_TEXT_SIZE);
+    reading->runs = own->filter;
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
+        if (filter->by[i][0] && i != QUERY_BY_HOST && i != QUERY_BY_RUN && i != QUERY_BY_STATUS) {
+            memcpy(reading->runs.by[i], filter->by[i], QUERY_TEXT_SIZE);
+            reading->by_names = true;
+        }
     if (coverage->by_host)
         own->group_by[own->group_count++] = QUERY_BY_HOST;
     if (coverage->by_run)
@@ -328,8 +376,11 @@ static enum status read_all(struct reading *reading, struct error *err)
     if (groups_new(&reading->of->shares, KEY_COUNT, sizeof(struct share), NULL) != STATUS_OK)
         return error_no_memory(err, "store");
     enum status status = read_losses(reading, err);
-    if (status == STATUS_OK && groups_count(reading->of->shares) > 0)
-        status = read_stored(reading, err);
+    if (status != STATUS_OK || groups_count(reading->of->shares) == 0)
+        return status;
+    if (reading->by_names)
+        reading->of->remarks |= COVERAGE_NAMES;
+    status = read_stored(reading, err);
     return status;
 }
 
@@ -378,4 +429,7 @@ const char *const coverage_remarks[COVERAGE_REMARKS] = {
     "some records were lost at a time that is known in part, and count wherever that may have been",
     "the coverage leaves out records that have expired",
     "the coverage is not known: counting what was stored takes too long",
+    "losses and coverage are of all records of the runs that used the filter's names, as lost "
+    "records"
+    " have none; what such a run stored in a part of its life is estimated",
 };

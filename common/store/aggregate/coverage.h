@@ -1,6 +1,9 @@
 // Data completeness ("coverage") of a query's window: stored / (stored + known lost), the share of
 // the produced records that the store has, over all kinds of records.  It is computed by host, run
-// and time step; never by model, since the model of a lost record is unknown.
+// and time step; never by model, since the model of a lost record is unknown.  But a filter by
+// names (of a model, device, ...) selects the runs that used these names: only they can have lost
+// records that the filter would match.  Averages, summaries, overviews and baselines use this one
+// rule.
 //
 // Each loss has an interval in which it happened, by the host's clock.  The interval is clipped to
 // the run's lifetime; if its times are unknown, it is the whole lifetime.  A loss counts in full in
@@ -18,6 +21,7 @@
 //   without steps, if all its   the ledger (counts of records per run and kind, schema.h).  It
 //   runs lie inside the window  includes records deleted by retention, but not those that an
 //                               administrator cleared
+//   with a filter by names      the ledger, in proportion to the part of the run's lifetime
 //   otherwise                   rollups (aggregates computed in advance, rollup.h), or single
 //                               records if the answer is by run or the kind has no rollups
 // Rollups do not count records, only the values of each metric.  In most kinds of records one
@@ -40,6 +44,7 @@ enum {
     COVERAGE_VAGUE = 1,   // some losses may lie outside the window or in another step
     COVERAGE_EXPIRED = 2, // some expired records are not counted as stored
     COVERAGE_UNKNOWN = 4, // stored records not counted: over the budget, or too many groups
+    COVERAGE_NAMES = 8,   // of the runs that used the filter's names
 };
 
 struct coverage {
@@ -65,7 +70,7 @@ void coverage_of(const struct coverage *coverage, int64_t host, int64_t run, int
 double coverage_ratio(int64_t stored, int64_t lost);
 
 // The texts of the remarks: of bit i at index i.
-enum { COVERAGE_REMARKS = 3 };
+enum { COVERAGE_REMARKS = 4 };
 extern const char *const coverage_remarks[COVERAGE_REMARKS];
 
 #endif

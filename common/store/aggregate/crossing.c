@@ -170,10 +170,11 @@ static enum status narrow(struct search *search, struct spans *spans, struct err
 enum {
     PLACE_STARTED,
     PLACE_E2E,
+    PLACE_TTFT,
     PLACE_FINISH,
     PLACE_PROMPT,
     PLACE_GENERATED,
-    PLACE_UNSTREAMED,
+    PLACE_STREAMED,
     PLACE_KEYS
 };
 
@@ -186,22 +187,24 @@ static enum status on_request(void *context, sqlite3_stmt *row, struct error *er
 {
     struct search *search = context;
     const int64_t started_ns = sqlite3_column_int64(row, PLACE_STARTED);
-    const int64_t ended_ns =
-        saturate_add(started_ns, later(sqlite3_column_int64(row, PLACE_E2E), 0));
+    const int64_t e2e_ns = sqlite3_column_int64(row, PLACE_E2E);
     search->rows++;
-    if (next_boundary(search, started_ns) > ended_ns)
+    if (e2e_ns < 0 || e2e_ns > REACH_NS || next_boundary(search, started_ns) > started_ns + e2e_ns)
         return STATUS_OK;
+    const int64_t ended_ns = started_ns + e2e_ns;
     const int64_t finish = sqlite3_column_int64(row, PLACE_FINISH);
     struct crossing_request request = {
         .started_ns = started_ns,
         .ended_ns = ended_ns,
+        .first_token_ns = earlier(
+            saturate_add(started_ns, later(sqlite3_column_int64(row, PLACE_TTFT), 0)), ended_ns),
         .begins_inside = is_inside(search, started_ns),
         .ends_inside = is_inside(search, ended_ns),
         .failed = finish == RECORD_FINISH_ERROR,
         .cancelled = finish == RECORD_FINISH_CANCELLED,
         .prompt_tokens = sqlite3_column_int64(row, PLACE_PROMPT),
         .generated_tokens = sqlite3_column_int64(row, PLACE_GENERATED),
-        .unstreamed_tokens = sqlite3_column_int64(row, PLACE_UNSTREAMED),
+        .streamed_tokens = sqlite3_column_int64(row, PLACE_STREAMED),
     };
     for (unsigned i = 0; i < search->query->group_count; i++) {
         const int place = PLACE_KEYS + (int)i;
@@ -220,10 +223,10 @@ static enum status read_records(struct search *search, const struct rollup_span 
     filter.since_ns = 0;
     filter.until_ns = 0;
     sqlite3_str *sql = sqlite3_str_new(search->store->db);
-    sqlite3_str_appendall(
-        sql, "SELECT t.started_ns, t.e2e_ns, t.finish, t.prompt_tokens,"
-             " t.generated_tokens, iif(t.itl_max_ns >= 0 AND t.generated_tokens > 1, 1,"
-             " t.generated_tokens)");
+    sqlite3_str_appendall(sql,
+                          "SELECT t.started_ns, t.e2e_ns, t.ttft_ns, t.finish, t.prompt_tokens,"
+                          " t.generated_tokens, iif(t.itl_max_ns >= 0 AND t.generated_tokens > 1,"
+                          " t.generated_tokens - 1, 0)");
     for (unsigned i = 0; i < search->query->group_count; i++)
         sqlite3_str_appendf(sql, ", %s",
                             schema_dimension(RECORD_KIND_INFERENCE, search->query->group_by[i]));

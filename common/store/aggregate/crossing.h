@@ -3,8 +3,8 @@
 // where they began and added where they ended, the sums are by their end.
 //
 // To read few records, it looks only where a request may be in progress at a boundary: rollups tell
-// the longest request of each day, hour and minute.  Requests that began more than 31 days before
-// the first boundary are not found.
+// the longest request of each day, hour and minute.  Requests that took more than 31 days are left
+// out.
 #ifndef INFERSTAT_STORE_AGGREGATE_CROSSING_H
 #define INFERSTAT_STORE_AGGREGATE_CROSSING_H
 
@@ -21,11 +21,11 @@ struct store;
 struct crossing_request {
     int64_t keys[GROUP_KEYS_MAX]; // of the query's group_by, then one free
     int64_t started_ns, ended_ns;
+    int64_t first_token_ns;          // from started_ns to ended_ns
     bool begins_inside, ends_inside; // the query's window
     bool failed, cancelled;
-    int64_t prompt_tokens;
-    int64_t generated_tokens;
-    int64_t unstreamed_tokens; // of those, without the ones that follow a measured gap
+    int64_t prompt_tokens, generated_tokens;
+    int64_t streamed_tokens; // of the generated ones, those that follow a measured gap
 };
 
 typedef enum status crossing_callback(void *context, struct crossing_request *request,

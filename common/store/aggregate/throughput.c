@@ -7,11 +7,14 @@
 
 #include <sqlite3.h>
 
+#include "common/core/base/saturate.h"
 #include "common/store/aggregate/crossing.h"
 #include "common/store/read/filter.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/session.h"
 #include "common/store/schema/schema.h"
+
+#define GAPS_LEAST 0.9 // of the tokens after gaps
 
 #define BIT(sum) (1U << THROUGHPUT_##sum)
 
@@ -30,16 +33,15 @@ static const struct {
 enum { FIGURE_COUNT = sizeof figures / sizeof *figures };
 
 // The place of a metric in `figures`; FIGURE_COUNT: it is not there.
-static size_t find_figure(const struct query_metric *metric)
+static size_t find_figure(const char *metric)
 {
     size_t i = 0;
-    while (i < FIGURE_COUNT &&
-           (metric->kind != RECORD_KIND_INFERENCE || strcmp(figures[i].name, metric->name) != 0))
+    while (i < FIGURE_COUNT && strcmp(figures[i].name, metric) != 0)
         i++;
     return i;
 }
 
-bool throughput_has(const struct query_metric *metric)
+bool throughput_has(const char *metric)
 {
     return find_figure(metric) < FIGURE_COUNT;
 }
@@ -115,28 +117,20 @@ static void add_group(double *sums, const struct group *group, const struct scan
         (double)aggregate_sum(&ratio_of(group, scanned, SCAN_PROMPT)->values);
     sums[THROUGHPUT_OUTPUT_TOKENS] +=
         (double)aggregate_sum(&ratio_of(group, scanned, SCAN_GENERATED)->values);
-}
-
-// Without the tokens that records `itl` count.
-static void take_streamed(double *sums, const struct group *group, const struct scanned *scanned)
-{
-    sums[THROUGHPUT_OUTPUT_TOKENS] -=
+    sums[THROUGHPUT_STREAMED] +=
         real_sum_total(&ratio_of(group, scanned, SCAN_STREAMED)->numerator);
 }
 
 static enum status add_requests(struct throughput *throughput, const struct aggregate_scan *scan,
-                                const struct scanned *scanned, bool streams, struct error *err)
+                                const struct scanned *scanned, struct error *err)
 {
     enum status status = STATUS_OK;
     for (size_t i = 0; i < groups_count(scan->groups) && status == STATUS_OK; i++) {
         const struct group *group = groups_at(scan->groups, i);
         double *sums = NULL;
         status = find_sums(throughput, group->keys, &sums, err);
-        if (status != STATUS_OK)
-            break;
-        add_group(sums, group, scanned);
-        if (streams)
-            take_streamed(sums, group, scanned);
+        if (status == STATUS_OK)
+            add_group(sums, group, scanned);
     }
     return status;
 }
@@ -146,17 +140,23 @@ static enum status add_requests(struct throughput *throughput, const struct aggr
 struct moving {
     struct throughput *throughput;
     const struct query *query;
-    bool streams;
 };
 
-static enum status add_request(const struct moving *moving, struct crossing_request *request,
-                               int64_t time_ns, double sign, struct error *err)
+// The sums of the request's group and the step that holds a time.
+static enum status find_step(const struct moving *moving, struct crossing_request *request,
+                             int64_t time_ns, double **sums, struct error *err)
 {
     const struct query *query = moving->query;
-    double *sums = NULL;
     if (query->step_ns > 0)
         request->keys[query->group_count] = rollup_step(query->step_ns, time_ns);
-    enum status status = find_sums(moving->throughput, request->keys, &sums, err);
+    return find_sums(moving->throughput, request->keys, sums, err);
+}
+
+static enum status add_end(const struct moving *moving, struct crossing_request *request,
+                           int64_t time_ns, double sign, struct error *err)
+{
+    double *sums = NULL;
+    enum status status = find_step(moving, request, time_ns, &sums, err);
     if (status != STATUS_OK)
         return status;
     sums[THROUGHPUT_REQUESTS] += sign;
@@ -164,20 +164,61 @@ static enum status add_request(const struct moving *moving, struct crossing_requ
     sums[THROUGHPUT_FAILED] += request->failed ? sign : 0;
     sums[THROUGHPUT_CANCELLED] += request->cancelled ? sign : 0;
     sums[THROUGHPUT_PROMPT_TOKENS] += sign * (double)request->prompt_tokens;
-    sums[THROUGHPUT_OUTPUT_TOKENS] +=
-        sign * (double)(moving->streams ? request->unstreamed_tokens : request->generated_tokens);
     return STATUS_OK;
+}
+
+static enum status add_tokens(const struct moving *moving, struct crossing_request *request,
+                              int64_t time_ns, double share, struct error *err)
+{
+    double *sums = NULL;
+    enum status status = find_step(moving, request, time_ns, &sums, err);
+    if (status != STATUS_OK)
+        return status;
+    sums[THROUGHPUT_OUTPUT_TOKENS] += share * (double)request->generated_tokens;
+    sums[THROUGHPUT_STREAMED] += share * (double)request->streamed_tokens;
+    return STATUS_OK;
+}
+
+// Counts the tokens evenly from the first one to the end, as far as that is in the window.
+static enum status spread_tokens(const struct moving *moving, struct crossing_request *request,
+                                 struct error *err)
+{
+    const struct query *query = moving->query;
+    const struct query_filter *filter = &query->filter;
+    const int64_t end_ns = filter->until_ns && filter->until_ns <= request->ended_ns
+                               ? filter->until_ns
+                               : request->ended_ns;
+    int64_t at = request->first_token_ns > filter->since_ns || !filter->since_ns
+                     ? request->first_token_ns
+                     : filter->since_ns;
+    const double length_ns = (double)(request->ended_ns - request->first_token_ns);
+    if (length_ns <= 0)
+        return request->ends_inside ? add_tokens(moving, request, request->ended_ns, 1, err)
+                                    : STATUS_OK;
+    enum status status = STATUS_OK;
+    while (at < end_ns && status == STATUS_OK) {
+        int64_t next = end_ns;
+        if (query->step_ns > 0)
+            next = saturate_add(rollup_step(query->step_ns, at), query->step_ns);
+        next = next < end_ns ? next : end_ns;
+        status = add_tokens(moving, request, at, (double)(next - at) / length_ns, err);
+        at = next;
+    }
+    return status;
 }
 
 static enum status on_crossing(void *context, struct crossing_request *request, struct error *err)
 {
     const struct moving *moving = context;
+    const bool has_tokens = moving->throughput->wants & BIT(OUTPUT_TOKENS);
     enum status status = STATUS_OK;
     if (request->begins_inside)
-        status = add_request(moving, request, request->started_ns, -1, err);
+        status = add_end(moving, request, request->started_ns, -1, err);
+    if (status == STATUS_OK && request->begins_inside && has_tokens)
+        status = add_tokens(moving, request, request->started_ns, -1, err);
     if (status == STATUS_OK && request->ends_inside)
-        status = add_request(moving, request, request->ended_ns, 1, err);
-    return status;
+        status = add_end(moving, request, request->ended_ns, 1, err);
+    return status == STATUS_OK && has_tokens ? spread_tokens(moving, request, err) : status;
 }
 
 // ---- Gaps between tokens ---------------------------------------------------------------------
@@ -196,10 +237,26 @@ static enum status add_gaps(struct throughput *throughput, struct store *store,
         double *sums = NULL;
         status = find_sums(throughput, group->keys, &sums, err);
         if (status == STATUS_OK)
-            sums[THROUGHPUT_OUTPUT_TOKENS] += (double)aggregate_scan_ratio(group, 0)->values.count;
+            sums[THROUGHPUT_GAPS] += (double)aggregate_scan_ratio(group, 0)->values.count;
     }
     aggregate_scan_deinit(&scan);
     return status;
+}
+
+// Lets gaps tell when tokens were put out, unless too many of them are missing.
+static void use_gaps(struct throughput *throughput)
+{
+    double streamed = 0, gaps = 0;
+    const size_t count = groups_count(throughput->groups);
+    for (size_t i = 0; i < count; i++) {
+        const double *sums = throughput_sums(groups_at(throughput->groups, i));
+        streamed += sums[THROUGHPUT_STREAMED];
+        gaps += sums[THROUGHPUT_GAPS];
+    }
+    for (size_t i = 0; i < count && gaps >= GAPS_LEAST * streamed; i++) {
+        double *sums = groups_at(throughput->groups, i)->data;
+        sums[THROUGHPUT_OUTPUT_TOKENS] += sums[THROUGHPUT_GAPS] - sums[THROUGHPUT_STREAMED];
+    }
 }
 
 // ---- The time ----------------------------------------------------------------------------
@@ -346,8 +403,8 @@ static bool can_stream(struct throughput *throughput, const struct query *query,
     }
     if (judged < requests)
         (void)snprintf(throughput->note, sizeof throughput->note,
-                       "output tokens count at the end of their requests: of expired records it is"
-                       " not known when they were put out");
+                       "of expired records it is not known when tokens were put out: they count"
+                       " evenly over their requests");
     return judged >= requests;
 }
 
@@ -367,16 +424,18 @@ static enum status read_all(struct throughput *throughput, struct store *store,
     enum status status = aggregate_scan_run(scan, store, err);
     if (status != STATUS_OK)
         return status;
-    struct moving moving = {throughput, query, can_stream(throughput, query, scan, &scanned)};
+    struct moving moving = {throughput, query};
     throughput->sketches = scan->sketches;
     throughput->rows = scan->rows;
     throughput->scanned = scan->window;
-    status = add_requests(throughput, scan, &scanned, moving.streams, err);
+    status = add_requests(throughput, scan, &scanned, err);
     if (status == STATUS_OK)
         status = crossing_read(store, query, &scan->window, on_crossing, &moving, &throughput->rows,
                                err);
-    if (status == STATUS_OK && moving.streams)
+    if (status == STATUS_OK && can_stream(throughput, query, scan, &scanned)) {
         status = add_gaps(throughput, store, query, err);
+        use_gaps(throughput);
+    }
     if (status == STATUS_OK)
         status = find_span(throughput, store, query, scan, now_ns, err);
     say(throughput, scan);
@@ -384,8 +443,8 @@ static enum status read_all(struct throughput *throughput, struct store *store,
 }
 
 enum status throughput_read(struct throughput *throughput, struct store *store,
-                            const struct query *query, const struct query_metric *metric,
-                            int64_t now_ns, struct error *err)
+                            const struct query *query, const char *metric, int64_t now_ns,
+                            struct error *err)
 {
     *throughput = (struct throughput){
         .step_ns = query->step_ns, .wants = UINT_MAX, .gaps = {INT64_MAX, INT64_MIN}};
@@ -407,12 +466,12 @@ void throughput_deinit(struct throughput *throughput)
     throughput->groups = NULL;
 }
 
-double throughput_sum(const struct query_metric *metric, const double *sums)
+double throughput_sum(const char *metric, const double *sums)
 {
     return sums[figures[find_figure(metric)].sum];
 }
 
-double throughput_value(const struct query_metric *metric, const double *sums, double seconds)
+double throughput_value(const char *metric, const double *sums, double seconds)
 {
     const double per = figures[find_figure(metric)].is_ratio ? sums[THROUGHPUT_JUDGED] : seconds;
     return per > 0 ? throughput_sum(metric, sums) / per : (double)NAN;

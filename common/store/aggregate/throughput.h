@@ -7,11 +7,12 @@
 //   error_ratio         failed requests / requests that ended
 //   cancelled_ratio     cancelled requests / requests that ended
 //
-// A request ends at started_ns + e2e_ns.  Output tokens count when they are put out as far as
-// records `itl` tell: each gap between two tokens counts a token, at the start of its record.  All
-// other tokens count at the request's end: the first one, or all of a request without gaps.  Where
-// rollups of expired records were made before they had the number of gaps, or the query filters or
-// groups by what `itl` lacks (status), all tokens count at the request's end.
+// A request ends at started_ns + e2e_ns.  Its tokens count evenly from its first token to its end.
+// Where records `itl` are there for at least 90 % of the gaps between tokens that the requests of
+// the answer had, tokens after gaps count as these records tell: a token for each gap, at the start
+// of the record; so tokens of unfinished requests count, too.  Where rollups of expired records
+// were made before they had the number of gaps, or the query filters or groups by what `itl` lacks
+// (status), records `itl` are not used.
 //
 // Of expired records only rollups are left, by the requests' start: there, requests count in the
 // minute, hour or day that they began in.
@@ -38,6 +39,8 @@ enum throughput_sum {
     THROUGHPUT_CANCELLED,
     THROUGHPUT_PROMPT_TOKENS,
     THROUGHPUT_OUTPUT_TOKENS,
+    THROUGHPUT_STREAMED, // of these, tokens after gaps; and gaps in records `itl`
+    THROUGHPUT_GAPS,
     THROUGHPUT_SUM_COUNT,
 };
 
@@ -54,14 +57,14 @@ struct throughput {
     struct rollup_span gaps; // first and last start of the records `itl` read
 };
 
-// True if the metric is one of those above.
-bool throughput_has(const struct query_metric *metric);
+// True if the metric with this name is one of those above.
+bool throughput_has(const char *metric);
 
 // Reads the sums that the metric needs (NULL: those of all metrics), for the query's filter, groups
 // and steps.  `now_ns` is the wall clock.  Errors are those of aggregate_scan_run.  Call
 // throughput_deinit also after a failure.
 MUST_CHECK enum status throughput_read(struct throughput *throughput, struct store *store,
-                                       const struct query *query, const struct query_metric *metric,
+                                       const struct query *query, const char *metric,
                                        int64_t now_ns, struct error *err);
 void throughput_deinit(struct throughput *throughput);
 
@@ -73,7 +76,7 @@ const double *throughput_sums(const struct group *group);
 double throughput_seconds(const struct throughput *throughput, int64_t step_ns);
 
 // The metric's sum in a group, and its value: a rate or a ratio; NaN: unknown.
-double throughput_sum(const struct query_metric *metric, const double *sums);
-double throughput_value(const struct query_metric *metric, const double *sums, double seconds);
+double throughput_sum(const char *metric, const double *sums);
+double throughput_value(const char *metric, const double *sums, double seconds);
 
 #endif

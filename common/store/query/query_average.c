@@ -69,7 +69,7 @@ static enum unit sum_unit(const struct query_metric *metric)
 {
     if (metric->unit == UNIT_TOKEN_RATE)
         return UNIT_TOKENS;
-    return throughput_has(metric) ? UNIT_COUNT : metric->unit;
+    return throughput_has(metric->name) ? UNIT_COUNT : metric->unit;
 }
 
 static enum status new_answer(struct result **out, const struct average *average, struct error *err)
@@ -115,8 +115,8 @@ static void set_throughput(struct result *answer, const struct average *average,
         average->query->step_ns > 0 ? group->keys[average->query->group_count] : 0;
     const double seconds = throughput_seconds(&average->throughput, step_ns);
     answer_int(answer, "count", (int64_t)sums[THROUGHPUT_REQUESTS]);
-    answer_real(answer, "mean", throughput_value(average->metric, sums, seconds));
-    answer_int(answer, "sum", (int64_t)throughput_sum(average->metric, sums));
+    answer_real(answer, "mean", throughput_value(average->metric->name, sums, seconds));
+    answer_int(answer, "sum", llround(throughput_sum(average->metric->name, sums)));
     if (seconds > 0)
         answer_int(answer, "window_ns", (int64_t)(seconds * 1e9));
 }
@@ -190,7 +190,7 @@ static double size_of(const struct average *average, const struct group *group)
     if (!average->is_throughput)
         return (double)aggregate_scan_ratio(group, 0)->values.count;
     return fmax(throughput_sums(group)[THROUGHPUT_REQUESTS],
-                throughput_sum(average->metric, throughput_sums(group)));
+                throughput_sum(average->metric->name, throughput_sums(group)));
 }
 
 // The oldest step first, and in it the largest group.
@@ -216,7 +216,7 @@ static enum status add_rows(struct store *store, struct result *answer,
     groups_sort(groups, by_step_and_size, average);
     for (size_t i = 0;
          i < groups_count(groups) && status == STATUS_OK && result_row_count(answer) < limit; i++)
-        if (size_of(average, groups_at(groups, i)) > 0)
+        if (size_of(average, groups_at(groups, i)) > 1e-6) // what rounding leaves of 0
             status = add_group_row(store, answer, average, groups_at(groups, i), err);
     if (status == STATUS_OK && result_row_count(answer) == 0)
         status = error_set(err, STATUS_NO_DATA, "no %s.%s in the store that match",
@@ -304,8 +304,8 @@ static enum status read_throughput(struct average *average, struct store *store,
 {
     struct aggregate_scan *scan = &average->scan;
     struct throughput *throughput = &average->throughput;
-    const enum status status =
-        throughput_read(throughput, store, average->query, average->metric, clock_wall_ns(), err);
+    const enum status status = throughput_read(throughput, store, average->query,
+                                               average->metric->name, clock_wall_ns(), err);
     scan->sketches = throughput->sketches;
     scan->rows = throughput->rows;
     scan->window = throughput->scanned;
@@ -328,7 +328,7 @@ enum status query_average(struct store *store, const struct query *query, struct
         .metric_count = 1,
     };
     find_bandwidth(&average);
-    average.is_throughput = throughput_has(average.metric);
+    average.is_throughput = throughput_has(average.metric->name);
     status = find_goodput(&average, err);
     if (status == STATUS_OK && average.is_throughput)
         status = read_throughput(&average, store, err);

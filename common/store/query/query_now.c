@@ -440,24 +440,18 @@ static enum status read_processes(struct now *now, struct error *err)
 
 // ---- The answer ---------------------------------------------------------------------------
 
-static enum status set_figures(struct now *now, struct result *answer, const int64_t *keys,
-                               struct error *err)
+static void set_figures(const struct now *now, struct result *answer, const int64_t *keys)
 {
     static const char *const rates[] = {QUERY_METRIC_REQUEST_RATE, QUERY_METRIC_OUTPUT_RATE,
                                         QUERY_METRIC_PROMPT_RATE, QUERY_METRIC_ERRORS};
     static const double none[THROUGHPUT_SUM_COUNT];
     const struct group *group = groups_get(now->throughput.groups, keys);
     const double *sums = group ? throughput_sums(group) : none;
-    enum status status = STATUS_OK;
     answer_int(answer, "requests", (int64_t)sums[THROUGHPUT_REQUESTS]);
     answer_int(answer, "failed", (int64_t)sums[THROUGHPUT_FAILED]);
-    for (size_t i = 0; i < sizeof rates / sizeof *rates && status == STATUS_OK; i++) {
-        const struct query_metric *metric = NULL;
-        status = query_metric_find(&metric, rates[i], err);
-        if (status == STATUS_OK)
-            answer_real(answer, rates[i],
-                        throughput_value(metric, sums, (double)now->window_ns / 1e9));
-    }
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
+        answer_real(answer, rates[i],
+                    throughput_value(rates[i], sums, (double)now->window_ns / 1e9));
     group = groups_get(now->figures, keys);
     const struct figures *figures = group ? group->data : NULL;
     if (figures && figures->facts.ttft.count > 0) {
@@ -466,7 +460,6 @@ static enum status set_figures(struct now *now, struct result *answer, const int
     }
     if (figures && figures->facts.speed.count > 0)
         answer_real(answer, "tokens_per_second_p50", figures->facts.speed.now);
-    return status;
 }
 
 static enum status add_row(struct now *now, struct result *answer, const struct row *row,
@@ -482,7 +475,7 @@ static enum status add_row(struct now *now, struct result *answer, const struct 
     answer_text(answer, "reason", row->verdict.reason);
     answer_int(answer, "window_ns", now->window_ns);
     if (status == STATUS_OK && row->is_live && row->keys[0] != GROUP_KEY_NONE)
-        status = set_figures(now, answer, row->keys, err);
+        set_figures(now, answer, row->keys);
     if (row->running >= 0)
         answer_int(answer, "running_requests", row->running);
     if (row->waiting >= 0)

@@ -12,6 +12,7 @@
 #include "common/store/sqlite/database.h"
 #include "common/store/read/filter.h"
 #include "common/store/aggregate/aggregate_scan.h"
+#include "common/store/aggregate/throughput.h"
 #include "common/store/read/reader.h"
 #include "common/store/schema/schema.h"
 #include "common/sys/clock.h"
@@ -121,6 +122,13 @@ static const struct answer_column summary_columns[] = {
     {"last_pipeline_status", UNIT_NONE},
     {"last_pipeline_items_per_second", UNIT_ITEMS_PER_SECOND},
     {"last_pipeline_overlap_ratio", UNIT_RATIO},
+    {QUERY_METRIC_REQUEST_RATE, UNIT_REQUEST_RATE},
+    {QUERY_METRIC_OUTPUT_RATE, UNIT_TOKEN_RATE},
+    {QUERY_METRIC_PROMPT_RATE, UNIT_TOKEN_RATE},
+    {QUERY_METRIC_ERRORS, UNIT_RATIO},
+    {QUERY_METRIC_CANCELLED, UNIT_RATIO},
+    {"output_tokens", UNIT_TOKENS},
+    {"window_ns", UNIT_DURATION},
 };
 
 // What the store takes: its file, and the log beside it.
@@ -209,16 +217,52 @@ static enum status add_runs(struct store *store, const struct query_filter *filt
     enum status status = reader_scan(store, sql, filter, answer_on_row, answer, err);
     if (status != STATUS_OK)
         return status;
-    const int64_t lost = saturate_add(result_integer(answer, 0, "dropped", 0),
-                                      result_integer(answer, 0, "unnumbered", 0));
-    answer_real(answer, "coverage_ratio",
-                coverage_ratio(result_integer(answer, 0, "stored", 0), lost));
-    answer_int(answer, "lost", lost);
     // The ledger's has only records with numbers.
     answer_int(answer, "produced",
                saturate_add(result_integer(answer, 0, "produced", 0),
                             result_integer(answer, 0, "unnumbered", 0)));
     return add_drops(store, filter, answer, err);
+}
+
+// Of the window, as beside averages.
+static enum status add_coverage(struct store *store, const struct query_filter *filter,
+                                struct result *answer, struct error *err)
+{
+    const struct query query = {.kind = QUERY_AVERAGE, .filter = *filter};
+    struct coverage coverage;
+    double ratio = (double)NAN;
+    int64_t lost = 0;
+    enum status status = coverage_read(&coverage, store, &query, err);
+    if (status == STATUS_OK) {
+        coverage_of(&coverage, GROUP_KEY_NONE, GROUP_KEY_NONE, 0, &ratio, &lost);
+        if (lost > 0 || result_integer(answer, 0, "stored", 0) > 0)
+            answer_real(answer, "coverage_ratio", ratio);
+        answer_int(answer, "lost", lost);
+    }
+    coverage_deinit(&coverage);
+    return status;
+}
+
+static enum status add_throughput(struct store *store, const struct query_filter *filter,
+                                  struct result *answer, struct error *err)
+{
+    static const char *const keys[] = {QUERY_METRIC_REQUEST_RATE, QUERY_METRIC_OUTPUT_RATE,
+                                       QUERY_METRIC_PROMPT_RATE, QUERY_METRIC_ERRORS,
+                                       QUERY_METRIC_CANCELLED};
+    const struct query query = {.kind = QUERY_AVERAGE, .filter = *filter};
+    struct throughput throughput;
+    enum status status = throughput_read(&throughput, store, &query, NULL, clock_wall_ns(), err);
+    if (status == STATUS_OK && groups_count(throughput.groups) > 0) {
+        const double *sums = throughput_sums(groups_at(throughput.groups, 0));
+        const double seconds = throughput_seconds(&throughput, 0);
+        for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+            answer_real(answer, keys[i], throughput_value(keys[i], sums, seconds));
+        answer_int(answer, "output_tokens", llround(sums[THROUGHPUT_OUTPUT_TOKENS]));
+        if (seconds > 0)
+            answer_int(answer, "window_ns", (int64_t)(seconds * 1e9));
+    }
+    throughput_deinit(&throughput);
+    return status;
 }
 
 // What was not taken at all, whose it was or not: no filter is about it.
@@ -512,6 +556,7 @@ enum status query_summary(struct store *store, const struct query *query, struct
                           struct error *err)
 {
     struct summary summary = {.store = store, .filter = &query->filter};
+    enum query_dimension missing;
     enum status status =
         answer_new(out, summary_columns, sizeof summary_columns / sizeof *summary_columns, err);
     if (status != STATUS_OK)
@@ -522,6 +567,10 @@ enum status query_summary(struct store *store, const struct query *query, struct
     summary.answer = *out;
     answer_int(*out, "store_bytes", store_bytes(store));
     status = add_runs(store, &query->filter, *out, err);
+    if (status == STATUS_OK)
+        status = add_coverage(store, &query->filter, *out, err);
+    if (status == STATUS_OK && filter_applies(RECORD_KIND_INFERENCE, &query->filter, &missing))
+        status = add_throughput(store, &query->filter, *out, err);
     if (status == STATUS_OK)
         status = add_refusals(store, *out, err);
     if (status == STATUS_OK)

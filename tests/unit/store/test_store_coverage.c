@@ -448,7 +448,51 @@ TEST_CASE(test_coverage_is_that_of_sql)
     assert_true(answered > 100);
 }
 
+// Averages and summaries say the same of a filter by model: losses are those of the runs that used
+// it, and what such a run stored is taken to be spread over its life.
+TEST_CASE(test_coverage_of_a_model)
+{
+    make_year();
+    for (int run = 2; run <= 3; run++)
+        execf("INSERT INTO run_name(run, number, name) VALUES(%d, 1, %d);"
+              "INSERT INTO inference(run, stream, number, started_ns, received_ns, model, device,"
+              " request, finish, prompt_tokens, cached_prompt_tokens, generated_tokens, queue_ns,"
+              " prefill_ns, e2e_ns, host_memory_bytes) VALUES(%d, 9, 1, %" PRId64 ", %" PRId64
+              ", %d, 4, 1, 0, 1, 0, 1, 0, 1, 5, 7)",
+              run, 4 + run, run, DAY(15), DAY(15), 4 + run);
+    drop(2, 1, 60, DELIVERY_SPOOL_FULL, DAY(1), DAY(1));
+    drop(3, 1, 40, DELIVERY_SPOOL_FULL, DAY(12), DAY(12));
+    static const struct {
+        const char *model;
+        int64_t since_ns, until_ns, lost, stored;
+    } cases[] = {
+        {"tiny", 0, 0, 60, 960},
+        {"small", 0, 0, 40, 960},
+        {"", 0, 0, 100, 1920},
+        {"small", DAY(10), DAY(20), 40, 240},
+        {"tiny", DAY(10), DAY(20), 0, 0},
+        {"small", DAY(-1), DAY(20), 40, 480},
+    };
+    struct store *opened = open_store();
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        for (int is_summary = 0; is_summary < 2; is_summary++) {
+            struct query query = {.kind = is_summary ? QUERY_SUMMARY : QUERY_AVERAGE,
+                                  .metric = "e2e_ns"};
+            query.filter.since_ns = cases[i].since_ns;
+            query.filter.until_ns = cases[i].until_ns;
+            (void)snprintf(query.filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "%s", cases[i].model);
+            struct result *result = answer(opened, &query);
+            assert_int_equal(result_integer(result, 0, "lost", -1), cases[i].lost);
+            expect_near(result_number(result, 0, "coverage_ratio", NAN),
+                        cases[i].lost
+                            ? (double)cases[i].stored / (double)(cases[i].stored + cases[i].lost)
+                            : 1);
+            result_free(result);
+        }
+    store_close(opened);
+}
+
 TEST_MAIN_EACH(random_set_up, tear_down, test_a_loss_counts_where_it_was,
                test_losses_of_unknown_times, test_coverage_of_what_is_gone,
                test_a_coverage_that_cannot_be_had, test_coverage_of_an_overview,
-               test_coverage_is_that_of_sql)
+               test_coverage_is_that_of_sql, test_coverage_of_a_model)
