@@ -40,7 +40,8 @@
     X(RUN_UUID, "uuid", TEXT, NONE, ALWAYS, "the run's 128 random bits, as a UUID")                \
     X(RUN_HOST, "host", NAME, NONE, ALWAYS, "name of the host")                                    \
     X(RUN_PID, "pid", INT, NONE, ALWAYS, "process id on that host")                                \
-    X(RUN_ENDED_NS, "ended_ns", INT, TIME, MAYBE, "when the run ended")                            \
+    X(RUN_ENDED_NS, "ended_ns", INT, TIME, MAYBE,                                                  \
+      "when the run ended; of a silent one, when its connection closed")                           \
     X(RUN_END, "end", RUN_END, NONE, ALWAYS, "how the run ended: open, closed, killed, silent")    \
     X(RUN_LAST_ACTIVITY, "last_activity", TEXT, NONE, MAYBE,                                       \
       "what the run last said it was doing")                                                       \
