@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "client/cli/cli.h"
+#include "common/core/base/text.h"
 #include "common/core/base/unit.h"
 
 // How long the state has lasted.
@@ -37,7 +38,7 @@ static const struct columns view = {columns, sizeof columns / sizeof *columns, N
 // Says of which time the figures are.
 static void print_notes(const struct cli *cli, const struct result *result)
 {
-    char length[UNIT_TEXT_SIZE], time[UNIT_TEXT_SIZE];
+    char length[UNIT_TEXT_SIZE], time[UNIT_TEXT_SIZE], why[ERROR_TEXT_SIZE];
     const struct value error = result_get(result, result_row_count(result) - 1, "store_error");
     (void)fprintf(cli->env.out, "\nFigures of the last %s",
                   unit_format(length, UNIT_DURATION, result_number(result, 0, "window_ns", 0)));
@@ -48,7 +49,7 @@ static void print_notes(const struct cli *cli, const struct result *result)
                       unit_format_int(time, UNIT_TIME, result_integer(result, 0, "as_of_ns", 0)));
     if (error.type == VALUE_TEXT)
         (void)fprintf(cli->env.out, "The store cannot be written, figures may lack requests: %s\n",
-                      error.text.bytes);
+                      text_escape(why, sizeof why, error.text.bytes, error.text.size));
 }
 
 enum status command_now(struct cli *cli, struct error *err)

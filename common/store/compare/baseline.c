@@ -255,8 +255,13 @@ static enum status on_sample(void *context, sqlite3_stmt *row, struct error *err
     const void *blob = sqlite3_column_blob(row, 4);
     const int size = sqlite3_column_bytes(row, 4);
     struct sample *sample = &group->samples[place];
-    return baseline_decode(sample, metric, (uint64_t)sqlite3_column_int64(row, 3), blob,
-                           (size_t)size, err);
+    status = baseline_decode(sample, metric, (uint64_t)sqlite3_column_int64(row, 3), blob,
+                             (size_t)size, err);
+    const bool is_total = samples_sampled((unsigned)place)->form != SAMPLED_VALUES;
+    if (status == STATUS_OK && is_total && sample->kept % TOTAL_COLUMNS != 0)
+        return error_set(err, STATUS_CORRUPT, "store: the baseline's sample of %.64s is damaged",
+                         metric);
+    return status;
 }
 
 static enum status load(struct baseline *baseline, struct store *store, int64_t id,

@@ -4,6 +4,7 @@
 
 #include <sqlite3.h>
 
+#include "common/store/compare/baseline.h"
 #include "common/store/compare/judge.h"
 #include "common/store/sqlite/database.h"
 #include "tests/support/store/served.h"
@@ -288,6 +289,35 @@ TEST_CASE(parts_are_merged)
     }
 }
 
+// A total in a store whose number of values is not one of whole parts is refused, not read.
+TEST_CASE(a_cut_total_is_damage)
+{
+    double values[TOTAL_COLUMNS + 1] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+    const struct sample cut = {
+        .values = values, .kept = COUNT_OF(values), .count = COUNT_OF(values)};
+    static const char metric[] = "inference.busy_output_token_rate";
+    size_t size = 0;
+    sqlite3_stmt *row = NULL;
+    served_by("good", &(struct served){CLOSED, .requests = 100}, 1);
+    saved("good");
+    unsigned char *blob = baseline_encode(metric, &cut, &size);
+    assert_non_null(blob);
+    assert_int_equal(sqlite3_prepare_v2(db,
+                                        "UPDATE baseline_sample SET samples = ?1, count = ?2"
+                                        " WHERE metric = ?3",
+                                        -1, &row, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_bind_blob(row, 1, blob, (int)size, SQLITE_STATIC), SQLITE_OK);
+    assert_int_equal(sqlite3_bind_int(row, 2, (int)COUNT_OF(values)), SQLITE_OK);
+    assert_int_equal(sqlite3_bind_text(row, 3, metric, -1, SQLITE_STATIC), SQLITE_OK);
+    assert_int_equal(sqlite3_step(row), SQLITE_DONE);
+    assert_int_equal(sqlite3_changes(db), 1);
+    (void)sqlite3_finalize(row);
+    free(blob);
+    const struct query query = of_two("good", "good");
+    refused(&query, STATUS_CORRUPT, "sample of inference.busy_output_token_rate is damaged");
+}
+
 // Requests beside each other, of two runs, and with times that no request has.
 TEST_CASE(busy_time)
 {
@@ -315,4 +345,5 @@ TEST_CASE(busy_time)
 }
 
 TEST_MAIN_EACH(compare_set_up, store_tear_down, totals, a_competitor_on_the_same_core,
-               windows_of_one_host, failed_requests_take_their_time, parts_are_merged, busy_time)
+               windows_of_one_host, failed_requests_take_their_time, parts_are_merged,
+               a_cut_total_is_damage, busy_time)
