@@ -38,19 +38,20 @@ static const struct answer_column columns[] = {
 };
 
 enum { COLUMN_HOST, COLUMN_DEVICE, COLUMN_MODEL, KEYS }; // keys of a row, places in the answer
-enum { NEWEST_RECORDS = 4000, LAST_RECORDS = 4000 };
+enum { NEWEST_RECORDS = 4000, LAST_RECORDS = 1000 };
 
 // The kinds of records that rows are made of.
 static const struct source {
     enum record_kind kind;
+    const char *metric; // that all records have
     void (*want)(struct aggregate_scan *scan);
     unsigned proof;        // a metric that only records of real models have, and
     const char *proof_sql; // whether a record is one: a model that failed to load may be misspelt
     const char *memory;    // the column of the device's memory in use
 } sources[] = {
-    {RECORD_KIND_INFERENCE, aggregate_scan_want_inferences, INFERENCE_E2E, "1",
+    {RECORD_KIND_INFERENCE, "e2e_ns", aggregate_scan_want_inferences, INFERENCE_E2E, "1",
      "device_memory_bytes"},
-    {RECORD_KIND_LOAD, aggregate_scan_want_loads, LOAD_SPEED, "t.status = 0",
+    {RECORD_KIND_LOAD, "duration_ns", aggregate_scan_want_loads, LOAD_SPEED, "t.status = 0",
      "device_memory_after_bytes"},
 };
 enum { INFERENCES, LOADS, SOURCES };
@@ -66,11 +67,11 @@ struct figures {
 struct overview {
     struct store *store;
     bool wants_idle;
-    int metrics[SOURCES];      // number (rollup.h) of the metric that all records have
     struct coverage coverage;  // of the window, by host
     struct groups *groups;     // by host, device, model: struct figures
     struct groups *open;       // by these and run: open runs that are counted there
     struct groups *busy;       // by run: open runs that have loaded or answered
+    struct key_index months;   // that find_in_month has read of the present source
     struct key_index has_some; // by host: a run whose life touches the window has stored something
     struct sketch_budget budget;
 };
@@ -136,18 +137,22 @@ static enum status add_sums(struct overview *overview, const struct source *sour
     return status;
 }
 
+static struct query overview_query(const struct query_filter *filter)
+{
+    return (struct query){.kind = QUERY_OVERVIEW,
+                          .filter = *filter,
+                          .group_by = {[COLUMN_HOST] = QUERY_BY_HOST,
+                                       [COLUMN_DEVICE] = QUERY_BY_DEVICE,
+                                       [COLUMN_MODEL] = QUERY_BY_MODEL},
+                          .group_count = KEYS};
+}
+
 static enum status read_sums(struct overview *overview, const struct source *source,
                              const struct query_filter *filter, struct error *err)
 {
-    const struct query query = {.kind = QUERY_OVERVIEW,
-                                .filter = *filter,
-                                .group_by = {[COLUMN_HOST] = QUERY_BY_HOST,
-                                             [COLUMN_DEVICE] = QUERY_BY_DEVICE,
-                                             [COLUMN_MODEL] = QUERY_BY_MODEL},
-                                .group_count = KEYS};
+    const struct query query = overview_query(filter);
     struct aggregate_scan scan = {.query = &query, .kind = source->kind};
     source->want(&scan);
-    overview->metrics[source - sources] = rollup_metric_number(scan.metrics[0].metric);
     enum status status = aggregate_scan_run(&scan, overview->store, err);
     if (status == STATUS_OK)
         status = add_sums(overview, source, &scan, err);
@@ -205,42 +210,46 @@ static enum status read_newest(struct overview *overview, const struct source *s
 
 // ---- When it was last used ----------------------------------------------------------------
 //
-// Of its newest record a rollup of a month says no more than the month.  A rollup of a day says the
-// day; the record itself is searched among the last LAST_RECORDS of that day, or else of the month.
+// Of its newest record a rollup of a month says no more than the month.  The window without the
+// month's first nanosecond is read from rollups of days, or records where there are none.  In a day
+// the record itself is searched among the last LAST_RECORDS.
 
-// Narrows the span to the last day in it that has a rollup.
-static enum status find_day(struct overview *overview, int metric, const struct group *group,
-                            struct rollup_span *span, struct error *err)
+static enum status find_in_month(struct overview *overview, const struct source *source,
+                                 const struct query_filter *filter, int64_t month,
+                                 struct error *err)
 {
-    int64_t day = INT64_MIN;
-    const int64_t of[] = {span->first_ns, span->last_ns, group->keys[COLUMN_HOST],
-                          group->keys[COLUMN_DEVICE], group->keys[COLUMN_MODEL]};
-    sqlite3_str *sql = sqlite3_str_new(overview->store->db);
-    sqlite3_str_appendf(sql,
-                        "SELECT max(started_ns) FROM rollup WHERE metric = %d AND grouping = %d"
-                        " AND level = %d AND started_ns BETWEEN $1 AND $2 AND series IN"
-                        " (SELECT id FROM series WHERE grouping = %d AND host = $3"
-                        " AND device = $4 AND model = $5)",
-                        metric, ROLLUP_FULL, ROLLUP_DAY, ROLLUP_FULL);
-    enum status status =
-        reader_scan_with(overview->store, sql, NULL, of, 5, reader_on_integer, &day, err);
-    if (day != INT64_MIN)
-        *span = (struct rollup_span){day, rollup_next(ROLLUP_DAY, day) - 1};
+    size_t place;
+    struct query query = overview_query(filter);
+    const int64_t next = rollup_next(ROLLUP_MONTH, month);
+    if (key_index_find(&overview->months, &month, &place))
+        return STATUS_OK;
+    if (key_index_add(&overview->months, &month, &place) != STATUS_OK)
+        return error_no_memory(err, "store");
+    if (query.filter.since_ns <= month)
+        query.filter.since_ns = month + 1;
+    if (!query.filter.until_ns || query.filter.until_ns > next)
+        query.filter.until_ns = next;
+    struct aggregate_scan scan = {.query = &query, .kind = source->kind};
+    aggregate_scan_want(&scan, source->metric, false);
+    enum status status = aggregate_scan_run(&scan, overview->store, err);
+    for (size_t i = 0; status == STATUS_OK && i < groups_count(scan.groups); i++) {
+        const struct group *found = groups_at(scan.groups, i);
+        const struct group *group = groups_get(overview->groups, found->keys);
+        struct figures *figures = group ? group->data : NULL;
+        if (figures && figures->bucket_ns == month)
+            figures->bucket_ns = aggregate_scan_last_ns(found);
+    }
+    aggregate_scan_deinit(&scan);
     return status;
 }
 
-static enum status find_last(struct overview *overview, const struct source *source,
-                             const struct query_filter *filter, const struct group *group,
-                             struct error *err)
+static enum status find_in_day(struct overview *overview, const struct source *source,
+                               const struct query_filter *filter, const struct group *group,
+                               struct error *err)
 {
     struct figures *figures = group->data;
-    const int64_t month = rollup_bucket(ROLLUP_MONTH, figures->bucket_ns);
-    struct rollup_span span = {figures->bucket_ns, rollup_next(ROLLUP_MONTH, month) - 1};
-    enum status status = find_day(overview, overview->metrics[source - sources], group, &span, err);
-    if (status != STATUS_OK)
-        return status;
-    int64_t last_ns = span.first_ns;
-    const int64_t of[] = {span.first_ns, span.last_ns, group->keys[COLUMN_HOST],
+    const int64_t day = figures->bucket_ns;
+    const int64_t of[] = {day, rollup_next(ROLLUP_DAY, day) - 1, group->keys[COLUMN_HOST],
                           group->keys[COLUMN_DEVICE], group->keys[COLUMN_MODEL]};
     sqlite3_str *sql = sqlite3_str_new(overview->store->db);
     sqlite3_str_appendf(sql,
@@ -250,21 +259,27 @@ static enum status find_last(struct overview *overview, const struct source *sou
     filter_where(sql, source->kind, filter);
     sqlite3_str_appendall(sql, " AND (SELECT r.host FROM run r WHERE r.run = t.run) = $3"
                                " AND t.device = $4 AND t.model = $5");
-    status =
-        reader_scan_with(overview->store, sql, filter, of, 5, reader_on_integer, &last_ns, err);
-    figures->last_ns = last_ns > figures->last_ns ? last_ns : figures->last_ns;
-    return status;
+    return reader_scan_with(overview->store, sql, filter, of, 5, reader_on_integer,
+                            &figures->bucket_ns, err);
 }
 
-static enum status find_all_last(struct overview *overview, const struct source *source,
-                                 const struct query_filter *filter, struct error *err)
+static enum status find_last(struct overview *overview, const struct source *source,
+                             const struct query_filter *filter, struct error *err)
 {
     enum status status = STATUS_OK;
+    key_index_deinit(&overview->months);
+    overview->months = (struct key_index){.width = 1};
     for (size_t i = 0; i < groups_count(overview->groups) && status == STATUS_OK; i++) {
         const struct group *group = groups_at(overview->groups, i);
         struct figures *figures = group->data;
-        if (figures->bucket_ns > figures->last_ns)
-            status = find_last(overview, source, filter, group, err);
+        if (figures->bucket_ns > figures->last_ns) {
+            if (rollup_bucket(ROLLUP_MONTH, figures->bucket_ns) == figures->bucket_ns)
+                status = find_in_month(overview, source, filter, figures->bucket_ns, err);
+            if (status == STATUS_OK &&
+                rollup_bucket(ROLLUP_DAY, figures->bucket_ns) == figures->bucket_ns)
+                status = find_in_day(overview, source, filter, group, err);
+            figures->last_ns = figures->bucket_ns;
+        }
         figures->bucket_ns = 0;
     }
     return status;
@@ -283,7 +298,7 @@ static enum status read_records(struct overview *overview, const struct query_fi
         if (status == STATUS_OK)
             status = read_newest(overview, source, filter, err);
         if (status == STATUS_OK)
-            status = find_all_last(overview, source, filter, err);
+            status = find_last(overview, source, filter, err);
     }
     return status;
 }
@@ -412,6 +427,7 @@ enum status query_overview(struct store *store, const struct query *query, struc
     groups_free(overview.open);
     groups_free(overview.busy);
     coverage_deinit(&overview.coverage);
+    key_index_deinit(&overview.months);
     key_index_deinit(&overview.has_some);
     return status;
 }

@@ -319,23 +319,41 @@ static int64_t last_use(const char *model)
     return last_ns;
 }
 
-// A model that the newest records do not have is in rollups of months.
+static void roll_up(int64_t watermark)
+{
+    const struct query_metric *metrics[ROLLUP_METRICS_MAX];
+    const unsigned count = rollup_metrics(RECORD_KIND_INFERENCE, metrics);
+    exec("DELETE FROM rollup; DELETE FROM series; DELETE FROM rollup_state; BEGIN");
+    for (unsigned i = 0; i < count; i++)
+        rollup_builder_fill(db, metrics[i], watermark, false);
+    exec("COMMIT");
+}
+
+// A model that the newest records do not have is in rollups of months.  Of its month there are
+// rollups of days, or many records after its last.
 TEST_CASE(test_when_a_model_was_last_used)
 {
     const int64_t day_ns = INT64_C(86400000000000), used_ns = START_NS - 40 * day_ns + 12345;
-    const struct query_metric *metric = NULL;
-    struct error err = {0};
     store_add_inferences(4100);
-    execf("UPDATE inference SET model = 6;"
-          "UPDATE inference SET model = 5, started_ns = %lld, received_ns = %lld WHERE id <= 20;"
-          "UPDATE inference SET started_ns = started_ns - %lld WHERE id <= 10",
-          (long long)used_ns, (long long)used_ns, (long long)day_ns);
-    exec("UPDATE inference SET run = 1, device = 3 WHERE id <= 20");
+    exec("UPDATE inference SET model = 6;"
+         "UPDATE inference SET model = 5, run = 1, device = 3 WHERE id <= 20");
+    execf("UPDATE inference SET started_ns = %lld + iif(id <= 10, 0, id * 1000) WHERE id <= 2000",
+          (long long)used_ns);
+    execf("UPDATE inference SET started_ns = %lld WHERE id <= 20", (long long)used_ns);
     assert_int_equal(last_use("tiny"), used_ns);
-    expect_ok(query_metric_find(&metric, "inference.e2e_ns", &err), &err);
-    rollup_builder_fill(db, metric, 4100, false);
+    roll_up(4100);
+    assert_int_equal(last_use("tiny"), rollup_bucket(ROLLUP_DAY, used_ns));
+    execf("UPDATE inference SET started_ns = started_ns + %lld WHERE id BETWEEN 21 AND 2000",
+          (long long)day_ns);
+    roll_up(4100);
+    assert_int_equal(last_use("tiny"), used_ns);
+    execf("INSERT INTO rollup_gap VALUES(6, 0, 2, %lld, 0, %lld)",
+          (long long)rollup_bucket(ROLLUP_MONTH, used_ns), (long long)START_NS);
+    roll_up(4100);
     assert_int_equal(last_use("tiny"), used_ns);
     // Of an expired one the rollup of a day is known, if there is one.
+    exec("DELETE FROM rollup_gap");
+    roll_up(4100);
     exec("DELETE FROM inference WHERE id <= 20;"
          "INSERT INTO expiry VALUES(6, 1789000000000000000)");
     assert_int_equal(last_use("tiny"), rollup_bucket(ROLLUP_DAY, used_ns));
