@@ -128,9 +128,9 @@
 //   newest 100,000 loads.
 // ERRORS, one row per group, kind (inference, load, operation) and error, most failures first, 100
 //   of them (or limit, at most 1,000): the dimensions, kind error? (the text with # for numbers and
-//   ids: text_pattern.h; null: none was recorded) count first_ns last_ns example? (the newest
-//   text) note? (what the counts lack).  A last row of kind null, error "other", counts failures
-//   that are in no other row.  Covers the newest 500,000 failures of each kind.
+//   ids: text_pattern.h; null: none was recorded) count first_ns last_ns example? (the text
+//   that arrived last) note? (what the counts lack).  A last row of kind null, error "other",
+//   counts failures that are in no other row.  Covers the newest 100,000 failures of each kind.
 // FLEET, one row per model, device, host and metric (query->metric, or decode, prefill and load
 //   rates and ttft), outliers first: model device host metric unit verdict (worse, different,
 //   better, usual; few values, few hosts: not compared) deviation_ratio? score? (distance from the

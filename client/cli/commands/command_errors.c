@@ -24,7 +24,7 @@ enum {
     SHOWN_MAX = FIGURE_COUNT + QUERY_DIMENSION_COUNT + 1,
 };
 
-// The newest text, where it is not the one that is counted.
+// The text that arrived last, where it is not the one that is counted.
 static void add_example(struct table *table, const struct result *result, size_t row)
 {
     static const struct column example = {.key = "example"};

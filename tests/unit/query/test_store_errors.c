@@ -120,18 +120,18 @@ TEST_CASE(test_counts)
 {
     add_failures();
     struct query query = {.kind = QUERY_ERRORS};
-    expect_rows(&query, "||inference|slot # is gone|3|10|30|slot 12 is gone\n"
+    expect_rows(&query, "||inference|slot # is gone|3|10|30|slot 9 is gone\n"
                         "||operation|no merges|2|60|61|no merges\n"
                         "||load|slot # is gone|1|50|50|slot 3 is gone\n"
                         "||inference||1|40|40|\n");
     query.limit = 2;
-    expect_rows(&query, "||inference|slot # is gone|3|10|30|slot 12 is gone\n"
+    expect_rows(&query, "||inference|slot # is gone|3|10|30|slot 9 is gone\n"
                         "||operation|no merges|2|60|61|no merges\n"
                         "|||other|2|40|50|\n");
     query.limit = 0;
     query.filter.since_ns = START_NS + 20 * SECOND;
     query.filter.until_ns = START_NS + 50 * SECOND;
-    expect_rows(&query, "||inference|slot # is gone|2|20|30|slot 12 is gone\n"
+    expect_rows(&query, "||inference|slot # is gone|2|20|30|slot 9 is gone\n"
                         "||inference||1|40|40|\n");
 }
 
@@ -176,8 +176,6 @@ TEST_CASE(test_a_different_text_each_time)
     assert_true(result_is(result, 0, "error", "again"));
     assert_int_equal(result_integer(result, 0, "count", 0), 80);
     assert_true(result_is(result, 1000, "error", "other"));
-    const struct value note = result_get(result, 0, "note");
-    assert_non_null(strstr(note.text.bytes, "too many different texts"));
     result_free(result);
 }
 
