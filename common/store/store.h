@@ -52,7 +52,9 @@
 //   unit count mean total_over_total? (of a rate: sum of numerators over sum of denominators) min
 //   max p50 p90 p95 p99 met_ratio? coverage_ratio lost, and of the whole answer: sketches (rollups
 //   read) rows (records read) note? (text: expired records and what replaces them; why many rollups
-//   were read), then sum? (of tokens, and of throughput) window_ns? (of throughput).
+//   were read), then sum? (of tokens and throughput;
+//   of running_requests and waiting_requests the mean in all processes together) window_ns? (of
+//   throughput).
 //   Throughput (throughput.h): count is the number of requests that ended; mean is the rate or
 //   ratio; sum is what was divided: requests, tokens, failed or cancelled requests; window_ns is
 //   the wall time of the window or step; quantiles and extremes are null.

@@ -11,7 +11,11 @@
 #include "common/store/aggregate/aggregate_scan.h"
 #include "common/store/aggregate/goodput.h"
 #include "common/store/aggregate/throughput.h"
+#include "common/core/base/saturate.h"
 #include "common/store/read/answer_cells.h"
+#include "common/store/read/filter.h"
+#include "common/store/read/reader.h"
+#include "common/store/read/session.h"
 #include "common/store/query/query_list.h"
 #include "common/sys/clock.h"
 
@@ -56,6 +60,8 @@ struct average {
     struct coverage coverage;
     struct throughput throughput; // instead of the scan, of its metrics
     bool is_throughput;
+    struct groups *processes; // seconds of processes' lives by group and step; NULL: not asked
+    struct rollup_span span;  // in which they are counted
     bool is_bandwidth;
     bool is_goodput;
     double end_ns; // of the last request, for goodput
@@ -121,6 +127,77 @@ static void set_throughput(struct result *answer, const struct average *average,
         answer_int(answer, "window_ns", (int64_t)(seconds * 1e9));
 }
 
+// ---- Requests in progress, of all processes together ---------------------------------------
+
+enum { PROCESS_ID, PROCESS_HOST, PROCESS_BEGAN, PROCESS_HEARD };
+
+// Adds the life of a process to its groups.
+static enum status on_process(void *context, sqlite3_stmt *row, struct error *err)
+{
+    const struct average *average = context;
+    const struct query *query = average->query;
+    int64_t keys[GROUP_KEYS_MAX] = {0};
+    for (unsigned i = 0; i < query->group_count; i++)
+        keys[i] = sqlite3_column_int64(row, query->group_by[i] == QUERY_BY_RUN ? PROCESS_ID
+                                                                               : PROCESS_HOST);
+    int64_t at = sqlite3_column_int64(row, PROCESS_BEGAN),
+            end = sqlite3_column_int64(row, PROCESS_HEARD);
+    at = at > average->span.first_ns ? at : average->span.first_ns;
+    end = end < average->span.last_ns ? end : average->span.last_ns;
+    enum status status = STATUS_OK;
+    while (at < end && status == STATUS_OK) {
+        const int64_t step = query->step_ns > 0 ? rollup_step(query->step_ns, at) : 0;
+        int64_t next = query->step_ns > 0 ? saturate_add(step, query->step_ns) : end;
+        next = next < end ? next : end;
+        keys[query->group_count] = step;
+        struct group *group = NULL;
+        status = reader_group(average->processes, keys, &group, err);
+        if (status == STATUS_OK)
+            *(double *)group->data += (double)(next - at) / 1e9;
+        at = next;
+    }
+    return status;
+}
+
+static enum status count_processes(struct average *average, struct store *store, struct error *err)
+{
+    const struct query_filter *filter = &average->query->filter;
+    if (average->metric->kind != RECORD_KIND_PROCESS_SAMPLE ||
+        (average->metric->column != PROCESS_SAMPLE_RUNNING &&
+         average->metric->column != PROCESS_SAMPLE_WAITING))
+        return STATUS_OK;
+    average->span = average->scan.seen;
+    if (filter->since_ns)
+        average->span.first_ns = filter->since_ns;
+    if (filter->until_ns)
+        average->span.last_ns = filter->until_ns;
+    if (groups_new(&average->processes, average->query->group_count + 1, sizeof(double), NULL) !=
+        STATUS_OK)
+        return error_no_memory(err, "store");
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendall(sql, "SELECT t.run, t.host, t.started_ns, t.heard_ns FROM run t");
+    filter_where(sql, RECORD_KIND_RUN, filter);
+    return reader_scan(store, sql, filter, on_process, average, err);
+}
+
+// The mean of the group's processes together: that of one, times how many there were.
+static void set_total(struct result *answer, const struct average *average, const int64_t *keys,
+                      double mean)
+{
+    const struct query *query = average->query;
+    int64_t all[GROUP_KEYS_MAX] = {0};
+    memcpy(all, keys, (query->group_count + (query->step_ns > 0)) * sizeof *keys);
+    const struct group *group = groups_get(average->processes, all);
+    double first_ns = (double)average->span.first_ns, last_ns = (double)average->span.last_ns;
+    if (query->step_ns > 0) {
+        first_ns = fmax(first_ns, (double)all[query->group_count]);
+        last_ns = fmin(last_ns, (double)all[query->group_count] + (double)query->step_ns);
+    }
+    const double seconds = (last_ns - first_ns) / 1e9;
+    if (group && seconds > 0)
+        answer_real(answer, "sum", mean * *(const double *)group->data / seconds);
+}
+
 static void set_figures(struct result *answer, const struct average *average,
                         const struct ratio *ratio)
 {
@@ -176,6 +253,9 @@ static enum status add_group_row(struct store *store, struct result *answer,
         set_goodput(answer, average, group);
     else
         set_figures(answer, average, aggregate_scan_ratio(group, 0));
+    if (average->processes)
+        set_total(answer, average, group->keys,
+                  aggregate_mean(&aggregate_scan_ratio(group, 0)->values));
     set_coverage(answer, average, group->keys);
     answer_int(answer, "sketches", average->scan.sketches);
     answer_int(answer, "rows", average->scan.rows);
@@ -339,6 +419,8 @@ enum status query_average(struct store *store, const struct query *query, struct
     if (status == STATUS_OK && average.is_bandwidth)
         say_bandwidth(&average);
     if (status == STATUS_OK)
+        status = count_processes(&average, store, err);
+    if (status == STATUS_OK)
         status = find_coverage(&average, store, err);
     if (status == STATUS_OK)
         status = new_answer(out, &average, err);
@@ -347,5 +429,6 @@ enum status query_average(struct store *store, const struct query *query, struct
     coverage_deinit(&average.coverage);
     aggregate_scan_deinit(&average.scan);
     throughput_deinit(&average.throughput);
+    groups_free(average.processes);
     return status;
 }

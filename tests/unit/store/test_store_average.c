@@ -1,4 +1,5 @@
 // Averages of what is in no column: gaps between tokens, goodput.
+#include <inttypes.h>
 #include <math.h>
 
 #include <sqlite3.h>
@@ -271,7 +272,47 @@ TEST_CASE(test_objectives_are_checked)
     result_free(result);
 }
 
+// Two processes, of which one lives for the second half: of both together twice and four requests.
+TEST_CASE(test_requests_of_all_processes)
+{
+    const int64_t began_ns = START_NS / (60 * SECOND_NS) * 60 * SECOND_NS;
+    exec("DELETE FROM run");
+    for (int run = 1; run <= 2; run++) {
+        const int64_t since_ns = began_ns + (run - 1) * 60 * SECOND_NS;
+        store_run(run, 1, RECORD_RUN_END_CLOSED, since_ns, began_ns + 120 * SECOND_NS);
+        execf("UPDATE run SET started_ns = %" PRId64 ", heard_ns = %" PRId64 " WHERE run = %d",
+              since_ns, began_ns + 120 * SECOND_NS, run);
+        for (int64_t at = since_ns; at < began_ns + 120 * SECOND_NS; at += SECOND_NS)
+            execf("INSERT INTO process_sample(run, stream, number, started_ns, received_ns,"
+                  " cpu_ratio, host_memory_bytes, running_requests) VALUES(%d, 0, %" PRId64
+                  ", %" PRId64 ", %" PRId64 ", 1, 1, %d)",
+                  run, at / SECOND_NS, at, at, 2 * run);
+    }
+    static const struct {
+        int64_t step_ns;
+        bool by_run;
+        double sums[3]; // NaN: no such row
+    } cases[] = {
+        {0, false, {4, NAN, NAN}},
+        {60 * SECOND_NS, false, {2, 6, NAN}},
+        {0, true, {2, 2, NAN}},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct query query = average("running_requests");
+        query.filter.since_ns = began_ns;
+        query.filter.until_ns = began_ns + 120 * SECOND_NS;
+        query.step_ns = cases[i].step_ns;
+        query.group_by[0] = QUERY_BY_RUN;
+        query.group_count = cases[i].by_run;
+        struct result *result = ask(&query);
+        for (size_t row = 0; row < COUNT_OF(cases[i].sums); row++)
+            if (row < result_row_count(result) || !isnan(cases[i].sums[row]))
+                expect_real(result, row, "sum", cases[i].sums[row]);
+        result_free(result);
+    }
+}
+
 TEST_MAIN_EACH(set_up, store_tear_down, test_itl_is_of_all_requests, test_what_has_expired_is_said,
                test_goodput, test_goodput_to_the_end_of_the_last,
                test_goodput_of_steps_that_are_not_full, test_goodput_of_what_is_left,
-               test_goodput_of_no_time, test_objectives_are_checked)
+               test_goodput_of_no_time, test_objectives_are_checked, test_requests_of_all_processes)
