@@ -251,7 +251,7 @@ static const char *read_cell(struct result *result, unsigned index, size_t row,
 static const char *read_rows(struct result *result, Inferstat__ResultColumn *const *columns,
                              size_t count, size_t rows)
 {
-    struct cursor cursors[MESSAGE_COLUMNS_MAX] = {0};
+    struct cursor cursors[MESSAGE_ANSWER_COLUMNS_MAX] = {0};
     for (size_t row = 0; row < rows; row++) {
         if (result_add_row(result) != STATUS_OK)
             return status_text(STATUS_NOMEM);
@@ -269,7 +269,7 @@ static const char *read_result(struct result **out, Inferstat__ResultColumn *con
 {
     if (result_new(out) != STATUS_OK)
         return status_text(STATUS_NOMEM);
-    if (count > MESSAGE_COLUMNS_MAX || rows > QUERY_ROWS_MAX)
+    if (count > MESSAGE_ANSWER_COLUMNS_MAX || rows > QUERY_ROWS_MAX)
         return "more columns or rows than an answer may have";
     if (count == 0 && rows > 0)
         return "rows without columns";

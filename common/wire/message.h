@@ -26,7 +26,8 @@ enum {
     MESSAGE_NAMES_MAX = 65535,            // interned names of a run
     MESSAGE_NAME_SIZE_MAX = 255,          // bytes of a name
     MESSAGE_TEXT_SIZE_MAX = 4096,         // bytes of any other text
-    MESSAGE_COLUMNS_MAX = 64,             // columns of a table
+    MESSAGE_COLUMNS_MAX = 64,             // columns of a table of records
+    MESSAGE_ANSWER_COLUMNS_MAX = 128,     // columns of an answer
 };
 
 // The largest record number, and the largest count of unnumbered losses of a stream: 12 days at a

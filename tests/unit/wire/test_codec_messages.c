@@ -97,7 +97,7 @@ TEST_CASE(test_faults_of_results)
         Inferstat__Envelope envelope = INFERSTAT__ENVELOPE__INIT;
         Inferstat__Reply reply = INFERSTAT__REPLY__INIT;
         Inferstat__ResultColumn column = INFERSTAT__RESULT_COLUMN__INIT;
-        static Inferstat__ResultColumn *columns[MESSAGE_COLUMNS_MAX + 1];
+        static Inferstat__ResultColumn *columns[MESSAGE_ANSWER_COLUMNS_MAX + 1];
         for (size_t i = 0; i < COUNT_OF(columns); i++)
             columns[i] = &column;
         uint8_t types[] = {VALUE_INT, VALUE_NULL, VALUE_TEXT};
