@@ -329,33 +329,30 @@ static void roll_up(int64_t watermark)
     exec("COMMIT");
 }
 
-// A model that the newest records do not have is in rollups of months.  Of its month there are
-// rollups of days, or many records after its last.
+// A model that the newest records do not have is in rollups of months.
 TEST_CASE(test_when_a_model_was_last_used)
 {
+    enum { FIRST = 20, LATER = 10000 }; // the first ones are not among the newest by their ids
     const int64_t day_ns = INT64_C(86400000000000), used_ns = START_NS - 40 * day_ns + 12345;
-    store_add_inferences(4100);
-    exec("UPDATE inference SET model = 6;"
-         "UPDATE inference SET model = 5, run = 1, device = 3 WHERE id <= 20");
-    execf("UPDATE inference SET started_ns = %lld + iif(id <= 10, 0, id * 1000) WHERE id <= 2000",
-          (long long)used_ns);
-    execf("UPDATE inference SET started_ns = %lld WHERE id <= 20", (long long)used_ns);
+    store_add_inferences(60);
+    execf("UPDATE inference SET model = iif(id <= %d, 5, 6), id = iif(id <= %d, id, id + %d)",
+          FIRST, FIRST, LATER);
+    execf("UPDATE inference SET run = 1, device = 3, started_ns = %lld - id * 1000 WHERE id <= %d",
+          (long long)used_ns, FIRST);
+    execf("UPDATE inference SET started_ns = %lld WHERE id = 5", (long long)used_ns);
     assert_int_equal(last_use("tiny"), used_ns);
-    roll_up(4100);
-    assert_int_equal(last_use("tiny"), rollup_bucket(ROLLUP_DAY, used_ns));
-    execf("UPDATE inference SET started_ns = started_ns + %lld WHERE id BETWEEN 21 AND 2000",
-          (long long)day_ns);
-    roll_up(4100);
+    roll_up(2 * LATER);
     assert_int_equal(last_use("tiny"), used_ns);
     execf("INSERT INTO rollup_gap VALUES(6, 0, 2, %lld, 0, %lld)",
           (long long)rollup_bucket(ROLLUP_MONTH, used_ns), (long long)START_NS);
-    roll_up(4100);
+    roll_up(2 * LATER);
     assert_int_equal(last_use("tiny"), used_ns);
     // Of an expired one the rollup of a day is known, if there is one.
     exec("DELETE FROM rollup_gap");
-    roll_up(4100);
-    exec("DELETE FROM inference WHERE id <= 20;"
-         "INSERT INTO expiry VALUES(6, 1789000000000000000)");
+    roll_up(2 * LATER);
+    execf("DELETE FROM inference WHERE id <= %d;"
+          "INSERT INTO expiry VALUES(6, 1789000000000000000)",
+          FIRST);
     assert_int_equal(last_use("tiny"), rollup_bucket(ROLLUP_DAY, used_ns));
     exec("DELETE FROM rollup WHERE level = 2");
     assert_int_equal(last_use("tiny"), rollup_bucket(ROLLUP_MONTH, used_ns));
