@@ -33,6 +33,8 @@ expect_exit 0 "$INFERSTAT" baseline list --csv
 expect_exit 0 "$INFERSTAT" compare ordinary slow --margin 20%
 expect_exit 0 "$INFERSTAT" compare --against ordinary --host again
 expect_exit 5 "$INFERSTAT" compare ordinary slow --metric load.duration_ns
+expect_exit 1 "$INFERSTAT" compare ordinary slow --metric busy_output_token_rate
+expect_exit 5 "$INFERSTAT" compare ordinary slow --metric request_rate
 for words in 'ordinary slow few' '' '--against ordinary slow' \
   'ordinary slow --host slow' 'ordinary slow --metric nothing' 'ordinary slow --margin 2' \
   'ordinary slow --json --markdown'; do

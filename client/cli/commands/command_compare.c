@@ -82,6 +82,8 @@ static enum status judge(const struct result *result, struct error *err)
                          "compare: %zu of %zu are undecided: their values differ too much (more "
                          "of them, or a larger --margin, may decide)",
                          undecided - tally.too_few, rows);
+    if (rows == 0)
+        return error_set(err, STATUS_UNDECIDED, "compare: a matter of demand has no verdict");
     if (tally.too_few == rows)
         return error_set(err, STATUS_UNDECIDED, "compare: undecided: too few values on a side");
     return STATUS_OK;

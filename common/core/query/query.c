@@ -127,6 +127,11 @@ static const struct query_metric metrics[] = {
      .name = QUERY_METRIC_CANCELLED,
      .meaning = "cancelled requests / requests that ended in the window",
      .unit = UNIT_RATIO,
+     .column = -1},
+    {.kind = RECORD_KIND_INFERENCE,
+     .name = QUERY_METRIC_BUSY_RATE,
+     .meaning = "of comparisons: tokens put out, by all requests / time with a request in progress",
+     .unit = UNIT_TOKEN_RATE,
      .column = -1}};
 
 enum { METRIC_COUNT = sizeof metrics / sizeof *metrics };

@@ -200,6 +200,7 @@ const struct query_metric *query_metrics(unsigned *count);
 #define QUERY_METRIC_OUTPUT_RATE  "output_token_rate"
 #define QUERY_METRIC_ERRORS       "error_ratio"
 #define QUERY_METRIC_CANCELLED    "cancelled_ratio"
+#define QUERY_METRIC_BUSY_RATE    "busy_output_token_rate" // only COMPARE has it
 
 // True if a single record has a value of the metric, stored or derived.
 bool query_metric_is_of_records(const struct query_metric *metric);

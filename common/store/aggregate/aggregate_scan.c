@@ -368,6 +368,8 @@ static enum status find_formulas(struct aggregate_scan *scan, struct error *err)
             one->derived = &bandwidth_used;
         else if (strcmp(one->metric->name, QUERY_METRIC_FLOOR) == 0)
             one->derived = &load_floor;
+        else if (strcmp(one->metric->name, QUERY_METRIC_BUSY_RATE) == 0)
+            return error_set(err, STATUS_INVALID, "%s: only compare has it", one->metric->name);
         else if (one->metric->column < 0 && !one->derived)
             return error_set(err, STATUS_INVALID,
                              "%s needs objectives (inferstat avg --slo ttft=200ms,tpot=30ms)",

@@ -11,7 +11,7 @@ static const double quantiles[JUDGED_COUNT] = {
 
 static enum stats_direction direction_of(unsigned place)
 {
-    return stats_direction(samples_sampled(place)->name, samples_unit(place));
+    return stats_direction(samples_metric(place)->name, samples_metric(place)->unit);
 }
 
 static const struct sample *sample_at(const struct pair *pair, unsigned side, unsigned place)

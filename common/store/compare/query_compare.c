@@ -302,13 +302,12 @@ static void set_metric(const struct row *row)
     struct result *answer = row->comparison->answer;
     const struct sampled *metric = row->metric;
     const struct query_metric *found;
-    const bool is_alone = metric->form != SAMPLED_VALUES ||
-                          query_metric_find(&found, metric->name, NULL) == STATUS_OK;
+    const bool is_alone = query_metric_find(&found, metric->name, NULL) == STATUS_OK;
     (void)snprintf(text, sizeof text, "%s%s%s",
                    is_alone ? "" : record_kind_info(metric->kind)->name, is_alone ? "" : ".",
                    metric->name);
     answer_text(answer, "metric", text);
-    answer_text(answer, "unit", unit_name(samples_unit(row->place)));
+    answer_text(answer, "unit", unit_name(samples_metric(row->place)->unit));
 }
 
 static void set_texts(const struct row *row)

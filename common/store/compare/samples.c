@@ -40,20 +40,18 @@ static const struct sampled metrics[] = {
     {RECORD_KIND_PIPELINE, "duration_ns", STATS_INDEPENDENT, .explains = true},
     {RECORD_KIND_PIPELINE, "item_p50_ns", STATS_INDEPENDENT, .explains = true},
     {.kind = RECORD_KIND_INFERENCE,
-     .name = "busy_output_token_rate",
+     .name = QUERY_METRIC_BUSY_RATE,
      .depends = PROMPT | GENERATED,
      .form = SAMPLED_BUSY_RATE,
-     .amount = TOTAL_TOKENS,
-     .unit = UNIT_TOKEN_RATE},
-#define TOTAL_METRIC(name_, form_, amount_, unit_)                                                 \
+     .amount = TOTAL_TOKENS},
+#define TOTAL_METRIC(name_, form_, amount_)                                                        \
     {                                                                                              \
-        .kind = RECORD_KIND_INFERENCE, .name = name_, .form = form_, .amount = amount_,            \
-        .unit = unit_                                                                              \
+        .kind = RECORD_KIND_INFERENCE, .name = name_, .form = form_, .amount = amount_             \
     }
-    TOTAL_METRIC("error_ratio", SAMPLED_LACK, TOTAL_SUCCEEDED, UNIT_RATIO),
-    TOTAL_METRIC("request_rate", SAMPLED_WALL_RATE, TOTAL_REQUESTS, UNIT_REQUEST_RATE),
-    TOTAL_METRIC("output_token_rate", SAMPLED_WALL_RATE, TOTAL_TOKENS, UNIT_TOKEN_RATE),
-    TOTAL_METRIC("prompt_token_rate", SAMPLED_WALL_RATE, TOTAL_PROMPT_TOKENS, UNIT_TOKEN_RATE),
+    TOTAL_METRIC(QUERY_METRIC_ERRORS, SAMPLED_LACK, TOTAL_SUCCEEDED),
+    TOTAL_METRIC(QUERY_METRIC_REQUEST_RATE, SAMPLED_WALL_RATE, TOTAL_REQUESTS),
+    TOTAL_METRIC(QUERY_METRIC_OUTPUT_RATE, SAMPLED_WALL_RATE, TOTAL_TOKENS),
+    TOTAL_METRIC(QUERY_METRIC_PROMPT_RATE, SAMPLED_WALL_RATE, TOTAL_PROMPT_TOKENS),
 #undef TOTAL_METRIC
 };
 
@@ -99,9 +97,9 @@ bool samples_are_of_models(enum record_kind kind)
     return sources[kind].of_models;
 }
 
-// A metric that is no total as a metric of queries.
-static const struct query_metric *metric_at(unsigned place)
+const struct query_metric *samples_metric(unsigned place)
 {
+    assert(place < METRIC_COUNT);
     unsigned count = 0;
     const struct query_metric *all = query_metrics(&count);
     unsigned i = 0;
@@ -112,23 +110,13 @@ static const struct query_metric *metric_at(unsigned place)
     return &all[i];
 }
 
-enum unit samples_unit(unsigned place)
-{
-    const struct sampled *metric = &metrics[place];
-    return metric->form == SAMPLED_VALUES ? metric_at(place)->unit : metric->unit;
-}
-
 int samples_find_metric(const char *name)
 {
     const struct query_metric *found = NULL;
-    const char *dot = strncmp(name, "inference.", 10) == 0 ? name + 10 : name;
-    for (unsigned i = TOTAL; i < METRIC_COUNT; i++)
-        if (strcmp(dot, metrics[i].name) == 0)
-            return (int)i;
     if (query_metric_find(&found, name, NULL) != STATUS_OK)
         return -1;
-    for (unsigned i = 0; i < TOTAL; i++)
-        if (metric_at(i) == found)
+    for (unsigned i = 0; i < METRIC_COUNT; i++)
+        if (samples_metric(i) == found)
             return (int)i;
     return -1;
 }
@@ -343,7 +331,7 @@ static enum status collect_kind(struct samples *samples, struct store *store, en
         if (metrics[i].kind != kind || i >= TOTAL)
             continue;
         sqlite3_str_appendall(sql, ", ");
-        schema_select_metric(sql, metric_at(i));
+        schema_select_metric(sql, samples_metric(i));
     }
     sqlite3_str_appendf(sql, " FROM main.\"%w\" t", record_kind_info(kind)->name);
     filter_where(sql, kind, filter);

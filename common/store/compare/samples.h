@@ -55,8 +55,7 @@ struct sampled {
     // whole improves.  It is reported, but has a verdict only on request.
     bool explains;
     enum sampled_form form;
-    enum total_column amount; // of totals, which are no metrics of queries (query.h)
-    enum unit unit;           // of totals: samples_unit
+    enum total_column amount; // of totals
 };
 
 enum { SAMPLED_MAX = 24 }; // limit for the count of sampled metrics
@@ -69,7 +68,8 @@ const struct sampled *samples_sampled(unsigned place);
 // The place of the sample that has the metric's values: totals share one, of parts.
 unsigned samples_place(unsigned place);
 
-enum unit samples_unit(unsigned place);
+// The metric at index `place` as a metric of queries (query.h).
+const struct query_metric *samples_metric(unsigned place);
 
 // The index of the sampled metric with that name, e.g. "ttft_ns" or "load.duration_ns"; -1: none.
 int samples_find_metric(const char *name);
