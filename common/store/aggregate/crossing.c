@@ -29,6 +29,7 @@ struct search {
     const struct query *query;
     crossing_callback *callback;
     void *context;
+    int64_t now_ns;
     int64_t rows; // read so far
     struct rollup_span window;
     int64_t watermark; // of rollups of requests; 0: there are none
@@ -189,9 +190,10 @@ static enum status on_request(void *context, sqlite3_stmt *row, struct error *er
     const int64_t started_ns = sqlite3_column_int64(row, PLACE_STARTED);
     const int64_t e2e_ns = sqlite3_column_int64(row, PLACE_E2E);
     search->rows++;
-    if (e2e_ns < 0 || e2e_ns > REACH_NS || next_boundary(search, started_ns) > started_ns + e2e_ns)
+    const int64_t ended_ns = saturate_add(started_ns, e2e_ns);
+    if (e2e_ns < 0 || e2e_ns > REACH_NS || ended_ns > search->now_ns ||
+        next_boundary(search, started_ns) > ended_ns)
         return STATUS_OK;
-    const int64_t ended_ns = started_ns + e2e_ns;
     const int64_t finish = sqlite3_column_int64(row, PLACE_FINISH);
     struct crossing_request request = {
         .started_ns = started_ns,
@@ -249,7 +251,8 @@ static enum status read_tail(struct search *search, const struct rollup_span *al
     enum status status = reader_scan(search->store, sql, NULL, reader_on_integer, &last, err);
     if (status != STATUS_OK || last <= search->watermark)
         return status;
-    return read_records(search, all, true, last - search->watermark <= SHORT_TAIL, err);
+    return read_records(search, all, true, search->watermark >= saturate_add(last, -SHORT_TAIL),
+                        err);
 }
 
 static enum status read_watermark(struct search *search, struct error *err)
@@ -264,14 +267,16 @@ static enum status read_watermark(struct search *search, struct error *err)
 }
 
 enum status crossing_read(struct store *store, const struct query *query,
-                          const struct rollup_span *starts, crossing_callback *callback,
-                          void *context, int64_t *rows, struct error *err)
+                          const struct rollup_span *starts, int64_t now_ns,
+                          crossing_callback *callback, void *context, int64_t *rows,
+                          struct error *err)
 {
     const struct query_filter *filter = &query->filter;
     struct search search = {.store = store,
                             .query = query,
                             .callback = callback,
                             .context = context,
+                            .now_ns = now_ns,
                             .window = {filter->since_ns ? filter->since_ns : INT64_MIN,
                                        filter->until_ns ? filter->until_ns - 1 : INT64_MAX}};
     struct rollup_span all = {saturate_add(search.window.first_ns, -REACH_NS),

@@ -3,8 +3,8 @@
 // where they began and added where they ended, the sums are by their end.
 //
 // To read few records, it looks only where a request may be in progress at a boundary: rollups tell
-// the longest request of each day, hour and minute.  Requests that took more than 31 days are left
-// out.
+// the longest request of each day, hour and minute.  Requests that took more than 31 days, or would
+// end after the present, are left out.
 #ifndef INFERSTAT_STORE_AGGREGATE_CROSSING_H
 #define INFERSTAT_STORE_AGGREGATE_CROSSING_H
 
@@ -33,9 +33,11 @@ typedef enum status crossing_callback(void *context, struct crossing_request *re
 
 // Calls `callback` for each such request that matches the query's filter (but for the window).  The
 // boundaries are the ends of the window and the starts of time steps.  `starts` has the first and
-// last start of the requests in the window.  Adds the number of records that were read to `*rows`.
+// last start of the requests in the window, `now_ns` is the present.  Adds the number of records
+// that were read to `*rows`.
 MUST_CHECK enum status crossing_read(struct store *store, const struct query *query,
-                                     const struct rollup_span *starts, crossing_callback *callback,
-                                     void *context, int64_t *rows, struct error *err);
+                                     const struct rollup_span *starts, int64_t now_ns,
+                                     crossing_callback *callback, void *context, int64_t *rows,
+                                     struct error *err);
 
 #endif

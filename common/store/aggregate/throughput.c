@@ -430,8 +430,8 @@ static enum status read_all(struct throughput *throughput, struct store *store,
     throughput->scanned = scan->window;
     status = add_requests(throughput, scan, &scanned, err);
     if (status == STATUS_OK)
-        status = crossing_read(store, query, &scan->window, on_crossing, &moving, &throughput->rows,
-                               err);
+        status = crossing_read(store, query, &scan->window, now_ns, on_crossing, &moving,
+                               &throughput->rows, err);
     if (status == STATUS_OK && can_stream(throughput, query, scan, &scanned)) {
         status = add_gaps(throughput, store, query, err);
         use_gaps(throughput);

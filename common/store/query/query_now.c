@@ -5,6 +5,7 @@
 #include <sqlite3.h>
 
 #include "common/core/base/array.h"
+#include "common/core/base/saturate.h"
 #include "common/core/base/text.h"
 #include "common/store/aggregate/aggregate_scan.h"
 #include "common/store/aggregate/throughput.h"
@@ -311,7 +312,7 @@ static void add_activity(struct current *current, const char *doing)
 static void add_sample(int64_t *sum, sqlite3_stmt *row, int place)
 {
     if (sqlite3_column_type(row, place) != SQLITE_NULL)
-        *sum = later(*sum, 0) + sqlite3_column_int64(row, place);
+        *sum = saturate_add(later(*sum, 0), sqlite3_column_int64(row, place));
 }
 
 static void add_process(struct current *current, sqlite3_stmt *row)

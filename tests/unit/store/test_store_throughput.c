@@ -383,4 +383,31 @@ TEST_CASE(test_any_store)
     }
 }
 
-TEST_MAIN_EACH(random_set_up, random_tear_down, test_any_store)
+// A request that would end in the future counts where it began: one bad record must not add steps
+// without end.
+TEST_CASE(test_ends_in_the_future)
+{
+    seed = 1;
+    make_store(RECORD_KIND_INFERENCE, 10);
+    const int64_t now_ns = clock_wall_ns();
+    execf("UPDATE inference SET started_ns = %" PRId64 ", received_ns = %" PRId64
+          ", e2e_ns = id * %" PRId64 ", ttft_ns = 1, generated_tokens = 3, prompt_tokens = 2,"
+          " itl_max_ns = NULL",
+          now_ns - 100000000, now_ns, DAY_NS);
+    struct store *opened = open_store();
+    for (unsigned metric = REQUEST_RATE; metric <= OUTPUT_RATE; metric++) {
+        struct query query = {.kind = QUERY_AVERAGE, .step_ns = 1000000000};
+        struct error err = {0};
+        struct result *result = NULL;
+        (void)snprintf(query.metric, sizeof query.metric, "%s", metrics[metric]);
+        if (store_query(opened, &query, &result, &err) != STATUS_OK)
+            fail_msg("%s: %s", metrics[metric], err.text);
+        assert_int_equal(result_row_count(result), 1);
+        assert_int_equal(result_integer(result, 0, "sum", -1), 10 * (1 + (int64_t)metric));
+        result_free(result);
+    }
+    store_close(opened);
+    drop_store();
+}
+
+TEST_MAIN_EACH(random_set_up, random_tear_down, test_any_store, test_ends_in_the_future)
