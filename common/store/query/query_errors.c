@@ -83,9 +83,12 @@ static void append_failures(sqlite3_str *sql, const struct source *source,
 }
 
 // Columns: kind, text that arrived last, count, first and last time, the count of the kind that has
-// most, dimensions.  Texts are read of rows of the answer only: others need no memory for them.
+// most, dimensions.  Texts are read of rows of the answer only: others need no memory for them.  A
+// row of kind null has what is beyond the limit.
 static void append_all(sqlite3_str *sql, const struct query *query)
 {
+    const uint32_t wanted = query->limit > 0 ? query->limit : ROWS_USUAL;
+    const unsigned most = wanted < ROWS_MAX ? wanted : ROWS_MAX;
     const char *between = "WITH failed AS (";
     enum query_dimension missing;
     for (unsigned i = 0; i < SOURCES; i++) {
@@ -104,17 +107,18 @@ static void append_all(sqlite3_str *sql, const struct query *query)
         "), counted AS MATERIALIZED (SELECT kind, hash, count(*) AS n, min(at) AS first,"
         " max(at) AS last, max(id) AS id%s FROM failed GROUP BY kind, hash%s),"
         " ranked AS MATERIALIZED (SELECT *, row_number() OVER"
-        " (ORDER BY n DESC, last DESC, kind, hash) AS place FROM counted) SELECT kind, CASE",
-        keys, keys);
+        " (ORDER BY n DESC, last DESC, kind, hash) AS place FROM counted)"
+        " SELECT iif(place <= %u, kind, NULL), CASE WHEN place > %u THEN 'other'",
+        keys, keys, most, most);
     for (unsigned i = 0; i < SOURCES; i++)
-        sqlite3_str_appendf(
-            sql,
-            " WHEN place <= %d AND kind = %d THEN (SELECT t.error FROM %s t WHERE t.id = r.id)",
-            ROWS_MAX, sources[i].kind, record_kind_info(sources[i].kind)->name);
+        sqlite3_str_appendf(sql,
+                            " WHEN kind = %d THEN (SELECT t.error FROM %s t WHERE t.id = r.id)",
+                            sources[i].kind, record_kind_info(sources[i].kind)->name);
     sqlite3_str_appendf(sql,
-                        " END, n, first, last, (SELECT max(total) FROM (SELECT sum(n) AS total"
-                        " FROM counted GROUP BY kind))%s FROM ranked r ORDER BY place",
-                        keys);
+                        " END, sum(n), min(first), max(last), (SELECT max(total) FROM"
+                        " (SELECT sum(n) AS total FROM counted GROUP BY kind))%s FROM ranked r"
+                        " GROUP BY min(place, %u) ORDER BY place",
+                        keys, most + 1);
 }
 
 // ---- The answer ------------------------------------------------------------------------
@@ -123,32 +127,11 @@ struct listing {
     struct store *store;
     const struct query *query;
     struct result *answer;
-    size_t rows_max;
-    char note[EXPIRY_TEXT_SIZE + 80];          // what the counts lack; "": nothing
-    int64_t rest_count, rest_first, rest_last; // of failures in no row
+    char note[EXPIRY_TEXT_SIZE + 80]; // what the counts lack; "": nothing
 };
 
 // Columns of a row.
 enum { ROW_KIND, ROW_TEXT, ROW_COUNT, ROW_FIRST, ROW_LAST, ROW_LARGEST, ROW_KEYS };
-
-static void add_rest(struct listing *listing, int64_t count, int64_t first, int64_t last)
-{
-    if (listing->rest_count == 0 || first < listing->rest_first)
-        listing->rest_first = first;
-    if (listing->rest_count == 0 || last > listing->rest_last)
-        listing->rest_last = last;
-    listing->rest_count += count;
-}
-
-static void put_counts(struct result *answer, int64_t count, int64_t first, int64_t last,
-                       const char *note)
-{
-    answer_int(answer, "count", count);
-    answer_int(answer, "first_ns", first);
-    answer_int(answer, "last_ns", last);
-    if (note[0])
-        answer_text(answer, "note", note);
-}
 
 static void write_note(struct listing *listing, int64_t largest)
 {
@@ -164,43 +147,33 @@ static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
     struct listing *listing = context;
     struct result *answer = listing->answer;
     const unsigned keys = listing->query->group_count;
-    const int64_t count = sqlite3_column_int64(row, ROW_COUNT);
-    const int64_t first = sqlite3_column_int64(row, ROW_FIRST);
-    const int64_t last = sqlite3_column_int64(row, ROW_LAST);
     const char *text = (const char *)sqlite3_column_text(row, ROW_TEXT);
+    const bool is_rest = sqlite3_column_type(row, ROW_KIND) == SQLITE_NULL;
     char pattern[TEXT_MAX + 1];
     enum status status = STATUS_OK;
-    if (result_row_count(answer) == listing->rows_max) {
-        add_rest(listing, count, first, last);
-        return STATUS_OK;
-    }
     write_note(listing, sqlite3_column_int64(row, ROW_LARGEST));
     answer_row(answer);
-    for (unsigned i = 0; i < keys && status == STATUS_OK; i++)
+    for (unsigned i = 0; i < keys && status == STATUS_OK && !is_rest; i++)
         status = answer_key(listing->store, answer, i, listing->query->group_by[i],
                             sqlite3_column_type(row, ROW_KEYS + (int)i) == SQLITE_NULL
                                 ? GROUP_KEY_NONE
                                 : sqlite3_column_int64(row, ROW_KEYS + (int)i),
                             err);
-    const int kind = sqlite3_column_int(row, ROW_KIND);
-    answer_text(answer, "kind", record_kind_info((enum record_kind)kind)->name);
+    if (!is_rest)
+        answer_text(answer, "kind",
+                    record_kind_info((enum record_kind)sqlite3_column_int(row, ROW_KIND))->name);
     if (text) {
         (void)read_pattern(pattern, text, sqlite3_column_bytes(row, ROW_TEXT));
         answer_text(answer, "error", pattern);
-        answer_text(answer, "example", text);
     }
-    put_counts(answer, count, first, last, listing->note);
+    if (text && !is_rest)
+        answer_text(answer, "example", text);
+    answer_int(answer, "count", sqlite3_column_int64(row, ROW_COUNT));
+    answer_int(answer, "first_ns", sqlite3_column_int64(row, ROW_FIRST));
+    answer_int(answer, "last_ns", sqlite3_column_int64(row, ROW_LAST));
+    if (listing->note[0])
+        answer_text(answer, "note", listing->note);
     return status;
-}
-
-static void put_rest(const struct listing *listing)
-{
-    if (listing->rest_count == 0)
-        return;
-    answer_row(listing->answer);
-    answer_text(listing->answer, "error", "other");
-    put_counts(listing->answer, listing->rest_count, listing->rest_first, listing->rest_last,
-               listing->note);
 }
 
 static enum status new_answer(const struct query *query, struct result **out, struct error *err)
@@ -210,6 +183,11 @@ static enum status new_answer(const struct query *query, struct result **out, st
         columns[i] = (struct answer_column){query_dimension_name(query->group_by[i]), UNIT_NONE};
     memcpy(columns + query->group_count, figures, sizeof figures);
     return answer_new(out, columns, query->group_count + FIGURE_COUNT, err);
+}
+
+static enum status no_failures(struct error *err)
+{
+    return error_set(err, STATUS_NO_DATA, "no failures in the store that match");
 }
 
 // A dimension must be one of some kind that can fail; all that are found have the same status.
@@ -226,7 +204,12 @@ static enum status check(const struct query *query, struct error *err)
             return error_set(err, STATUS_INVALID, "errors have no %s",
                              query_dimension_name(dimension));
     }
-    return STATUS_OK;
+    // No record has all dimensions of the filter: a model and an operation.
+    enum query_dimension missing;
+    bool applies = false;
+    for (unsigned i = 0; i < SOURCES; i++)
+        applies = applies || filter_applies(sources[i].kind, &query->filter, &missing);
+    return applies ? STATUS_OK : no_failures(err);
 }
 
 // When the last of such records expired.
@@ -245,10 +228,8 @@ static enum status find_expired(struct store *store, const struct query *query, 
 enum status query_errors(struct store *store, const struct query *query, struct result **out,
                          struct error *err)
 {
-    struct listing listing = {.store = store, .query = query, .rows_max = ROWS_USUAL};
+    struct listing listing = {.store = store, .query = query};
     int64_t expired_ns = 0;
-    if (query->limit > 0)
-        listing.rows_max = query->limit < ROWS_MAX ? query->limit : ROWS_MAX;
     enum status status = check(query, err);
     if (status == STATUS_OK)
         status = find_expired(store, query, &expired_ns, err);
@@ -265,9 +246,9 @@ enum status query_errors(struct store *store, const struct query *query, struct 
     sqlite3_str *sql = sqlite3_str_new(store->db);
     append_all(sql, query);
     status = reader_scan(store, sql, &query->filter, on_row, &listing, err);
-    put_rest(&listing);
+    if (status == STATUS_OK)
+        status = answer_check(*out, err);
     if (status == STATUS_OK && result_row_count(*out) == 0)
-        status = expired_ns ? expiry_info_error(expired_ns, err)
-                            : error_set(err, STATUS_NO_DATA, "no failures in the store that match");
+        status = expired_ns ? expiry_info_error(expired_ns, err) : no_failures(err);
     return status;
 }

@@ -193,6 +193,10 @@ TEST_CASE(test_refusals_and_notes)
         expect_error(&query, STATUS_INVALID, query_dimension_name(unknown[i]));
     }
     query = (struct query){.kind = QUERY_ERRORS};
+    (void)snprintf(query.filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "small");
+    (void)snprintf(query.filter.by[QUERY_BY_OPERATION], QUERY_TEXT_SIZE, "tokenise");
+    expect_error(&query, STATUS_NO_DATA, "no failures");
+    query = (struct query){.kind = QUERY_ERRORS};
     exec("INSERT INTO expiry VALUES(6, 1790000005000000000);"
          "INSERT OR REPLACE INTO ledger(run, kind, stored, expired) VALUES(1, 6, 1, 1)");
     expect_error(&query, STATUS_NO_DATA, "have expired");
