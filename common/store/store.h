@@ -69,8 +69,8 @@
 //   prompt_tokens generated_tokens tokens_per_second mean_tokens_per_second ttft_mean_ns
 //   ttft_p95_ns e2e_mean_ns loads load_mean_ns host_memory_bytes device_memory_bytes last_ns lost
 //   coverage_ratio (of the host, in the window).  runs_open and device_memory_bytes are from the
-//   newest 4,000 inferences and loads; for a row without any of these, last_ns is the start of its
-//   newest rollup
+//   newest 4,000 inferences and loads; for a row without any of these, last_ns may be the start of
+//   its newest rollup: of a day, or of a month that has expired and has no rollups of days
 // RECORDS: run host stream number started_ns received_ns, the kind's columns (names and
 //   enumerations as text; a sketch as hexadecimal), its derived columns.  load_stage also has the
 //   model and device of its load.  run has no stream and number, but dropped unnumbered lost,

@@ -38,7 +38,7 @@ static const struct answer_column columns[] = {
 };
 
 enum { COLUMN_HOST, COLUMN_DEVICE, COLUMN_MODEL, KEYS }; // keys of a row, places in the answer
-enum { NEWEST_RECORDS = 4000, LAST_RECORDS = 1000 };
+enum { NEWEST_RECORDS = 4000 };
 
 // The kinds of records that rows are made of.
 static const struct source {
@@ -211,8 +211,8 @@ static enum status read_newest(struct overview *overview, const struct source *s
 // ---- When it was last used ----------------------------------------------------------------
 //
 // Of its newest record a rollup of a month says no more than the month.  The window without the
-// month's first nanosecond is read from rollups of days, or records where there are none.  In a day
-// the record itself is searched among the last LAST_RECORDS.
+// month's first nanosecond is read from rollups of days, or from records where there are none: so
+// the day is known at least.
 
 static enum status find_in_month(struct overview *overview, const struct source *source,
                                  const struct query_filter *filter, int64_t month,
@@ -243,26 +243,6 @@ static enum status find_in_month(struct overview *overview, const struct source 
     return status;
 }
 
-static enum status find_in_day(struct overview *overview, const struct source *source,
-                               const struct query_filter *filter, const struct group *group,
-                               struct error *err)
-{
-    struct figures *figures = group->data;
-    const int64_t day = figures->bucket_ns;
-    const int64_t of[] = {day, rollup_next(ROLLUP_DAY, day) - 1, group->keys[COLUMN_HOST],
-                          group->keys[COLUMN_DEVICE], group->keys[COLUMN_MODEL]};
-    sqlite3_str *sql = sqlite3_str_new(overview->store->db);
-    sqlite3_str_appendf(sql,
-                        "SELECT max(t.started_ns) FROM (SELECT * FROM main.\"%w\" WHERE started_ns"
-                        " BETWEEN $1 AND $2 ORDER BY started_ns DESC LIMIT %d) t",
-                        record_kind_info(source->kind)->name, LAST_RECORDS);
-    filter_where(sql, source->kind, filter);
-    sqlite3_str_appendall(sql, " AND (SELECT r.host FROM run r WHERE r.run = t.run) = $3"
-                               " AND t.device = $4 AND t.model = $5");
-    return reader_scan_with(overview->store, sql, filter, of, 5, reader_on_integer,
-                            &figures->bucket_ns, err);
-}
-
 static enum status find_last(struct overview *overview, const struct source *source,
                              const struct query_filter *filter, struct error *err)
 {
@@ -270,16 +250,12 @@ static enum status find_last(struct overview *overview, const struct source *sou
     key_index_deinit(&overview->months);
     overview->months = (struct key_index){.width = 1};
     for (size_t i = 0; i < groups_count(overview->groups) && status == STATUS_OK; i++) {
-        const struct group *group = groups_at(overview->groups, i);
-        struct figures *figures = group->data;
-        if (figures->bucket_ns > figures->last_ns) {
-            if (rollup_bucket(ROLLUP_MONTH, figures->bucket_ns) == figures->bucket_ns)
-                status = find_in_month(overview, source, filter, figures->bucket_ns, err);
-            if (status == STATUS_OK &&
-                rollup_bucket(ROLLUP_DAY, figures->bucket_ns) == figures->bucket_ns)
-                status = find_in_day(overview, source, filter, group, err);
+        struct figures *figures = groups_at(overview->groups, i)->data;
+        if (figures->bucket_ns > figures->last_ns &&
+            rollup_bucket(ROLLUP_MONTH, figures->bucket_ns) == figures->bucket_ns)
+            status = find_in_month(overview, source, filter, figures->bucket_ns, err);
+        if (figures->bucket_ns > figures->last_ns)
             figures->last_ns = figures->bucket_ns;
-        }
         figures->bucket_ns = 0;
     }
     return status;
