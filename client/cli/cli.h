@@ -46,8 +46,8 @@ struct cli_command {
     enum status (*run)(struct cli *cli, struct error *err);
 };
 
-// All commands, in the order of the help text.
-const struct cli_command *cli_commands(unsigned *count);
+// All commands, in the order of the help text; the end has no name.
+extern const struct cli_command cli_commands[];
 
 // Finds a command by name.  Returns STATUS_INVALID if there is none; `err` suggests the nearest
 // name.

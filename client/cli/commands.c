@@ -32,7 +32,7 @@
     "Newest first.  Tables show the 20 newest; --json and --csv print all, --limit N the "         \
     "N\nnewest."
 
-static const struct cli_command commands[] = {
+const struct cli_command cli_commands[] = {
     {
         .name = "top",
         .summary = "the dashboard (also without any command, on a terminal)",
@@ -359,31 +359,25 @@ static const struct cli_command commands[] = {
         .options = (const enum cli_option[]){ALWAYS},
         .run = command_help,
     },
+    {0},
 };
 
-enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
-
-const struct cli_command *cli_commands(unsigned *count)
-{
-    *count = COMMAND_COUNT;
-    return commands;
-}
+enum { COMMAND_COUNT = sizeof cli_commands / sizeof *cli_commands - 1 };
 
 enum status cli_command_find(const struct cli_command **out, const char *name, struct error *err)
 {
     const char *names[COMMAND_COUNT];
     for (unsigned i = 0; i < COMMAND_COUNT; i++) {
-        if (strcmp(commands[i].name, name) == 0) {
-            *out = &commands[i];
+        if (strcmp(cli_commands[i].name, name) == 0) {
+            *out = &cli_commands[i];
             return STATUS_OK;
         }
-        names[i] = commands[i].name;
+        names[i] = cli_commands[i].name;
     }
     const char *nearest = parse_nearest(name, names, COMMAND_COUNT);
-    if (nearest)
-        return error_set(err, STATUS_INVALID, "%s: unknown command (did you mean %s?)", name,
-                         nearest);
-    return error_set(err, STATUS_INVALID, "%s: unknown command (see inferstat --help)", name);
+    return error_set(err, STATUS_INVALID, "%s: unknown command (%s%s%s)", name,
+                     nearest ? "did you mean " : "see inferstat --help", nearest ? nearest : "",
+                     nearest ? "?" : "");
 }
 
 // ---- Running ----------------------------------------------------------------------

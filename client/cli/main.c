@@ -12,28 +12,21 @@
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
 
-// Terminal columns of standard output; 0 if it is no terminal.
-static unsigned terminal_width(void)
-{
-    struct winsize size;
-    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
-        return size.ws_col;
-    return 0;
-}
-
 int main(int argc, char **argv)
 {
     (void)signal(SIGXFSZ, SIG_IGN); // writing past the file size limit fails like a full disk
     log_open("inferstat", LOG_LEVEL_WARNING);
+    struct winsize size = {0};
     struct cli_environment env = {
         .in = stdin,
         .out = stdout,
         .notes = stderr,
         .in_is_terminal = isatty(STDIN_FILENO) == 1,
         .out_is_terminal = isatty(STDOUT_FILENO) == 1,
-        .width = terminal_width(),
         .now_ns = clock_wall_ns(),
     };
+    if (env.out_is_terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
+        env.width = size.ws_col;
     struct error err = {0};
     enum status status = cli_run(&env, argc, argv, &err);
     bool failed = ferror(stdout) != 0;

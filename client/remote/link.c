@@ -15,23 +15,19 @@ static const uint64_t look_ns = UINT64_C(50000000);
 // From the loss of a connection to the next.
 static const uint64_t lost_ns = UINT64_C(100000000);
 
-static const char *role_for(enum address_service service)
-{
-    return query_role_name(service == ADDRESS_ADMIN ? QUERY_ROLE_ADMIN : QUERY_ROLE_READER);
-}
-
 static enum status refused(const struct link *link, struct error *err)
 {
     char place[ADDRESS_TEXT_SIZE], key[WIRE_KEY_TEXT_SIZE];
     if (link->trouble == WIRE_HANDSHAKE_CLOSED)
         return error_set(err, STATUS_DENIED, "collector %.200s: %s",
                          address_text(place, link->address), link->closed);
-    return error_set(err, STATUS_DENIED,
-                     "collector %.200s: it refuses this key (its owner may: inferstat authorize"
-                     " '%s' --role %s --name NAME)",
-                     address_text(place, link->address),
-                     wire_key_text(key, link->trust->passes[0].own.public_key),
-                     role_for(link->service));
+    return error_set(
+        err, STATUS_DENIED,
+        "collector %.200s: it refuses this key (its owner may: inferstat authorize"
+        " '%s' --role %s --name NAME)",
+        address_text(place, link->address),
+        wire_key_text(key, link->trust->passes[0].own.public_key),
+        query_role_name(link->service == ADDRESS_ADMIN ? QUERY_ROLE_ADMIN : QUERY_ROLE_READER));
 }
 
 static uint64_t back_off_ns(unsigned rounds)

@@ -32,19 +32,15 @@ struct remote {
     int64_t seen[RECORD_KIND_COUNT];
 };
 
-static enum status open_file(struct remote *remote, const char *path, struct error *err)
-{
-    remote->path = strdup(path);
-    return remote->path ? store_open(&remote->store, path, err) : error_no_memory(err, "remote");
-}
-
 enum status remote_open(struct remote **out, const struct remote_target *target, struct error *err)
 {
     struct remote *remote = calloc(1, sizeof *remote);
     if (!remote)
         return error_no_memory(err, "remote");
-    enum status status = target->db ? open_file(remote, target->db, err)
-                                    : collector_open(&remote->collector, target, err);
+    remote->path = target->db ? strdup(target->db) : NULL;
+    enum status status = !target->db    ? collector_open(&remote->collector, target, err)
+                         : remote->path ? store_open(&remote->store, target->db, err)
+                                        : error_no_memory(err, "remote");
     if (status != STATUS_OK) {
         remote_close(remote);
         return status;

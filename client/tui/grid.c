@@ -38,13 +38,6 @@ static void format_clock(char *text, int64_t time_ns, int64_t now_ns)
         (void)snprintf(text, CELL_TEXT_SIZE, "%.8s", full + 2);
 }
 
-static const char *verdict(struct value value)
-{
-    if (value.type != VALUE_INT)
-        return "-";
-    return value.i ? "yes" : "NO";
-}
-
 static double number(struct value value)
 {
     if (value.type == VALUE_INT)
@@ -71,7 +64,10 @@ static void format_cell(char *text, const struct grid_column *column, enum unit 
                         struct value value, int64_t now_ns)
 {
     if (column->format == GRID_VERDICT) {
-        (void)snprintf(text, CELL_TEXT_SIZE, "%s", verdict(value));
+        (void)snprintf(text, CELL_TEXT_SIZE, "%s",
+                       value.type != VALUE_INT ? "-"
+                       : value.i               ? "yes"
+                                               : "NO");
         return;
     }
     switch (value.type) {

@@ -10,7 +10,7 @@ enum { SHOWING = KEYS_VIEW | KEYS_HELP };
         contexts, {__VA_ARGS__}, ACTION_##action, rank, keys, key, label, help                     \
     }
 
-static const struct key_binding bindings[] = {
+const struct key_binding key_bindings[] = {
     BIND(SHOWING, HELP, 1, "h ? F1", "h", "help", "help", 'h', '?', KEY_CODE_F1),
     BIND(SHOWING, QUIT, 1, "q F10", "q", "quit", "quit", 'q', KEY_CODE_F10),
     BIND(SHOWING, OVERVIEW, 10, "1", "1 2", "view", "hosts, loads, inferences, runs", '1'),
@@ -52,24 +52,16 @@ static const struct key_binding bindings[] = {
          KEY_CODE_CTRL_H),
     BIND(KEYS_PROMPT, ERASE_BEHIND, 0, "Delete", "", "", NULL, KEY_CODE_DELETE),
     BIND(KEYS_PROMPT, REDRAW, 0, "Ctrl-L", "", "", NULL, KEY_CODE_CTRL_L),
+    {0},
 };
-
-const struct key_binding *key_bindings(unsigned *count)
-{
-    *count = sizeof bindings / sizeof *bindings;
-    return bindings;
-}
 
 enum action key_bindings_find(enum key_context context, uint32_t code)
 {
     if (code == 0)
         return ACTION_NONE;
-    for (size_t i = 0; i < sizeof bindings / sizeof *bindings; i++) {
-        if (!(bindings[i].contexts & (unsigned)context))
-            continue;
-        for (unsigned k = 0; k < KEYS_CODES_MAX; k++)
-            if (bindings[i].codes[k] == code)
-                return bindings[i].action;
-    }
+    for (const struct key_binding *binding = key_bindings; binding->keys; binding++)
+        for (unsigned i = 0; i < KEYS_CODES_MAX && binding->contexts & (unsigned)context; i++)
+            if (binding->codes[i] == code)
+                return binding->action;
     return ACTION_NONE;
 }

@@ -91,8 +91,8 @@ struct key_binding {
     const char *help;  // line of the help; NULL: none
 };
 
-// All bindings, in the order of the help screen; static.
-const struct key_binding *key_bindings(unsigned *count);
+// All bindings, in the order of the help screen; the end has no `keys`.
+extern const struct key_binding key_bindings[];
 
 // The action of a key in a context; ACTION_NONE if unbound.
 enum action key_bindings_find(enum key_context context, uint32_t code);

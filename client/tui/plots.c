@@ -8,20 +8,14 @@
 enum {
     EIGHTHS = 8,           // of a cell that block characters can fill
     LOWER_EIGHTH = 0x2581, // U+2581..U+2588: one to eight eighths from below
-    FULL = 0x2588,
-    LEFT_EIGHTH = 0x258F, // U+258F..U+2589: one to seven eighths from the left
+    LEFT_EIGHTH = 0x258F,  // U+258F..U+2588: one to eight eighths from the left
     RIGHT_HALF = 0x2590,
     LIGHT_SHADE = 0x2591,
 };
 
-static uint32_t lower_block(long eighths)
+static long at_most(long value, long most)
 {
-    return eighths >= EIGHTHS ? FULL : (uint32_t)(LOWER_EIGHTH + eighths - 1);
-}
-
-static uint32_t left_block(long eighths)
-{
-    return eighths >= EIGHTHS ? FULL : (uint32_t)(LEFT_EIGHTH - (eighths - 1));
+    return value < most ? value : most;
 }
 
 void plot_sparkline(struct canvas *canvas, struct rect area, const double *values, size_t count,
@@ -40,13 +34,9 @@ void plot_sparkline(struct canvas *canvas, struct rect area, const double *value
             eighths = 1;
         int x = area.width - (int)shown + (int)i;
         for (int y = area.height - 1; y >= 0 && eighths > 0; y--, eighths -= EIGHTHS)
-            (void)canvas_put_code(canvas, area, x, y, STYLE_BAR, lower_block(eighths));
+            (void)canvas_put_code(canvas, area, x, y, STYLE_BAR,
+                                  (uint32_t)(LOWER_EIGHTH + at_most(eighths, EIGHTHS) - 1));
     }
-}
-
-static double clamp(double value, double low, double high)
-{
-    return value < low ? low : value > high ? high : value;
 }
 
 void plot_bar(struct canvas *canvas, struct rect area, int x, int y, int width, enum style style,
@@ -55,10 +45,8 @@ void plot_bar(struct canvas *canvas, struct rect area, int x, int y, int width, 
     if (width <= 0 || !isfinite(start) || !isfinite(end))
         return;
     const long full = (long)width * EIGHTHS;
-    long from = lround(clamp(start, 0, 1) * (double)full);
-    if (from > full - 1)
-        from = full - 1;
-    long to = lround(clamp(end, 0, 1) * (double)full);
+    const long from = at_most(lround(fmin(fmax(start, 0), 1) * (double)full), full - 1);
+    long to = lround(fmin(fmax(end, 0), 1) * (double)full);
     if (to <= from)
         to = from + 1;
 
@@ -68,7 +56,8 @@ void plot_bar(struct canvas *canvas, struct rect area, int x, int y, int width, 
         // No character leaves out less or more than half of a cell on the left.
         bool right_half = from - left >= EIGHTHS / 2 && filled >= EIGHTHS;
         (void)canvas_put_code(canvas, area, x + (int)cell, y, style,
-                              right_half ? RIGHT_HALF : left_block(filled));
+                              right_half ? RIGHT_HALF
+                                         : (uint32_t)(LEFT_EIGHTH - at_most(filled, EIGHTHS) + 1));
     }
 }
 

@@ -18,15 +18,11 @@ static void forgive(struct prompt *prompt)
     prompt->place = (struct query_place){0};
 }
 
-static bool is_control(uint32_t code)
-{
-    return code < 0x20 || (code >= 0x7f && code < 0xa0);
-}
-
 static void insert(struct prompt *prompt, uint32_t code)
 {
     char bytes[4];
-    const size_t size = is_control(code) ? 0 : text_encode(bytes, code);
+    const bool is_control = code < 0x20 || (code >= 0x7f && code < 0xa0);
+    const size_t size = is_control ? 0 : text_encode(bytes, code);
     if (size == 0 || prompt->size + size >= PROMPT_SIZE)
         return;
     char *at = prompt->text + prompt->cursor;

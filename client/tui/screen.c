@@ -61,9 +61,7 @@ static void prepare_looks(struct screen *screen, bool colours)
             continue;
         short colour = COLORS >= 256 ? looks[style].colour256 : looks[style].colour8;
         short pair = (short)(style + 1);
-        if (colour < 0) { // eight colours have no grey
-            screen->attributes[style] = looks[style].without;
-        } else if (init_pair(pair, colour, -1) == OK) {
+        if (colour >= 0 && init_pair(pair, colour, -1) == OK) { // eight colours have no grey
             screen->attributes[style] = looks[style].with_colour;
             screen->pairs[style] = pair;
         }
@@ -145,13 +143,6 @@ static void on_fault(int number)
     (void)raise(number); // delivered once this handler returns
 }
 
-static void catch_faults(void)
-{
-    const struct sigaction action = {.sa_handler = on_fault};
-    for (unsigned i = 0; i < FAULTS; i++)
-        (void)sigaction(faults[i], &action, &handlers_before[i]);
-}
-
 // ---- Opening and closing -----------------------------------------------------------------
 
 enum status screen_open(struct screen **out, bool mouse, bool colours, struct error *err)
@@ -185,7 +176,9 @@ enum status screen_open(struct screen **out, bool mouse, bool colours, struct er
                         NULL);
         (void)mouseinterval(0);
     }
-    catch_faults();
+    const struct sigaction action = {.sa_handler = on_fault};
+    for (unsigned i = 0; i < FAULTS; i++)
+        (void)sigaction(faults[i], &action, &handlers_before[i]);
     *out = screen;
     return STATUS_OK;
 }

@@ -71,13 +71,6 @@ static void clamp_scrolls(struct model *model)
         scroll(panel_list(model, i, areas[i]), 0);
 }
 
-static void focus_next(struct model *model, unsigned step)
-{
-    unsigned count = view_current(model)->panel_count;
-    current(model)->focus = (current(model)->focus + step) % count;
-    clamp_scrolls(model);
-}
-
 static void show_view(struct model *model, enum view_number number)
 {
     model->overlay = OVERLAY_NONE;
@@ -112,12 +105,6 @@ void model_set_filter(struct model *model, const struct query_filter *filter)
     if (query_text_write_filter(text, sizeof text, &model->given, NULL) != STATUS_OK)
         (void)snprintf(text, sizeof text, "(as the command line says)");
     model_filter(model, &model->given, text);
-}
-
-static void open_prompt(struct model *model)
-{
-    prompt_open(&model->prompt, model->filter_text);
-    model->overlay = OVERLAY_FILTER;
 }
 
 // What the dashboard asks for has models, hosts, devices and runs to filter by.
@@ -232,6 +219,7 @@ static unsigned act(struct model *model, enum action action)
     struct list list = focused_list(model);
     long long page = list.page > 1 ? (long long)list.page - 1 : 1;
     struct view_state *state = current(model);
+    const unsigned panels = view_current(model)->panel_count;
     switch (action) {
     case ACTION_NONE:
         break;
@@ -261,7 +249,8 @@ static unsigned act(struct model *model, enum action action)
         break;
     case ACTION_NEXT_PANEL:
     case ACTION_PREVIOUS_PANEL:
-        focus_next(model, action == ACTION_NEXT_PANEL ? 1 : view_current(model)->panel_count - 1);
+        state->focus = (state->focus + (action == ACTION_NEXT_PANEL ? 1 : panels - 1)) % panels;
+        clamp_scrolls(model);
         break;
     case ACTION_ENLARGE:
         state->enlarged = !state->enlarged;
@@ -295,7 +284,8 @@ static unsigned act(struct model *model, enum action action)
     case ACTION_REDRAW:
         return EFFECT_REPAINT;
     case ACTION_FILTER:
-        open_prompt(model);
+        prompt_open(&model->prompt, model->filter_text);
+        model->overlay = OVERLAY_FILTER;
         break;
     case ACTION_APPLY:
     case ACTION_UNFILTER:

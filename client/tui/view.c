@@ -5,21 +5,15 @@
 
 #include "common/core/base/glyph.h"
 
-static const struct view *const all_views[] = {
+const struct view *const views[VIEW_COUNT] = {
     [VIEW_OVERVIEW] = &view_overview,
     [VIEW_PIPELINES] = &view_pipelines,
 };
 
-const struct view *const *views(unsigned *count)
-{
-    *count = sizeof all_views / sizeof *all_views;
-    return all_views;
-}
-
 const struct view *view_current(const struct model *model)
 {
-    assert(model->view < sizeof all_views / sizeof *all_views);
-    return all_views[model->view];
+    assert(model->view < VIEW_COUNT);
+    return views[model->view];
 }
 
 // ---- Panels --------------------------------------------------------------------
@@ -131,8 +125,9 @@ static void draw_panel(const struct model *model, const struct panel *panel,
 
 // ---- Notices in place of the panels ------------------------------------------------
 
-void view_draw_lines(struct canvas *canvas, struct rect area, const struct view_line *lines,
-                     int count)
+// Draws lines as a block in the middle of the area.
+static void draw_lines(struct canvas *canvas, struct rect area, const struct view_line *lines,
+                       int count)
 {
     int width = 0;
     for (int i = 0; i < count; i++) {
@@ -169,7 +164,7 @@ static void draw_waiting(const struct model *model, struct canvas *canvas, struc
     if (model->contact == CONTACT_NONE) {
         (void)snprintf(first, sizeof first, "%s %s ...",
                        model->is_file ? "reading" : "connecting to", model->name);
-        view_draw_lines(canvas, area, &(struct view_line){STYLE_STRONG, first}, 1);
+        draw_lines(canvas, area, &(struct view_line){STYLE_STRONG, first}, 1);
         return;
     }
     if (model->contact == CONTACT_LOST && !model->is_file) {
@@ -181,12 +176,12 @@ static void draw_waiting(const struct model *model, struct canvas *canvas, struc
             {STYLE_PLAIN, "Trying again until a collector is there.  This starts one:"},
             {STYLE_STRONG, start},
         };
-        view_draw_lines(canvas, area, lines, 4);
+        draw_lines(canvas, area, lines, 4);
         return;
     }
     (void)snprintf(first, sizeof first, "✗ %s", model->name);
     const struct view_line lines[] = {{STYLE_BAD, first}, {STYLE_PLAIN, model->fault}};
-    view_draw_lines(canvas, area, lines, 2);
+    draw_lines(canvas, area, lines, 2);
 }
 
 void view_empty_draw(const struct model *model, struct canvas *canvas, struct rect area,
@@ -207,7 +202,7 @@ void view_empty_draw(const struct model *model, struct canvas *canvas, struct re
         {STYLE_STRONG, first}, {STYLE_PLAIN, ""}, {STYLE_PLAIN, promise}, {STYLE_STRONG, where}};
     for (int i = 0; i < count; i++)
         lines[INTRODUCTION + i] = how[i];
-    view_draw_lines(canvas, area, lines, INTRODUCTION + count);
+    draw_lines(canvas, area, lines, INTRODUCTION + count);
 }
 
 static void draw_too_small(struct canvas *canvas)
@@ -221,7 +216,7 @@ static void draw_too_small(struct canvas *canvas)
         {STYLE_PLAIN, least},
         {STYLE_PLAIN, "q quits"},
     };
-    view_draw_lines(canvas, canvas_area(canvas), lines, 4);
+    draw_lines(canvas, canvas_area(canvas), lines, 4);
 }
 
 // ---- Everything ----------------------------------------------------------------------

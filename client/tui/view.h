@@ -41,12 +41,12 @@ struct view {
     void (*draw_empty)(const struct model *model, struct canvas *canvas, struct rect area);
 };
 
-// Indices of the array views().  The dashboard starts with view 0.  The digit on the keyboard that
+// Indices of the array `views`.  The dashboard starts with view 0.  The digit on the keyboard that
 // shows a view is the view's index + 1.
-enum view_number { VIEW_OVERVIEW, VIEW_PIPELINES };
+enum view_number { VIEW_OVERVIEW, VIEW_PIPELINES, VIEW_COUNT };
 
-// The table of views (MODEL_VIEWS_MAX at most); static.
-const struct view *const *views(unsigned *count);
+// The table of views (MODEL_VIEWS_MAX at most).
+extern const struct view *const views[VIEW_COUNT];
 
 // The current view.
 const struct view *view_current(const struct model *model);
@@ -97,10 +97,6 @@ struct view_line {
     enum style style;
     const char *text;
 };
-
-// Draws lines as a block in the middle of the area.
-void view_draw_lines(struct canvas *canvas, struct rect area, const struct view_line *lines,
-                     int count);
 
 // Clears `box` and draws its border with a title.
 void view_draw_box(struct canvas *canvas, struct rect box, enum style style, const char *title);

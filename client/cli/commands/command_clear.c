@@ -5,23 +5,17 @@
 #include "client/cli/args/value_args.h"
 #include "common/core/base/text.h"
 
-// Prints what would be removed: "the run 0198...", or "all runs of the key gpu07".
-static void print_runs(FILE *out, const struct query *query)
-{
-    const char *run = query->filter.by[QUERY_BY_RUN];
-    (void)fprintf(out,
-                  run[0] ? "the run %s, with its records" : "all runs of %s, with their records",
-                  run[0] ? run : query->key.text);
-}
-
 // Asks the user to confirm.
 static bool confirm(struct cli *cli, const struct query *query, const char *source)
 {
     FILE *notes = cli->env.notes;
     char name[1024];
     (void)fputs("Forget ", notes);
-    if (query->kind == QUERY_FORGET) {
-        print_runs(notes, query);
+    if (query->kind == QUERY_FORGET) { // "the run 0198...", or "all runs of gpu07"
+        const char *run = query->filter.by[QUERY_BY_RUN];
+        (void)fprintf(
+            notes, run[0] ? "the run %s, with its records" : "all runs of %s, with their records",
+            run[0] ? run : query->key.text);
     } else {
         (void)fputs(query_filter_narrows(&query->filter) ? "the records of " : "", notes);
         cli_write_filter(notes, &query->filter, "ALL records");

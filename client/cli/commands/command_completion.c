@@ -18,10 +18,8 @@ static void write_options(FILE *out, const enum cli_option *taken)
 
 static void write_commands(FILE *out)
 {
-    unsigned count;
-    const struct cli_command *commands = cli_commands(&count);
-    for (unsigned i = 0; i < count; i++)
-        (void)fprintf(out, " %s", commands[i].name);
+    for (const struct cli_command *command = cli_commands; command->name; command++)
+        (void)fprintf(out, " %s", command->name);
 }
 
 // Each as KIND.NAME, and as NAME if only one kind has it.
@@ -39,12 +37,6 @@ static void write_metrics(FILE *out)
     }
 }
 
-static void write_dimensions(FILE *out)
-{
-    for (int i = 0; i < (int)QUERY_DIMENSION_COUNT; i++)
-        (void)fprintf(out, " %s", query_dimension_name((enum query_dimension)i));
-}
-
 // The words of the query language.
 static void write_language(FILE *out)
 {
@@ -54,7 +46,8 @@ static void write_language(FILE *out)
         (void)fprintf(out, " %s", verbs[i].word);
     for (int i = 0; i < (int)QUERY_CLAUSE_COUNT; i++)
         (void)fprintf(out, " %s", query_clause_word((enum query_clause)i));
-    write_dimensions(out);
+    for (int i = 0; i < (int)QUERY_DIMENSION_COUNT; i++)
+        (void)fprintf(out, " %s", query_dimension_name((enum query_dimension)i));
     write_metrics(out);
 }
 
@@ -133,19 +126,18 @@ static void write_bash(FILE *out)
                 "    case ${COMP_WORDS[i]} in\n"
                 "      ",
                 out);
-    unsigned count;
-    const struct cli_command *commands = cli_commands(&count);
-    for (unsigned i = 0; i < count; i++)
-        (void)fprintf(out, "%s%s", i ? "|" : "", commands[i].name);
+    const struct cli_command *command;
+    for (command = cli_commands; command->name; command++)
+        (void)fprintf(out, "%s%s", command > cli_commands ? "|" : "", command->name);
     (void)fputs(") command=${COMP_WORDS[i]}; break ;;\n"
                 "    esac\n"
                 "  done\n"
                 "  case $command in\n",
                 out);
-    for (unsigned i = 0; i < count; i++) {
-        (void)fprintf(out, "    %s) words='", commands[i].name);
-        write_words(out, &commands[i]);
-        write_options(out, commands[i].options);
+    for (command = cli_commands; command->name; command++) {
+        (void)fprintf(out, "    %s) words='", command->name);
+        write_words(out, command);
+        write_options(out, command->options);
         (void)fputs("' ;;\n", out);
     }
     (void)fputs("    *) words='", out);
@@ -219,10 +211,8 @@ static void write_fish_command(FILE *out, const struct cli_command *command)
 
 static void write_fish(FILE *out)
 {
-    unsigned count;
-    const struct cli_command *commands = cli_commands(&count);
-    for (unsigned i = 0; i < count; i++)
-        write_fish_command(out, &commands[i]);
+    for (const struct cli_command *command = cli_commands; command->name; command++)
+        write_fish_command(out, command);
 }
 
 enum status command_completion(struct cli *cli, struct error *err)

@@ -9,10 +9,8 @@ static void write_help(FILE *out)
                 "\n"
                 "Commands:\n",
                 out);
-    unsigned count;
-    const struct cli_command *commands = cli_commands(&count);
-    for (unsigned i = 0; i < count; i++)
-        option_write_entry(out, commands[i].name, commands[i].summary);
+    for (const struct cli_command *command = cli_commands; command->name; command++)
+        option_write_entry(out, command->name, command->summary);
 
     (void)fputs("\nOptions (each command takes those its own help lists):\n", out);
     for (int i = 0; i < OPTION_COUNT; i++)

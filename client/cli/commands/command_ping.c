@@ -10,22 +10,6 @@
 
 enum { ALWAYS_SHOWN = 8, TITLE_SIZE = 64 };
 
-// Pings twice: the first opens the connection, the second is timed.
-static enum status ask(struct cli *cli, struct result **out, uint64_t *round_trip_ns,
-                       struct error *err)
-{
-    struct query query = {.kind = QUERY_PING};
-    struct result *first;
-    enum status status = cli_ask(cli, &query, &first, err);
-    if (status != STATUS_OK)
-        return status;
-    result_free(first);
-    uint64_t asked_ns = clock_monotonic_ns();
-    status = cli_ask(cli, &query, out, err);
-    *round_trip_ns = clock_monotonic_ns() - asked_ns;
-    return status;
-}
-
 static void print_json(FILE *out, const struct result *result, const char *source,
                        uint64_t round_trip_ns)
 {
@@ -85,13 +69,19 @@ static void print_for_people(FILE *out, const struct result *result, const char 
 
 enum status command_ping(struct cli *cli, struct error *err)
 {
-    struct result *result;
-    uint64_t round_trip_ns;
-    enum status status = ask(cli, &result, &round_trip_ns, err);
+    const struct query query = {.kind = QUERY_PING};
+    struct result *result = NULL;
+    enum status status = cli_ask(cli, &query, &result, err);
     if (status != STATUS_OK)
         return status;
-    const char *source;
-    status = cli_source(cli, &source, err);
+    result_free(result);
+    result = NULL;
+    const uint64_t asked_ns = clock_monotonic_ns(); // with the connection open
+    status = cli_ask(cli, &query, &result, err);
+    const uint64_t round_trip_ns = clock_monotonic_ns() - asked_ns;
+    const char *source = NULL;
+    if (status == STATUS_OK)
+        status = cli_source(cli, &source, err);
     if (status == STATUS_OK && cli->options.format == FORMAT_JSON)
         print_json(cli->env.out, result, source, round_trip_ns);
     else if (status == STATUS_OK)

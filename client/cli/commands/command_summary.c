@@ -42,10 +42,9 @@ static bool is_empty(const struct result *summary)
 {
     static const char *const keys[] = {"runs",       "loads",     "inferences",
                                        "operations", "pipelines", "produced"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (count_of(summary, keys[i]) != 0)
             return false;
-    }
     return true;
 }
 
@@ -64,11 +63,6 @@ static enum status on_page(void *context, struct result *page, struct error *err
         status = stages_choose(&last->stages, page, 0, err);
     result_free(page);
     return status;
-}
-
-static enum status ask_last_load(struct last_load *last, struct error *err)
-{
-    return record_pages_read(last->cli, RECORD_KIND_LOAD, NULL, false, 1, on_page, last, err);
 }
 
 static void put_line(void *out, const char *line)
@@ -224,7 +218,7 @@ static enum status show(struct last_load *last, const struct result *summary, st
         return cli_print(cli, NULL, summary, err);
     enum status status = STATUS_OK;
     if (has(summary, "last_load_started_ns"))
-        status = ask_last_load(last, err);
+        status = record_pages_read(cli, RECORD_KIND_LOAD, NULL, false, 1, on_page, last, err);
     if (status != STATUS_OK)
         return status;
     if (cli->options.format == FORMAT_JSON) {

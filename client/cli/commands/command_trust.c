@@ -20,23 +20,17 @@ struct list {
     bool is_there; // the file has the key already
 };
 
-static bool is_same(const struct address *left, const struct address *right)
-{
-    char a[ADDRESS_TEXT_SIZE], b[ADDRESS_TEXT_SIZE];
-    return strcasecmp(address_text(a, left), address_text(b, right)) == 0;
-}
-
 // Copies a line, unless it is another key of the address that is removed.
 static void add_line(struct list *list, const char *line)
 {
-    char copy[KEYS_LINE_SIZE];
+    char copy[KEYS_LINE_SIZE], text[ADDRESS_TEXT_SIZE], ours[ADDRESS_TEXT_SIZE];
     (void)snprintf(copy, sizeof copy, "%s", line);
     char *rest = copy;
     const char *place = text_file_word(&rest), *key = text_file_word(&rest);
     struct address address;
-    const bool is_ours = place && key && place[0] != '#' &&
-                         address_parse(&address, place, NULL) == STATUS_OK &&
-                         is_same(&address, &list->address);
+    const bool is_ours =
+        place && key && place[0] != '#' && address_parse(&address, place, NULL) == STATUS_OK &&
+        strcasecmp(address_text(text, &address), address_text(ours, &list->address)) == 0;
     const bool is_it = is_ours && strcmp(key, list->key) == 0;
     list->is_there |= is_it;
     if (!is_ours || is_it || !list->alone)
@@ -74,15 +68,6 @@ static enum status open_list(struct list *list, struct error *err)
     return status;
 }
 
-static enum status write_list(struct list *list, struct error *err)
-{
-    enum status status = copy_lines(list, err);
-    char place[ADDRESS_TEXT_SIZE];
-    if (status == STATUS_OK && !list->is_there)
-        (void)fprintf(list->output.out, "%s %s\n", address_text(place, &list->address), list->key);
-    return output_close(&list->output, status, err);
-}
-
 enum status command_trust(struct cli *cli, struct error *err)
 {
     char key[WIRE_KEY_TEXT_SIZE];
@@ -96,11 +81,15 @@ enum status command_trust(struct cli *cli, struct error *err)
         status = key_arg_parse(key, cli->options.arguments[1], "trust", err);
     if (status == STATUS_OK)
         status = open_list(&list, err);
-    if (status == STATUS_OK)
-        status = write_list(&list, err);
     if (status != STATUS_OK)
         return status;
-    char text[KEYS_PATH_SIZE];
+    char place[ADDRESS_TEXT_SIZE], text[KEYS_PATH_SIZE];
+    status = copy_lines(&list, err);
+    if (status == STATUS_OK && !list.is_there)
+        (void)fprintf(list.output.out, "%s %s\n", address_text(place, &list.address), key);
+    status = output_close(&list.output, status, err);
+    if (status != STATUS_OK)
+        return status;
     (void)fprintf(cli->env.out, "%s %s\n",
                   text_escape(text, sizeof text, list.path, strlen(list.path)),
                   list.is_there ? "has that key already" : "now has that key");

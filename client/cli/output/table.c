@@ -215,20 +215,15 @@ static bool leave_minor_out(const struct table *table)
     return minor != NULL;
 }
 
-static bool may_shrink(const struct column *column)
-{
-    return column->align == TABLE_LEFT && !column->is_whole &&
-           strcmp(column->key, "started_ns") != 0;
-}
-
 // Shrinks the widest shrinkable column by one; false if none can shrink.
 static bool shrink_widest(const struct table *table)
 {
     struct laid *widest = NULL;
     for (unsigned i = 0; i < table->column_count; i++) {
         struct laid *laid = &table->columns[i];
-        if (may_shrink(&laid->column) && laid->width > SHRINK_LEAST &&
-            (!widest || laid->width > widest->width))
+        const bool may_shrink = laid->column.align == TABLE_LEFT && !laid->column.is_whole &&
+                                strcmp(laid->key, "started_ns") != 0;
+        if (may_shrink && laid->width > SHRINK_LEAST && (!widest || laid->width > widest->width))
             widest = laid;
     }
     if (widest)

@@ -62,19 +62,12 @@ static void draw_source(const struct model *model, struct canvas *canvas, struct
     canvas_fit(canvas, area, x, 0, room, ALIGN_LEFT, STYLE_WARNING, model->filter_text);
 }
 
-// Minimum width of the source: a filter must not be truncated, a name may.
-static int source_width(const struct model *model)
-{
-    return model->filtered ? glyph_text_width(model->filter_text) : SOURCE_NAME_MIN;
-}
-
 enum { VIEW_NAME_SIZE = 64, VIEW_GAP = 2 };
 
 // "2 Pipelines"; `brief`: the number alone, but of the view shown.
 static const char *view_name(char *text, const struct model *model, unsigned number, bool brief)
 {
-    unsigned count;
-    const char *name = views(&count)[number]->name;
+    const char *name = views[number]->name;
     if (brief && number != model->view)
         (void)snprintf(text, VIEW_NAME_SIZE, "%u", number + 1);
     else
@@ -85,10 +78,8 @@ static const char *view_name(char *text, const struct model *model, unsigned num
 static int views_width(const struct model *model, bool brief)
 {
     char text[VIEW_NAME_SIZE];
-    unsigned count;
     int width = 0;
-    (void)views(&count);
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < VIEW_COUNT; i++)
         width += glyph_text_width(view_name(text, model, i, brief)) + VIEW_GAP;
     return width;
 }
@@ -97,9 +88,7 @@ static void draw_views(const struct model *model, struct canvas *canvas, struct 
                        bool brief)
 {
     char text[VIEW_NAME_SIZE];
-    unsigned count;
-    (void)views(&count);
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < VIEW_COUNT; i++)
         x += VIEW_GAP + canvas_put(canvas, area, x, 0, i == model->view ? STYLE_FOCUS : STYLE_DIM,
                                    view_name(text, model, i, brief));
 }
@@ -132,7 +121,9 @@ static void lay_out_title(struct title *title, const struct model *model, struct
     const int end = area.width - TITLE_MARGIN - segments_width(right, title->right_room);
     title->views_x = TITLE_MARGIN + glyph_text_width(program) + VIEW_GAP;
     title->room = end - VIEW_GAP - title->views_x;
-    title->brief = views_width(model, false) + source_width(model) > title->room;
+    // A filter must not be truncated, a name may.
+    const int source = model->filtered ? glyph_text_width(model->filter_text) : SOURCE_NAME_MIN;
+    title->brief = views_width(model, false) + source > title->room;
 }
 
 static void draw_title(const struct model *model, struct canvas *canvas, struct rect area)
@@ -141,22 +132,20 @@ static void draw_title(const struct model *model, struct canvas *canvas, struct 
     lay_out_title(&title, model, area);
     (void)segments_draw(&title.right, canvas, area, TITLE_MARGIN, 0, title.right_room, ALIGN_RIGHT);
     (void)canvas_put(canvas, area, TITLE_MARGIN, 0, STYLE_STRONG, program);
-    const int views = views_width(model, title.brief);
+    const int width = views_width(model, title.brief);
     draw_views(model, canvas, area, title.views_x, title.brief);
-    draw_source(model, canvas, area, title.views_x + views, title.room - views);
+    draw_source(model, canvas, area, title.views_x + width, title.room - width);
 }
 
 bool view_frame_view_at(const struct model *model, struct rect area, int x, int y, unsigned *number)
 {
     char text[VIEW_NAME_SIZE];
     struct title title;
-    unsigned count;
     if (!rect_contains(area, x, y))
         return false;
     lay_out_title(&title, model, area);
-    (void)views(&count);
     int from = area.x + title.views_x;
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; i < VIEW_COUNT; i++) {
         const int width = glyph_text_width(view_name(text, model, i, title.brief));
         *number = i;
         if (x >= from && x < from + width)
@@ -253,19 +242,13 @@ static void draw_banner(const struct model *model, struct canvas *canvas, struct
     canvas_fit(canvas, area, 1, 0, area.width - 2, ALIGN_LEFT, STYLE_BAD, text);
 }
 
-// Whether the help has more lines than there is room for.
-static bool help_is_cut(const struct model *model)
-{
-    const struct rect body = layout_frame(model->width, model->height, false).body;
-    return model->overlay == OVERLAY_HELP && view_help_rows(body) > (size_t)body.height;
-}
-
 // Of a view of one panel there is no next one, and none to enlarge it over.  That lists
 // scroll goes without saying; that the help does, does not.
 static bool is_of_use(const struct model *model, enum action action)
 {
+    const struct rect body = layout_frame(model->width, model->height, false).body;
     if (action == ACTION_PAGE_DOWN)
-        return help_is_cut(model);
+        return model->overlay == OVERLAY_HELP && view_help_rows(body) > (size_t)body.height;
     return view_current(model)->panel_count > 1 ||
            (action != ACTION_NEXT_PANEL && action != ACTION_ENLARGE);
 }
@@ -286,12 +269,9 @@ static void draw_footer(const struct model *model, struct canvas *canvas, struct
     }
     struct segments left = {.separator = "  "};
     const unsigned where = model_key_context(model);
-    unsigned count;
-    const struct key_binding *bindings = key_bindings(&count);
-    for (unsigned i = 0; i < count; i++)
-        if (bindings[i].rank > 0 && bindings[i].contexts & where &&
-            is_of_use(model, bindings[i].action))
-            segments_add_key(&left, bindings[i].rank, bindings[i].key, bindings[i].label);
+    for (const struct key_binding *binding = key_bindings; binding->keys; binding++)
+        if (binding->rank > 0 && binding->contexts & where && is_of_use(model, binding->action))
+            segments_add_key(&left, binding->rank, binding->key, binding->label);
     (void)segments_draw(&left, canvas, area, MARGIN, 0, end - MARGIN, ALIGN_LEFT);
 }
 

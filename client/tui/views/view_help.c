@@ -40,10 +40,9 @@ enum {
 // wide enough, else below with an empty line between.
 static unsigned key_count(void)
 {
-    unsigned count, shown = 0;
-    const struct key_binding *bindings = key_bindings(&count);
-    for (unsigned i = 0; i < count; i++)
-        shown += bindings[i].help != NULL;
+    unsigned shown = 0;
+    for (const struct key_binding *binding = key_bindings; binding->keys; binding++)
+        shown += binding->help != NULL;
     return shown;
 }
 
@@ -71,11 +70,9 @@ static void draw_line(struct canvas *canvas, struct rect area, int y, enum style
 static void draw_keys(struct canvas *canvas, struct rect area, int y)
 {
     (void)canvas_put(canvas, area, MARGIN, y++, STYLE_TITLE, "Keys");
-    unsigned count;
-    const struct key_binding *bindings = key_bindings(&count);
-    for (unsigned i = 0; i < count; i++)
-        if (bindings[i].help)
-            draw_line(canvas, area, y++, STYLE_KEY, bindings[i].keys, bindings[i].help);
+    for (const struct key_binding *binding = key_bindings; binding->keys; binding++)
+        if (binding->help)
+            draw_line(canvas, area, y++, STYLE_KEY, binding->keys, binding->help);
 }
 
 static void draw_words(struct canvas *canvas, struct rect area, int y)

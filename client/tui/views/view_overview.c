@@ -71,11 +71,6 @@ static bool load_failed(const struct model *model)
     return load && strcmp(model_text(status, sizeof status, load, 0, "status"), "ok") != 0;
 }
 
-static const char *cache_words(double ratio)
-{
-    return ratio >= 0.9 ? "warm" : ratio <= 0.1 ? "cold" : "partly warm";
-}
-
 static void load_facts(const struct model *model, struct rect area, struct segments *facts)
 {
     (void)area;
@@ -104,7 +99,10 @@ static void load_facts(const struct model *model, struct rect area, struct segme
                      unit_format(number, UNIT_BYTES, delta));
     double cached = result_number(load, 0, "page_cache_ratio", NAN);
     if (isfinite(cached))
-        segments_add(facts, 5, STYLE_PLAIN, "%s, %s cached", cache_words(cached),
+        segments_add(facts, 5, STYLE_PLAIN, "%s, %s cached",
+                     cached >= 0.9   ? "warm"
+                     : cached <= 0.1 ? "cold"
+                                     : "partly warm",
                      unit_format(number, UNIT_RATIO, cached));
 }
 
@@ -279,20 +277,15 @@ static void run_facts(const struct model *model, struct rect area, struct segmen
 {
     static const struct {
         const char *key, *text;
-        enum style style;
         unsigned rank;
     } figures[] = {
-        {"duplicates", "repeated", STYLE_PLAIN, 3},
-        {"expired", "expired", STYLE_PLAIN, 2},
-        {"cleared", "cleared", STYLE_PLAIN, 2},
-    };
+        {"duplicates", "repeated", 3}, {"expired", "expired", 2}, {"cleared", "cleared", 2}};
     (void)area;
     loss_facts(model, facts);
     for (unsigned i = 0; i < sizeof figures / sizeof *figures; i++) {
         double figure = model_figure(model, figures[i].key, 0);
         if (figure > 0)
-            segments_add(facts, figures[i].rank, figures[i].style, "%.0f %s", figure,
-                         figures[i].text);
+            segments_add(facts, figures[i].rank, STYLE_PLAIN, "%.0f %s", figure, figures[i].text);
     }
     char text[UNIT_TEXT_SIZE];
     double size = model_figure(model, "store_bytes", NAN);

@@ -60,9 +60,8 @@ static enum status run(const char *line, bool terminal, struct error *err)
 TEST_CASE(test_tables)
 {
     bool used[OPTION_COUNT] = {false};
-    unsigned count;
-    const struct cli_command *commands = cli_commands(&count);
-    for (unsigned i = 0; i < count; i++) {
+    const struct cli_command *commands = cli_commands;
+    for (unsigned i = 0; commands[i].name; i++) {
         for (int o = 0; o < OPTION_COUNT; o++)
             used[o] = used[o] || options_contain(commands[i].options, (enum cli_option)o);
         assert_true(commands[i].arguments_min <= commands[i].arguments_max);
@@ -125,9 +124,8 @@ TEST_CASE(test_help)
     struct error err;
     assert_int_equal(run("--help", false, &err), STATUS_OK);
     char *all = strdup(out_text);
-    unsigned count;
-    const struct cli_command *commands = cli_commands(&count);
-    for (unsigned i = 0; i < count; i++) {
+    const struct cli_command *commands = cli_commands;
+    for (unsigned i = 0; commands[i].name; i++) {
         assert_non_null(strstr(all, commands[i].name));
         char line[64];
         assert_int_equal(run(format_text("%s --help", commands[i].name), false, &err), STATUS_OK);
@@ -160,10 +158,8 @@ TEST_CASE(test_completion)
     for (size_t i = 0; i < COUNT_OF(shells); i++) {
         struct error err;
         assert_int_equal(run(format_text("completion %s", shells[i]), false, &err), STATUS_OK);
-        unsigned count;
-        const struct cli_command *commands = cli_commands(&count);
-        for (unsigned c = 0; c < count; c++)
-            assert_non_null(strstr(out_text, commands[c].name));
+        for (const struct cli_command *command = cli_commands; command->name; command++)
+            assert_non_null(strstr(out_text, command->name));
         for (int o = 0; o < OPTION_COUNT; o++)
             assert_non_null(strstr(out_text, option_row((enum cli_option)o)->name));
         assert_non_null(strstr(out_text, "inference.ttft_ns"));

@@ -7,29 +7,25 @@ static const enum key_context contexts[] = {KEYS_VIEW, KEYS_HELP, KEYS_ASKED, KE
 
 TEST_CASE(a_key_means_one_thing_at_a_place)
 {
-    unsigned count;
-    const struct key_binding *bindings = key_bindings(&count);
     for (size_t c = 0; c < COUNT_OF(contexts); c++)
-        for (unsigned i = 0; i < count; i++)
+        for (const struct key_binding *binding = key_bindings; binding->keys; binding++)
             for (unsigned k = 0; k < KEYS_CODES_MAX; k++)
-                if (bindings[i].codes[k] && bindings[i].contexts & (unsigned)contexts[c])
-                    assert_int_equal(key_bindings_find(contexts[c], bindings[i].codes[k]),
-                                     bindings[i].action);
+                if (binding->codes[k] && binding->contexts & (unsigned)contexts[c])
+                    assert_int_equal(key_bindings_find(contexts[c], binding->codes[k]),
+                                     binding->action);
 }
 
 TEST_CASE(every_binding_is_described)
 {
-    unsigned count;
-    const struct key_binding *bindings = key_bindings(&count);
-    for (unsigned i = 0; i < count; i++) {
-        assert_true(bindings[i].contexts != 0);
-        assert_true(bindings[i].codes[0] != 0);
-        assert_true(bindings[i].action != ACTION_NONE);
-        assert_true(strlen(bindings[i].keys) > 0 && strlen(bindings[i].keys) <= 11);
-        if (bindings[i].rank > 0)
-            assert_true(strlen(bindings[i].key) > 0 && strlen(bindings[i].label) > 0);
-        if (bindings[i].contexts & (KEYS_VIEW | KEYS_HELP))
-            assert_true(bindings[i].help && strlen(bindings[i].help) <= 46);
+    for (const struct key_binding *binding = key_bindings; binding->keys; binding++) {
+        assert_true(binding->contexts != 0);
+        assert_true(binding->codes[0] != 0);
+        assert_true(binding->action != ACTION_NONE);
+        assert_true(strlen(binding->keys) > 0 && strlen(binding->keys) <= 11);
+        if (binding->rank > 0)
+            assert_true(strlen(binding->key) > 0 && strlen(binding->label) > 0);
+        if (binding->contexts & (KEYS_VIEW | KEYS_HELP))
+            assert_true(binding->help && strlen(binding->help) <= 46);
     }
 }
 
