@@ -37,14 +37,14 @@ bool codec_text_is_sound(struct wire_bytes text, size_t size_max)
 }
 
 const char *codec_copy_text(const struct codec *codec, char **wire, struct wire_bytes *own,
-                            size_t size_max, const char *fault)
+                            const char *fault)
 {
     if (codec->packing) {
         *wire = codec_pack_text(codec->arena, *own);
         return NULL;
     }
     const struct wire_bytes text = codec_read_text(*wire);
-    const bool is_sound = codec_text_is_sound(text, size_max);
+    const bool is_sound = codec_text_is_sound(text, MESSAGE_TEXT_SIZE_MAX);
     *own = is_sound ? text : (struct wire_bytes){0};
     return is_sound ? NULL : fault;
 }
@@ -203,16 +203,20 @@ static enum status unpack(struct arena *arena, struct message *message, const vo
     return status;
 }
 
+const unsigned char *message_run(const struct message *message)
+{
+    return message->kind == MESSAGE_HELLO     ? message->hello.run
+           : message->kind == MESSAGE_BATCH   ? message->batch.run
+           : message->kind == MESSAGE_GOODBYE ? message->goodbye.run
+                                              : NULL;
+}
+
 // Frees what was decoded; only whose it was stays.
 static void fail(struct message *message)
 {
     unsigned char run[MESSAGE_RUN_SIZE] = {0};
-    if (message->kind == MESSAGE_HELLO)
-        memcpy(run, message->hello.run, sizeof run);
-    else if (message->kind == MESSAGE_BATCH)
-        memcpy(run, message->batch.run, sizeof run);
-    else if (message->kind == MESSAGE_GOODBYE)
-        memcpy(run, message->goodbye.run, sizeof run);
+    if (message_run(message))
+        memcpy(run, message_run(message), sizeof run);
     message_free(message);
     memcpy(message->failed_run, run, sizeof run);
 }

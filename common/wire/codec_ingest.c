@@ -80,7 +80,7 @@ static const char *copy_drop(const struct codec *codec, void *packed, void *unpa
     const char *fault =
         check(codec, range_is_sound(range->first, range->last), "a dropped range makes no sense");
     return fault ? fault
-                 : codec_copy_text(codec, &wire->detail, &own->detail, MESSAGE_TEXT_SIZE_MAX,
+                 : codec_copy_text(codec, &wire->detail, &own->detail,
                                    "a dropped range's detail is too long or not UTF-8");
 }
 
@@ -124,10 +124,10 @@ static const char *copy_description(const struct codec *codec, Inferstat__RunDes
     CODEC_COPY(codec, wire->host_memory_bytes, own->host_memory_bytes);
     CODEC_COPY(codec, wire->device_count, own->device_count);
     for (size_t i = 0; i < HELLO_TEXTS; i++) {
-        const char *fault = codec_copy_text(
-            codec, (char **)(void *)((char *)wire + hello_texts[i].on_wire),
-            (struct wire_bytes *)(void *)((char *)own + hello_texts[i].in_message),
-            MESSAGE_TEXT_SIZE_MAX, "a text of the run's description is too long or not UTF-8");
+        const char *fault =
+            codec_copy_text(codec, (char **)(void *)((char *)wire + hello_texts[i].on_wire),
+                            (struct wire_bytes *)(void *)((char *)own + hello_texts[i].in_message),
+                            "a text of the run's description is too long or not UTF-8");
         if (fault)
             return fault;
     }
@@ -239,7 +239,7 @@ const char *codec_copy_batch(const struct codec *codec, void *packed, void *unpa
                         &own->drop_count),
         codec_copy_list(codec, &streams, &wire->streams, &wire->n_streams, &own->streams,
                         &own->stream_count),
-        codec_copy_text(codec, &wire->activity, &own->activity, MESSAGE_TEXT_SIZE_MAX,
+        codec_copy_text(codec, &wire->activity, &own->activity,
                         "the activity is too long or not UTF-8"),
         copy_tables(codec, wire, own),
     };
@@ -261,7 +261,7 @@ static const char *copy_activity(const struct codec *codec, void *packed, void *
     struct wire_activity *own = unpacked;
     CODEC_COPY(codec, wire->stream, own->stream);
     CODEC_COPY(codec, wire->since_ns, own->since_ns);
-    return codec_copy_text(codec, &wire->activity, &own->text, MESSAGE_TEXT_SIZE_MAX,
+    return codec_copy_text(codec, &wire->activity, &own->text,
                            "an activity is too long or not UTF-8");
 }
 
@@ -319,7 +319,7 @@ static const char *copy_refused(const struct codec *codec, void *packed, void *u
     const char *fault =
         check(codec, range_is_sound(own->first, own->last), "a refused range makes no sense");
     return fault ? fault
-                 : codec_copy_text(codec, &wire->reason, &own->reason, MESSAGE_TEXT_SIZE_MAX,
+                 : codec_copy_text(codec, &wire->reason, &own->reason,
                                    "a refused range's reason is too long or not UTF-8");
 }
 
@@ -353,8 +353,8 @@ const char *codec_copy_ack(const struct codec *codec, void *packed, void *unpack
         fault = check(codec, delivery->names_known <= MESSAGE_NAMES_MAX,
                       "more names than a run may have");
     if (!fault)
-        fault = codec_copy_text(codec, &wire->error, &own->error, MESSAGE_TEXT_SIZE_MAX,
-                                "the error is too long or not UTF-8");
+        fault =
+            codec_copy_text(codec, &wire->error, &own->error, "the error is too long or not UTF-8");
     if (!fault)
         fault = codec_copy_list(codec, &nexts, &wire->next, &wire->n_next, &delivery->next,
                                 &delivery->next_count);

@@ -50,9 +50,9 @@ struct wire_bytes codec_read_text(const char *text);
 bool codec_text_is_sound(struct wire_bytes text, size_t size_max);
 
 // Copies a text.  When reading, returns `fault` and leaves `own` empty if codec_text_is_sound
-// rejects the text.
+// rejects the text, of at most MESSAGE_TEXT_SIZE_MAX bytes.
 const char *codec_copy_text(const struct codec *codec, char **wire, struct wire_bytes *own,
-                            size_t size_max, const char *fault);
+                            const char *fault);
 
 // ---- Structures of protobuf-c (codec.c) --------------------------------------------
 

@@ -291,8 +291,8 @@ const char *codec_copy_reply(const struct codec *codec, void *packed, void *unpa
     struct message_reply *own = unpacked;
     CODEC_COPY(codec, wire->id, own->id);
     CODEC_COPY(codec, wire->expired_ns, own->expired_ns);
-    const char *fault = codec_copy_text(codec, &wire->error, &own->error, MESSAGE_TEXT_SIZE_MAX,
-                                        "the error is too long or not UTF-8");
+    const char *fault =
+        codec_copy_text(codec, &wire->error, &own->error, "the error is too long or not UTF-8");
     if (fault)
         return fault;
     if (codec->packing) {

@@ -14,21 +14,6 @@ static const char heading[] = "inferstat-secret-key 1";
 
 // ---- Writing -----------------------------------------------------------------------
 
-// The path of the public key's file.
-static enum status public_path(char *out, const char *path, struct error *err)
-{
-    int size = snprintf(out, KEYS_PATH_SIZE, "%s.pub", path);
-    if (path[0] == '\0' || size < 0 || size >= KEYS_PATH_SIZE)
-        return error_set(err, STATUS_INVALID, "a key file's path is empty or too long");
-    return STATUS_OK;
-}
-
-static bool comment_is_sound(const char *comment)
-{
-    size_t size = strlen(comment);
-    return size < KEYS_COMMENT_SIZE && text_is_utf8(comment, size) && !strpbrk(comment, "\r\n");
-}
-
 static enum status write_pair(const struct wire_keypair *pair, const char *path, const char *pub,
                               const char *comment, struct error *err)
 {
@@ -56,15 +41,16 @@ enum status keys_create(struct wire_keypair *out, const char *path, const char *
                         struct error *err)
 {
     char pub[KEYS_PATH_SIZE], folder[KEYS_PATH_SIZE];
-    if (!comment_is_sound(comment))
+    const size_t size = strlen(comment);
+    if (size >= KEYS_COMMENT_SIZE || !text_is_utf8(comment, size) || strpbrk(comment, "\r\n"))
         return error_set(err, STATUS_INVALID,
                          "the key's comment is not one line of at most %d bytes",
                          KEYS_COMMENT_SIZE - 1);
-    enum status status = public_path(pub, path, err);
-    if (status == STATUS_OK) {
-        files_folder_of(folder, sizeof folder, path);
-        status = files_make_folder(folder, 0700, err);
-    }
+    const int needed = snprintf(pub, sizeof pub, "%s.pub", path);
+    if (path[0] == '\0' || needed < 0 || needed >= KEYS_PATH_SIZE)
+        return error_set(err, STATUS_INVALID, "a key file's path is empty or too long");
+    files_folder_of(folder, sizeof folder, path);
+    enum status status = files_make_folder(folder, 0700, err);
     if (status == STATUS_OK)
         status = wire_keypair_new(out, err);
     if (status == STATUS_OK)

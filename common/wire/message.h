@@ -218,4 +218,7 @@ struct message {
     unsigned char failed_run[MESSAGE_RUN_SIZE];
 };
 
+// The run of a Hello, Batch or Goodbye; NULL for other messages.
+const unsigned char *message_run(const struct message *message);
+
 #endif

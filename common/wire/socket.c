@@ -332,13 +332,6 @@ enum status wire_send(struct wire_socket *socket, const void *bytes, size_t size
     return STATUS_OK;
 }
 
-static void read_peer(struct wire_socket *socket)
-{
-    const char *address = zmq_msg_gets(&socket->last, "Peer-Address");
-    if (!address || !peer_read_address(&socket->peer, address))
-        peer_set_host(&socket->peer, address);
-}
-
 // Counts a received message; returns false once there are too many in a second.
 static bool count_message(struct wire_socket *socket, size_t size)
 {
@@ -366,7 +359,9 @@ void wire_count_garbage(struct wire_socket *socket)
 // Closes the connection if the peer may not answer or sends too much.
 static void check_message(struct wire_socket *socket)
 {
-    read_peer(socket);
+    const char *address = zmq_msg_gets(&socket->last, "Peer-Address");
+    if (!address || !peer_read_address(&socket->peer, address))
+        peer_set_host(&socket->peer, address);
     if (zmq_msg_more(&socket->last))
         close_connection(socket, "sends messages of several frames");
     else if (socket->folder_fd >= 0 && !peer_is_trusted(&socket->trust, &socket->peer))

@@ -73,13 +73,6 @@ static enum status read_list(struct keyring *ring, const char *path, const struc
     return status;
 }
 
-static enum status read_lists(struct keyring *ring, const struct address *address,
-                              const char *own_list, struct error *err)
-{
-    enum status status = own_list[0] ? read_list(ring, own_list, address, err) : STATUS_OK;
-    return status == STATUS_OK ? read_list(ring, system_list, address, err) : status;
-}
-
 // ---- What is decided by --------------------------------------------------------------
 
 static const char *option_or_environment(const char *option, const char *variable)
@@ -122,15 +115,19 @@ enum status trust_source_read(struct trust_source *out, const struct trust_optio
 static enum status find_server_keys(struct keyring *ring, const struct address *address,
                                     const struct trust_source *source, struct error *err)
 {
-    const char *named = source->server_key;
-    if (!named[0])
-        return read_lists(ring, address, source->known_collectors, err);
+    const char *named = source->server_key, *own_list = source->known_collectors;
+    enum status status = STATUS_OK;
+    if (!named[0]) {
+        if (own_list[0])
+            status = read_list(ring, own_list, address, err);
+        return status == STATUS_OK ? read_list(ring, system_list, address, err) : status;
+    }
     // A path may look like a key; a key that is the name of a file does not happen.
     if (access(named, F_OK) != 0 && wire_key_parse(ring->keys[0], named)) {
         ring->count = 1;
         return STATUS_OK;
     }
-    enum status status = keys_read_public(ring->keys, TRUST_PASSES_MAX, &ring->count, named, err);
+    status = keys_read_public(ring->keys, TRUST_PASSES_MAX, &ring->count, named, err);
     return status == STATUS_OK ? status
                                : error_prefix(err, status, "the collector's key (--server-key)");
 }

@@ -32,14 +32,8 @@ enum status reader_scan_with(struct store *store, sqlite3_str *sql,
     if (filter)
         filter_bind(stmt, filter);
     bind_numbers(stmt, numbers, count);
-    int rc = sqlite3_step(stmt);
-    while (rc == SQLITE_ROW && status == STATUS_OK) {
+    while (database_step(store->db, stmt, &status, err))
         status = callback(context, stmt, err);
-        if (status == STATUS_OK)
-            rc = sqlite3_step(stmt);
-    }
-    if (status == STATUS_OK && rc != SQLITE_DONE)
-        status = database_error(store->db, "store", err);
     statement_cache_release(&store->statements, stmt);
     return status;
 }

@@ -177,11 +177,8 @@ static enum status find_days(const struct rows *rows, sqlite3 *db, struct days *
                         (long long)rows->kept.last_id, (long long)rows->kept.until_ns,
                         (long long)DAY_NS);
     enum status status = filter_prepare(db, &stmt, sql, &clearing->filter, err);
-    int rc = SQLITE_DONE;
-    while (status == STATUS_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
+    while (database_step(db, stmt, &status, err))
         add_day(days, sqlite3_column_int64(stmt, 0));
-    if (status == STATUS_OK && rc != SQLITE_DONE)
-        status = database_error(db, "store", err);
     (void)sqlite3_finalize(stmt);
     return status;
 }

@@ -216,11 +216,8 @@ enum status gap_set_read(struct gap_set *set, sqlite3 *db, enum record_kind kind
     if (status != STATUS_OK)
         return status;
     database_bind(stmt, (int64_t[]){(int64_t)kind, (int64_t)grouping}, 2);
-    int rc = SQLITE_DONE;
-    while (status == STATUS_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
+    while (database_step(db, stmt, &status, err))
         status = read_row(set, stmt, but, err);
-    if (status == STATUS_OK && rc != SQLITE_DONE)
-        status = database_error(db, "store", err);
     (void)sqlite3_finalize(stmt);
     if (status != STATUS_OK)
         gap_set_deinit(set);

@@ -168,6 +168,14 @@ enum status database_run(sqlite3 *db, sqlite3_stmt *stmt, struct error *err)
     return status;
 }
 
+bool database_step(sqlite3 *db, sqlite3_stmt *stmt, enum status *status, struct error *err)
+{
+    const int rc = *status == STATUS_OK ? sqlite3_step(stmt) : SQLITE_DONE;
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+        *status = database_error(db, "store", err);
+    return rc == SQLITE_ROW;
+}
+
 enum status database_ask(sqlite3 *db, const char *sql, const int64_t *numbers, int64_t *out,
                          struct error *err)
 {

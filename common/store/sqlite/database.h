@@ -77,6 +77,11 @@ void database_bind(struct sqlite3_stmt *stmt, const int64_t *numbers, int count)
 MUST_CHECK enum status database_run(struct sqlite3 *db, struct sqlite3_stmt *stmt,
                                     struct error *err);
 
+// Steps a statement if `*status` is STATUS_OK.  True if there is a row; else sets `*status` to the
+// error of the step, if there was one.
+bool database_step(struct sqlite3 *db, struct sqlite3_stmt *stmt, enum status *status,
+                   struct error *err);
+
 // Runs a query without parameters and sets `*out` to the first column of its first row; 0 if there
 // is no row or the value is null.
 MUST_CHECK enum status database_integer(struct sqlite3 *db, const char *sql, int64_t *out,

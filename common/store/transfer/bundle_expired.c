@@ -135,11 +135,8 @@ static enum status copy_level(struct expired_sums *sums, enum rollup_level level
     sqlite3_str_appendall(sql, " ORDER BY r.started_ns, x.id");
     sqlite3_stmt *row = NULL;
     enum status status = filter_prepare(sums->db, &row, sql, sums->filter, err);
-    int rc = SQLITE_DONE;
-    while (status == STATUS_OK && (rc = sqlite3_step(row)) == SQLITE_ROW)
+    while (database_step(sums->db, row, &status, err))
         status = add_cell(sums, level, row, err);
-    if (status == STATUS_OK && rc != SQLITE_DONE)
-        status = database_error(sums->db, "store", err);
     (void)sqlite3_finalize(row);
     return status == STATUS_OK ? end_row(sums, err) : status;
 }

@@ -28,81 +28,74 @@ struct rule {
     const char *brings;
 };
 
-#define INT(name, ...)                                                                             \
+// The column's name, its type and whether it may be null, then the other members.
+#define RULE(name, type, maybe, ...)                                                               \
     {                                                                                              \
-        {name, "", COLUMN_INT, UNIT_NONE, false}, __VA_ARGS__, NULL                                \
-    }
-#define MAYBE_INT(name, ...)                                                                       \
-    {                                                                                              \
-        {name, "", COLUMN_INT, UNIT_NONE, true}, __VA_ARGS__, NULL                                 \
-    }
-#define MAYBE_TEXT(name)                                                                           \
-    {                                                                                              \
-        {name, "", COLUMN_TEXT, UNIT_NONE, true}, ANY, NULL                                        \
+        {name, "", COLUMN_##type, UNIT_NONE, maybe}, __VA_ARGS__                                   \
     }
 
 static const struct rule run_rules[] = {
-    INT("started_ns", ANY),
-    INT("received_ns", ANY),
-    INT("heard_ns", ANY),
-    INT("refused", 0, IMPORT_VALUE_MAX),
-    INT("clock_suspects", 0, IMPORT_VALUE_MAX),
-    INT("unknown_columns", 0, IMPORT_VALUE_MAX),
+    RULE("started_ns", INT, false, ANY, NULL),
+    RULE("received_ns", INT, false, ANY, NULL),
+    RULE("heard_ns", INT, false, ANY, NULL),
+    RULE("refused", INT, false, 0, IMPORT_VALUE_MAX, NULL),
+    RULE("clock_suspects", INT, false, 0, IMPORT_VALUE_MAX, NULL),
+    RULE("unknown_columns", INT, false, 0, IMPORT_VALUE_MAX, NULL),
 };
 
 static const struct rule record_rules[] = {
-    INT("stream", ANY),
-    INT("number", ANY),
-    INT("started_ns", ANY),
-    INT("received_ns", ANY),
+    RULE("stream", INT, false, ANY, NULL),
+    RULE("number", INT, false, ANY, NULL),
+    RULE("started_ns", INT, false, ANY, NULL),
+    RULE("received_ns", INT, false, ANY, NULL),
 };
 
 static const struct rule stream_rules[] = {
-    INT("stream", 0, UINT32_MAX),
-    INT("next", 0, IMPORT_NUMBER_MAX + 1),
-    INT("produced", 0, IMPORT_NUMBER_MAX + 1),
-    INT("unnumbered", 0, IMPORT_NUMBER_MAX + 1),
-    INT("no_room", 0, IMPORT_NUMBER_MAX + 1),
-    MAYBE_TEXT("activity"),
-    MAYBE_INT("activity_since_ns", ANY),
+    RULE("stream", INT, false, 0, UINT32_MAX, NULL),
+    RULE("next", INT, false, 0, IMPORT_NUMBER_MAX + 1, NULL),
+    RULE("produced", INT, false, 0, IMPORT_NUMBER_MAX + 1, NULL),
+    RULE("unnumbered", INT, false, 0, IMPORT_NUMBER_MAX + 1, NULL),
+    RULE("no_room", INT, false, 0, IMPORT_NUMBER_MAX + 1, NULL),
+    RULE("activity", TEXT, true, ANY, NULL),
+    RULE("activity_since_ns", INT, true, ANY, NULL),
 };
 
 static const struct rule range_rules[] = {
-    INT("stream", 0, UINT32_MAX),
-    INT("first", 1, IMPORT_NUMBER_MAX),
-    INT("last", 1, IMPORT_NUMBER_MAX),
-    INT("state", SCHEMA_RANGE_STORED, SCHEMA_RANGE_DROPPED),
-    MAYBE_INT("reason", 0, DELIVERY_REASON_COUNT - 1),
-    MAYBE_TEXT("detail"),
-    MAYBE_INT("since_ns", ANY),
-    MAYBE_INT("until_ns", ANY),
+    RULE("stream", INT, false, 0, UINT32_MAX, NULL),
+    RULE("first", INT, false, 1, IMPORT_NUMBER_MAX, NULL),
+    RULE("last", INT, false, 1, IMPORT_NUMBER_MAX, NULL),
+    RULE("state", INT, false, SCHEMA_RANGE_STORED, SCHEMA_RANGE_DROPPED, NULL),
+    RULE("reason", INT, true, 0, DELIVERY_REASON_COUNT - 1, NULL),
+    RULE("detail", TEXT, true, ANY, NULL),
+    RULE("since_ns", INT, true, ANY, NULL),
+    RULE("until_ns", INT, true, ANY, NULL),
 };
 
 static const struct rule unnumbered_rules[] = {
-    INT("told_ns", ANY),
-    INT("lost", 0, IMPORT_VALUE_MAX),
-    INT("since_ns", ANY),
-    INT("until_ns", ANY),
+    RULE("told_ns", INT, false, ANY, NULL),
+    RULE("lost", INT, false, 0, IMPORT_VALUE_MAX, NULL),
+    RULE("since_ns", INT, false, ANY, NULL),
+    RULE("until_ns", INT, false, ANY, NULL),
 };
 
 // All records count as cleared until they are imported.  Those that expired in the file's store
 // stay cleared here: they did not expire here.
 static const struct rule ledger_rules[] = {
-    INT("kind", RECORD_KIND_RUN + 1, RECORD_KIND_COUNT - 1),
-    INT("stored", 0, IMPORT_VALUE_MAX),
-    {{"expired", "", COLUMN_INT, UNIT_NONE, false}, ANY, "0"},
-    {{"cleared", "", COLUMN_INT, UNIT_NONE, false}, ANY, "t.stored"},
-    {{"gone_sum", "", COLUMN_INT, UNIT_NONE, false}, ANY, "import_hash(t.kind, t.gone_sum)"},
+    RULE("kind", INT, false, RECORD_KIND_RUN + 1, RECORD_KIND_COUNT - 1, NULL),
+    RULE("stored", INT, false, 0, IMPORT_VALUE_MAX, NULL),
+    RULE("expired", INT, false, ANY, "0"),
+    RULE("cleared", INT, false, ANY, "t.stored"),
+    RULE("gone_sum", INT, false, ANY, "import_hash(t.kind, t.gone_sum)"),
 };
 
 static const struct rule name_rules[] = {
-    INT("number", 0, UINT32_MAX),
-    {{"name", "", COLUMN_NAME, UNIT_NONE, false}, ANY, NULL},
+    RULE("number", INT, false, 0, UINT32_MAX, NULL),
+    RULE("name", NAME, false, ANY, NULL),
 };
 
 static const struct rule sampled_rules[] = {
-    {{"subject", "", COLUMN_NAME, UNIT_NONE, true}, ANY, NULL},
-    {{"device", "", COLUMN_NAME, UNIT_NONE, true}, ANY, NULL},
+    RULE("subject", NAME, true, ANY, NULL),
+    RULE("device", NAME, true, ANY, NULL),
 };
 
 #define RULES(table) table, sizeof table / sizeof *table
@@ -341,8 +334,6 @@ enum status import_register(sqlite3 *db, struct importing *importing, struct err
         return STATUS_OK;
     return database_error(db, "store", err);
 }
-
-// ---- Writing -----------------------------------------------------------------------------
 
 // ---- Names --------------------------------------------------------------------------------
 

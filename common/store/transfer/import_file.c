@@ -66,11 +66,10 @@ static enum status add_names(struct importing *importing, const struct sample_ke
     (void)sqlite3_bind_int64(row, 1, key->subject);
     (void)sqlite3_bind_int64(row, 2, key->device);
     (void)sqlite3_bind_int(row, 3, IMPORT_NAME_MAX);
-    if (sqlite3_step(row) != SQLITE_ROW)
-        status = database_error(importing->from->db, "store", err);
-    else if (sqlite3_column_type(row, IMPORT_COLUMN_FAULT) != SQLITE_NULL)
+    if (database_step(importing->from->db, row, &status, err) &&
+        sqlite3_column_type(row, IMPORT_COLUMN_FAULT) != SQLITE_NULL)
         status = error_set(err, STATUS_INVALID, "%s", IMPORT_FAULT_NAME);
-    else
+    if (status == STATUS_OK)
         status = import_add(importing, IMPORT_SAMPLED, 0, row, err);
     (void)sqlite3_finalize(row);
     return status;
@@ -123,20 +122,19 @@ static enum status import_baseline(struct importing *importing, const char *name
 static enum status send_baselines(struct importing *importing, struct error *err)
 {
     sqlite3_stmt *row = NULL;
-    int64_t id = 0;
     enum status status = database_prepare(
         importing->from->db, &row,
         "SELECT b.id, b.name, (SELECT coalesce(sum(length(s.samples)), 0) FROM baseline_sample s"
-        " WHERE s.baseline = b.id) FROM baseline b WHERE b.id > ? ORDER BY b.id LIMIT 1",
+        " WHERE s.baseline = b.id) FROM baseline b WHERE b.id > coalesce(?, 0) ORDER BY b.id"
+        " LIMIT 1",
         false, err);
-    int rc = SQLITE_DONE;
-    while (status == STATUS_OK && sqlite3_bind_int64(row, 1, id) == SQLITE_OK &&
-           (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    while (database_step(importing->from->db, row, &status, err)) {
         char name[QUERY_KEY_SIZE];
-        id = sqlite3_column_int64(row, 0);
+        const int64_t id = sqlite3_column_int64(row, 0);
         copy_name(name, row);
         const int64_t bytes = sqlite3_column_int64(row, 2);
         (void)sqlite3_reset(row);
+        (void)sqlite3_bind_int64(row, 1, id);
         status = import_baseline(importing, name, bytes, err);
         if (status == STATUS_INVALID || status == STATUS_CORRUPT) {
             importing->baselines_refused++;
@@ -144,8 +142,6 @@ static enum status send_baselines(struct importing *importing, struct error *err
             status = STATUS_OK;
         }
     }
-    if (status == STATUS_OK && rc != SQLITE_DONE)
-        status = database_error(importing->from->db, "store", err);
     (void)sqlite3_finalize(row);
     return status;
 }
@@ -154,17 +150,11 @@ enum { VALUE_BYTES_MAX = 1 << 20 }; // of one value, by SQLite
 
 // ---- The file ------------------------------------------------------------------------------
 
-static bool is_same(const struct stat *file, const char *path)
-{
-    struct stat other;
-    return stat(path, &other) == 0 && other.st_dev == file->st_dev && other.st_ino == file->st_ino;
-}
-
 // This store's own file is not opened: closing it would drop SQLite's locks on it
 // (file_probe.h).
 static enum status check_file(const char *path, const char *own, struct error *err)
 {
-    struct stat about;
+    struct stat about, ours;
     if (lstat(path, &about) == 0 && S_ISLNK(about.st_mode))
         return error_set(err, STATUS_INVALID, "%s: a link (name the file itself)", path);
     enum status status = file_probe_look(path, err);
@@ -172,7 +162,7 @@ static enum status check_file(const char *path, const char *own, struct error *e
         return status;
     if (stat(path, &about) != 0)
         return error_set(err, STATUS_IO, "%s: %s", path, strerror(errno));
-    if (own && is_same(&about, own))
+    if (own && stat(own, &ours) == 0 && ours.st_dev == about.st_dev && ours.st_ino == about.st_ino)
         return error_set(err, STATUS_INVALID, "%s: this is the store itself", path);
     if (about.st_size > IMPORT_BYTES_MAX)
         return error_set(err, STATUS_FULL, "%s: larger than %lld GB (export a bundle of less)",

@@ -119,17 +119,14 @@ static enum status is_covered(struct importing *importing, int64_t from, int64_t
     if (status != STATUS_OK)
         return status;
     (void)sqlite3_bind_int64(row, 1, from);
-    int rc = SQLITE_DONE;
     *covered = true;
-    while (*covered && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    while (*covered && database_step(importing->from->db, row, &status, err)) {
         (void)sqlite3_bind_int64(importing->covered, 1, to);
         for (int i = 0; i < 3; i++)
             (void)sqlite3_bind_int64(importing->covered, 2 + i, sqlite3_column_int64(row, i));
         *covered = sqlite3_step(importing->covered) == SQLITE_ROW;
         (void)sqlite3_reset(importing->covered);
     }
-    if (rc != SQLITE_DONE && rc != SQLITE_ROW)
-        status = database_error(importing->from->db, "store", err);
     (void)sqlite3_finalize(row);
     return status;
 }
@@ -144,9 +141,8 @@ static enum status validate_known(struct importing *importing, const char *uuid,
         status = is_covered(importing, from, to, &covered, err);
     if (status != STATUS_OK)
         return status;
-    if (gone > 0 && covered) {
+    if (gone > 0 && covered)
         return add_coming(importing, (struct coming){.from = from, .to = to, .is_here = true}, err);
-    }
     importing->there++;
     if (gone > 0)
         import_note(importing->note, uuid,
@@ -178,13 +174,14 @@ static enum status validate_run(struct importing *importing, const struct audit_
     }
     text_from_uuid(uuid, bytes);
     (void)sqlite3_bind_text(importing->find, 1, uuid, -1, SQLITE_STATIC);
-    const int rc = sqlite3_step(importing->find);
-    const int64_t to = rc == SQLITE_ROW ? sqlite3_column_int64(importing->find, 0) : 0;
-    const int64_t gone = rc == SQLITE_ROW ? sqlite3_column_int64(importing->find, 1) : 0;
+    enum status status = STATUS_OK;
+    const bool is_here = database_step(importing->store->db, importing->find, &status, err);
+    const int64_t to = is_here ? sqlite3_column_int64(importing->find, 0) : 0;
+    const int64_t gone = is_here ? sqlite3_column_int64(importing->find, 1) : 0;
     (void)sqlite3_reset(importing->find);
-    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-        return database_error(importing->store->db, "store", err);
-    if (rc == SQLITE_ROW)
+    if (status != STATUS_OK)
+        return status;
+    if (is_here)
         return validate_known(importing, uuid, run->run, to, gone, err);
     struct coming coming = {.from = run->run};
     memcpy(coming.hashes, run->hashes, sizeof coming.hashes);
@@ -233,9 +230,8 @@ static enum status add_rows(struct importing *importing, enum import_table table
     const int64_t run = importing->at_run->from;
     size_t count = 0;
     enum status status = STATUS_OK;
-    int rc = SQLITE_DONE;
     (void)sqlite3_bind_int64(row, 1, run);
-    while (status == STATUS_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    while (database_step(importing->from->db, row, &status, err)) {
         const char *fault = (const char *)sqlite3_column_text(row, IMPORT_COLUMN_FAULT);
         if (fault && table == IMPORT_RUN_NAME)
             continue;
@@ -247,18 +243,7 @@ static enum status add_rows(struct importing *importing, enum import_table table
         else
             status = import_add(importing, table, run, row, err);
     }
-    if (status == STATUS_OK && rc != SQLITE_DONE)
-        status = database_error(importing->from->db, "store", err);
     (void)sqlite3_reset(row);
-    return status;
-}
-
-// Adds the run, its own row last: rows without it are of a run that was refused.
-static enum status add_run(struct importing *importing, struct error *err)
-{
-    enum status status = STATUS_OK;
-    for (unsigned i = IMPORT_RECORD; i-- > 0 && status == STATUS_OK;)
-        status = add_rows(importing, (enum import_table)i, err);
     return status;
 }
 
@@ -302,7 +287,9 @@ static enum status send_new_runs(struct importing *importing, struct error *err)
         importing->at_run = &importing->runs[i];
         if (importing->at_run->is_here)
             continue;
-        status = add_run(importing, err);
+        // Its own row last: rows without it are of a run that was refused.
+        for (unsigned table = IMPORT_RECORD; table-- > 0 && status == STATUS_OK;)
+            status = add_rows(importing, (enum import_table)table, err);
         count += status == STATUS_OK;
         if (status == STATUS_INVALID) {
             importing->refused++;
@@ -324,8 +311,7 @@ static enum status send_records(struct importing *importing, struct error *err)
     if (count == 0)
         return STATUS_OK;
     enum status status = import_send(importing, err);
-    if (status == STATUS_OK)
-        importing->records += (int64_t)count;
+    importing->records += status == STATUS_OK ? (int64_t)count : 0;
     return status;
 }
 
@@ -341,11 +327,8 @@ static enum status find_known(struct importing *importing, enum record_kind kind
                                sqlite3_column_int64(row, COLUMN_NUMBER), kind,
                                sqlite3_column_int64(row, COLUMN_STARTED)};
     database_bind(here, numbers, sizeof numbers / sizeof *numbers);
-    const int rc = sqlite3_step(here);
-    *is_known = rc == SQLITE_ROW;
-    enum status status = rc == SQLITE_ROW || rc == SQLITE_DONE
-                             ? STATUS_OK
-                             : database_error(importing->store->db, "store", err);
+    enum status status = STATUS_OK;
+    *is_known = database_step(importing->store->db, here, &status, err);
     (void)sqlite3_reset(here);
     return status;
 }
@@ -410,8 +393,7 @@ static enum status send_kind(struct importing *importing, enum record_kind kind,
     (void)sqlite3_finalize(importing->here);
     importing->here = NULL;
     importing->batch.kind = kind;
-    int rc = SQLITE_DONE;
-    while (status == STATUS_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    while (database_step(importing->from->db, row, &status, err)) {
         struct coming *coming = find_run(importing, sqlite3_column_int64(row, IMPORT_COLUMN_RUN));
         if (!coming || coming->to == 0)
             continue;
@@ -425,8 +407,6 @@ static enum status send_kind(struct importing *importing, enum record_kind kind,
         if (status == STATUS_OK && importing->rows.count == IMPORT_ROWS_MAX)
             status = send_records(importing, err);
     }
-    if (status == STATUS_OK && rc != SQLITE_DONE)
-        status = database_error(importing->from->db, "store", err);
     (void)sqlite3_finalize(row);
     return status == STATUS_OK ? send_records(importing, err) : status;
 }

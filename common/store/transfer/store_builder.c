@@ -23,22 +23,6 @@ struct store_builder {
 
 // ---- The file ------------------------------------------------------------------------------
 
-static enum status open_tables(struct store_builder *builder, struct error *err)
-{
-    enum status status = copying_open(&builder->db, builder->file.partial, err);
-    if (status == STATUS_OK)
-        status = schema_migrate(builder->db, builder->file.path, err);
-    return status == STATUS_OK ? database_exec(builder->db, "BEGIN", err) : status;
-}
-
-static enum status prepare_kind(struct store_builder *builder, enum record_kind kind,
-                                struct error *err)
-{
-    sqlite3_str *sql = sqlite3_str_new(builder->db);
-    schema_insert_sql(sql, kind);
-    return database_prepare_built(builder->db, &builder->insert[kind], sql, true, err);
-}
-
 enum status store_builder_new(struct store_builder **out, const char *path, struct error *err)
 {
     struct store_builder *builder = calloc(1, sizeof *builder);
@@ -46,10 +30,17 @@ enum status store_builder_new(struct store_builder **out, const char *path, stru
         return error_no_memory(err, "store");
     enum status status = atomic_file_begin(&builder->file, path, err);
     if (status == STATUS_OK)
-        status = open_tables(builder, err);
+        status = copying_open(&builder->db, builder->file.partial, err);
+    if (status == STATUS_OK)
+        status = schema_migrate(builder->db, builder->file.path, err);
+    if (status == STATUS_OK)
+        status = database_exec(builder->db, "BEGIN", err);
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
-         kind++)
-        status = prepare_kind(builder, (enum record_kind)kind, err);
+         kind++) {
+        sqlite3_str *sql = sqlite3_str_new(builder->db);
+        schema_insert_sql(sql, (enum record_kind)kind);
+        status = database_prepare_built(builder->db, &builder->insert[kind], sql, true, err);
+    }
     if (status != STATUS_OK)
         return store_builder_end(builder, status, err);
     *out = builder;

@@ -70,19 +70,12 @@ static void hand_over(struct ingest *ingest, struct job *job, size_t bytes)
     ingest->pending_bytes = bytes;
 }
 
-static bool is_for_ingest(const struct message *message)
-{
-    return message->kind == MESSAGE_HELLO || message->kind == MESSAGE_BATCH ||
-           message->kind == MESSAGE_GOODBYE;
-}
-
 static enum status decode(struct job *job, const struct wire_frame *frame, struct error *err)
 {
     enum status status = codec_decode_untrusted(&job->message, frame->bytes, frame->size, err);
-    if (status != STATUS_OK || is_for_ingest(&job->message))
+    if (status != STATUS_OK || message_run(&job->message))
         return status;
     message_free(&job->message);
-    memset(&job->message, 0, sizeof job->message);
     return error_set(err, STATUS_INVALID, "this message is not for the ingest socket");
 }
 
@@ -93,13 +86,6 @@ static void check_size(struct ingest *ingest, struct job *job, const struct wire
         return;
     reject_counters_count(&ingest->channels->rejects, REFUSAL_MESSAGE_SIZE, 1);
     job->message.batch.fault = "the batch is larger than 4 MiB";
-}
-
-static const unsigned char *run_id(const struct message *message)
-{
-    if (message->kind == MESSAGE_HELLO)
-        return message->hello.run;
-    return message->kind == MESSAGE_BATCH ? message->batch.run : message->goodbye.run;
 }
 
 // Decodes and checks the message; if false, it was answered or dropped.
@@ -119,7 +105,7 @@ static bool is_accepted(struct ingest *ingest, unsigned socket, const struct wir
         return false;
     }
     if (!admission_allows(&ingest->admission, socket, frame, &why)) {
-        answer_error(ingest, socket, &frame->route, run_id(&job->message), why);
+        answer_error(ingest, socket, &frame->route, message_run(&job->message), why);
         message_free(&job->message);
         return false;
     }

@@ -69,13 +69,6 @@ static void forget_silent(struct live *live)
             remove_reader(live, i);
 }
 
-static void forget_reader(struct live *live, const struct job_return *at)
-{
-    const struct reader *reader = find_reader(live, at);
-    if (reader)
-        remove_reader(live, (unsigned)(reader - live->readers));
-}
-
 // The first message subscribes to records committed after it.
 static void on_credit(struct live *live, const struct job_return *at,
                       const struct message_live_credit *asked)
@@ -105,7 +98,9 @@ static void on_frame(struct live *live, unsigned socket, const struct wire_frame
     struct message message;
     const char *ignored; // there is no error reply
     if (!admission_allows(&live->admission, socket, frame, &ignored)) {
-        forget_reader(live, &at);
+        const struct reader *reader = find_reader(live, &at);
+        if (reader)
+            remove_reader(live, (unsigned)(reader - live->readers));
         return;
     }
     if (codec_decode_untrusted(&message, frame->bytes, frame->size, NULL) != STATUS_OK)

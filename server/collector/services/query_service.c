@@ -62,11 +62,6 @@ static enum status ask_store(struct query_service *service, const struct query *
     return status;
 }
 
-static bool is_admin(const struct query_service *service, unsigned socket)
-{
-    return socket >= service->endpoints->count;
-}
-
 // The folder that must contain a file named by the query; NULL: not restricted.
 static const char *files_below(const struct query_service *service, unsigned socket,
                                const struct query *query)
@@ -83,7 +78,7 @@ static enum status check_owner(const struct query_service *service, unsigned soc
                                const struct query *query, struct error *err)
 {
     const struct endpoints *endpoints = service->endpoints;
-    if (!is_admin(service, socket)) {
+    if (socket < endpoints->count) { // those of the query service
         reject_counters_count(endpoints->rejects, REFUSAL_DENIED, 1);
         return error_set(err, STATUS_DENIED, "this query requires the admin socket");
     }
