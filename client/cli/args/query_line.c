@@ -94,7 +94,9 @@ static void put_filter(struct line *line, const struct cli_options *options)
         put(line, query_dimension_name((enum query_dimension)i));
         put(line, "=");
         put_quoted(line, options->where[i]);
-        end_part(line, what[i]);
+        end_part(line, i == QUERY_BY_CHUNK_BYTES ? "--chunk-bytes"
+                       : i == QUERY_BY_POOL_SIZE ? "--pool-size"
+                                                 : what[i]);
     }
     if (options->since)
         put_clause(line, QUERY_CLAUSE_SINCE, options->since, "--since");
