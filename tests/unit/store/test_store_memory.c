@@ -54,6 +54,7 @@ TEST_CASE(test_starved_queries)
         {.kind = QUERY_ERRORS, .group_by = {QUERY_BY_MODEL}, .group_count = 1},
         {.kind = QUERY_SLOWEST},
         {.kind = QUERY_AUDIT},
+        {.kind = QUERY_NOW},
     };
     store_add_one_of_each();
     exec("DELETE FROM inference");
