@@ -1,6 +1,5 @@
 #include "common/store/aggregate/throughput.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,8 +14,6 @@
 #include "common/store/schema/schema.h"
 
 #define GAPS_LEAST 0.9 // of the tokens after gaps
-
-#define BIT(sum) (1U << THROUGHPUT_##sum)
 
 static const struct {
     const char *name;
@@ -63,66 +60,37 @@ static enum status find_sums(struct throughput *throughput, const int64_t *keys,
 
 // ---- By start ----------------------------------------------------------------------------
 
-// Metrics of the scan, if they are wanted.
-enum { SCAN_E2E, SCAN_PROMPT, SCAN_GENERATED, SCAN_STREAMED, SCAN_FAILED, SCAN_CANCELLED, SCANS };
+// Metrics of the scan.
+enum { SCAN_E2E, SCAN_PROMPT, SCAN_GENERATED, SCAN_STREAMED, SCAN_FAILED, SCAN_CANCELLED };
 
-struct scanned {
-    int places[SCANS]; // in the scan; -1: not wanted
-};
-
-static void want_internal(struct aggregate_scan *scan, enum rollup_internal metric)
+static void want(struct aggregate_scan *scan)
 {
-    scan->metrics[scan->metric_count++].metric = &rollup_internal[metric];
-}
-
-static struct scanned want(struct aggregate_scan *scan, unsigned wants)
-{
-    struct scanned out = {{0, -1, -1, -1, -1, -1}};
+    static const enum rollup_internal internal[] = {ROLLUP_STREAMED, ROLLUP_FAILED,
+                                                    ROLLUP_CANCELLED};
     aggregate_scan_want(scan, "e2e_ns", false);
-    if (wants & BIT(PROMPT_TOKENS)) {
-        out.places[SCAN_PROMPT] = (int)scan->metric_count;
-        aggregate_scan_want(scan, "prompt_tokens", false);
-    }
-    if (wants & BIT(OUTPUT_TOKENS)) {
-        out.places[SCAN_GENERATED] = (int)scan->metric_count;
-        aggregate_scan_want(scan, "generated_tokens", false);
-        out.places[SCAN_STREAMED] = (int)scan->metric_count;
-        want_internal(scan, ROLLUP_STREAMED);
-    }
-    out.places[SCAN_FAILED] = (int)scan->metric_count;
-    want_internal(scan, ROLLUP_FAILED);
-    if (wants & BIT(CANCELLED)) {
-        out.places[SCAN_CANCELLED] = (int)scan->metric_count;
-        want_internal(scan, ROLLUP_CANCELLED);
-    }
-    return out;
+    aggregate_scan_want(scan, "prompt_tokens", false);
+    aggregate_scan_want(scan, "generated_tokens", false);
+    for (size_t i = 0; i < sizeof internal / sizeof *internal; i++)
+        scan->metrics[scan->metric_count++].metric = &rollup_internal[internal[i]];
 }
 
-static const struct ratio *ratio_of(const struct group *group, const struct scanned *scanned,
-                                    int metric)
+static void add_group(double *sums, const struct group *group)
 {
-    static const struct ratio none = {.values = {.count = 0}};
-    const int place = scanned->places[metric];
-    return place < 0 ? &none : aggregate_scan_ratio(group, (unsigned)place);
-}
-
-static void add_group(double *sums, const struct group *group, const struct scanned *scanned)
-{
-    const struct ratio *failed = ratio_of(group, scanned, SCAN_FAILED);
-    sums[THROUGHPUT_REQUESTS] += (double)ratio_of(group, scanned, SCAN_E2E)->values.count;
+    const struct ratio *failed = aggregate_scan_ratio(group, SCAN_FAILED);
+    sums[THROUGHPUT_REQUESTS] += (double)aggregate_scan_ratio(group, SCAN_E2E)->values.count;
     sums[THROUGHPUT_JUDGED] += (double)failed->values.count;
     sums[THROUGHPUT_FAILED] += real_sum_total(&failed->numerator);
-    sums[THROUGHPUT_CANCELLED] += (double)ratio_of(group, scanned, SCAN_CANCELLED)->values.count;
+    sums[THROUGHPUT_CANCELLED] += (double)aggregate_scan_ratio(group, SCAN_CANCELLED)->values.count;
     sums[THROUGHPUT_PROMPT_TOKENS] +=
-        (double)aggregate_sum(&ratio_of(group, scanned, SCAN_PROMPT)->values);
+        (double)aggregate_sum(&aggregate_scan_ratio(group, SCAN_PROMPT)->values);
     sums[THROUGHPUT_OUTPUT_TOKENS] +=
-        (double)aggregate_sum(&ratio_of(group, scanned, SCAN_GENERATED)->values);
+        (double)aggregate_sum(&aggregate_scan_ratio(group, SCAN_GENERATED)->values);
     sums[THROUGHPUT_STREAMED] +=
-        real_sum_total(&ratio_of(group, scanned, SCAN_STREAMED)->numerator);
+        real_sum_total(&aggregate_scan_ratio(group, SCAN_STREAMED)->numerator);
 }
 
 static enum status add_requests(struct throughput *throughput, const struct aggregate_scan *scan,
-                                const struct scanned *scanned, struct error *err)
+                                struct error *err)
 {
     enum status status = STATUS_OK;
     for (size_t i = 0; i < groups_count(scan->groups) && status == STATUS_OK; i++) {
@@ -130,7 +98,7 @@ static enum status add_requests(struct throughput *throughput, const struct aggr
         double *sums = NULL;
         status = find_sums(throughput, group->keys, &sums, err);
         if (status == STATUS_OK)
-            add_group(sums, group, scanned);
+            add_group(sums, group);
     }
     return status;
 }
@@ -210,7 +178,7 @@ static enum status spread_tokens(const struct moving *moving, struct crossing_re
 static enum status on_crossing(void *context, struct crossing_request *request, struct error *err)
 {
     const struct moving *moving = context;
-    const bool has_tokens = moving->throughput->wants & BIT(OUTPUT_TOKENS);
+    const bool has_tokens = moving->throughput->has_tokens;
     enum status status = STATUS_OK;
     if (request->begins_inside)
         status = add_end(moving, request, request->started_ns, -1, err);
@@ -389,17 +357,17 @@ double throughput_seconds(const struct throughput *throughput, int64_t step_ns)
 
 // Whether gaps between tokens can be told from other tokens.
 static bool can_stream(struct throughput *throughput, const struct query *query,
-                       const struct aggregate_scan *scan, const struct scanned *scanned)
+                       const struct aggregate_scan *scan)
 {
     struct error ignored;
     double requests = 0, judged = 0;
-    if (!(throughput->wants & BIT(OUTPUT_TOKENS)) ||
+    if (!throughput->has_tokens ||
         filter_check_query(RECORD_KIND_ITL, query, &ignored) != STATUS_OK)
         return false;
     for (size_t i = 0; i < groups_count(scan->groups); i++) {
         const struct group *group = groups_at(scan->groups, i);
-        requests += (double)ratio_of(group, scanned, SCAN_E2E)->values.count;
-        judged += (double)ratio_of(group, scanned, SCAN_FAILED)->values.count;
+        requests += (double)aggregate_scan_ratio(group, SCAN_E2E)->values.count;
+        judged += (double)aggregate_scan_ratio(group, SCAN_FAILED)->values.count;
     }
     if (judged < requests)
         (void)snprintf(throughput->note, sizeof throughput->note,
@@ -420,7 +388,7 @@ static enum status read_all(struct throughput *throughput, struct store *store,
                             const struct query *query, struct aggregate_scan *scan, int64_t now_ns,
                             struct error *err)
 {
-    const struct scanned scanned = want(scan, throughput->wants);
+    want(scan);
     enum status status = aggregate_scan_run(scan, store, err);
     if (status != STATUS_OK)
         return status;
@@ -428,11 +396,11 @@ static enum status read_all(struct throughput *throughput, struct store *store,
     throughput->sketches = scan->sketches;
     throughput->rows = scan->rows;
     throughput->scanned = scan->window;
-    status = add_requests(throughput, scan, &scanned, err);
+    status = add_requests(throughput, scan, err);
     if (status == STATUS_OK)
         status = crossing_read(store, query, &scan->window, now_ns, on_crossing, &moving,
                                &throughput->rows, err);
-    if (status == STATUS_OK && can_stream(throughput, query, scan, &scanned)) {
+    if (status == STATUS_OK && can_stream(throughput, query, scan)) {
         status = add_gaps(throughput, store, query, err);
         use_gaps(throughput);
     }
@@ -446,10 +414,10 @@ enum status throughput_read(struct throughput *throughput, struct store *store,
                             const struct query *query, const char *metric, int64_t now_ns,
                             struct error *err)
 {
-    *throughput = (struct throughput){
-        .step_ns = query->step_ns, .wants = UINT_MAX, .gaps = {INT64_MAX, INT64_MIN}};
-    if (metric)
-        throughput->wants = 1U << figures[find_figure(metric)].sum;
+    *throughput =
+        (struct throughput){.step_ns = query->step_ns,
+                            .has_tokens = !metric || strcmp(metric, QUERY_METRIC_OUTPUT_RATE) == 0,
+                            .gaps = {INT64_MAX, INT64_MIN}};
     const unsigned keys = query->group_count + (query->step_ns > 0);
     if (groups_new(&throughput->groups, keys, THROUGHPUT_SUM_COUNT * sizeof(double), NULL) !=
         STATUS_OK)

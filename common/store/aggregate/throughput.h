@@ -53,16 +53,16 @@ struct throughput {
     struct rollup_span scanned; // that of aggregate_scan.window, for coverage
 
     // Internal
-    unsigned wants;          // bits: enum throughput_sum
+    bool has_tokens;         // output tokens are asked for
     struct rollup_span gaps; // first and last start of the records `itl` read
 };
 
 // True if the metric with this name is one of those above.
 bool throughput_has(const char *metric);
 
-// Reads the sums that the metric needs (NULL: those of all metrics), for the query's filter, groups
-// and steps.  `now_ns` is the wall clock.  Errors are those of aggregate_scan_run.  Call
-// throughput_deinit also after a failure.
+// Reads the sums for the query's filter, groups and steps; output tokens count exactly only for
+// output_token_rate, or if `metric` is NULL.  `now_ns` is the wall clock.  Errors are those of
+// aggregate_scan_run.  Call throughput_deinit also after a failure.
 MUST_CHECK enum status throughput_read(struct throughput *throughput, struct store *store,
                                        const struct query *query, const char *metric,
                                        int64_t now_ns, struct error *err);
