@@ -458,6 +458,9 @@ struct inferstat_summary {
     // Since inferstat_open or the last inferstat_clear.
     uint64_t generated_tokens;
     uint64_t inferences, loads, operations;
+    // Throughput: requests that ended, and their generated tokens, per second of wall time since
+    // then.  A request's own speed is mean_tokens_per_second.
+    double request_rate, output_token_rate;
 };
 
 INFERSTAT_API void inferstat_get_summary(struct inferstat_monitor *monitor,

@@ -322,6 +322,7 @@ static enum status open_monitor(struct inferstat_monitor **out,
     }
     if (monitor->file)
         start_replay(monitor, options);
+    atomic_store_explicit(&monitor->counted_since_ns, clock_monotonic_ns(), memory_order_relaxed);
     *out = monitor;
     return STATUS_OK;
 }

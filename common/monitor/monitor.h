@@ -46,11 +46,12 @@ struct inferstat_monitor {
     // Read by every call and rarely written.
     struct thread_slots slots;
     struct sampled sampled;
-    bool logging;                // the application has set a log function
-    uint32_t unknown_name;       // id of the name "unknown", which replaces invalid ids
-    struct names *names;         // the run's names, in the run file or in `area`
-    struct runfile *file;        // NULL: nothing is reported
-    _Atomic uint64_t startup_ns; // duration of the last startup plus 1; 0: none
+    bool logging;                      // the application has set a log function
+    uint32_t unknown_name;             // id of the name "unknown", which replaces invalid ids
+    struct names *names;               // the run's names, in the run file or in `area`
+    struct runfile *file;              // NULL: nothing is reported
+    _Atomic uint64_t startup_ns;       // duration of the last startup plus 1; 0: none
+    _Atomic uint64_t counted_since_ns; // monotonic; from there on the summary counts
     struct listeners listeners;
 
     struct log_sink log;

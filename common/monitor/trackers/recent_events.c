@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/core/base/array.h"
+#include "common/sys/clock.h"
 #include "common/sys/process.h"
 
 // Entries of all threads, oldest first.
@@ -269,6 +270,14 @@ static void sum_counts(struct inferstat_monitor *monitor, struct inferstat_summa
             now.counts[INFERSTAT_EVENT_OPERATION] - then->counts[INFERSTAT_EVENT_OPERATION];
     }
     (void)pthread_mutex_unlock(&monitor->slots.lock);
+    const double seconds =
+        (double)(clock_monotonic_ns() -
+                 atomic_load_explicit(&monitor->counted_since_ns, memory_order_relaxed)) /
+        1e9;
+    if (seconds > 0) {
+        summary->request_rate = (double)summary->inferences / seconds;
+        summary->output_token_rate = (double)summary->generated_tokens / seconds;
+    }
 }
 
 static void sum_inferences(struct inferstat_monitor *monitor, struct inferstat_summary *summary)
@@ -335,5 +344,6 @@ void inferstat_clear(struct inferstat_monitor *monitor)
     for (struct thread_slot *slot = monitor->slots.first; slot; slot = slot->next)
         slot->mark = count_slot(slot);
     (void)pthread_mutex_unlock(&monitor->slots.lock);
+    atomic_store_explicit(&monitor->counted_since_ns, clock_monotonic_ns(), memory_order_relaxed);
     atomic_store_explicit(&monitor->startup_ns, 0, memory_order_relaxed);
 }

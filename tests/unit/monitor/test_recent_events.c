@@ -1,5 +1,6 @@
 // The local history: limits, averages, the summary, many threads, listeners.  No
 // collector is needed for it.
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -144,9 +145,14 @@ STATE_CASE(test_means_summary_and_clear, struct inferstat_options *options)
     assert_false(summary.has_load);
     assert_false(summary.has_startup);
 
+    // Throughput is by wall time: of 16 tokens and 3 requests, of which nobody knows how long.
+    assert_true(summary.request_rate > 0);
+    assert_true(fabs(summary.output_token_rate / summary.request_rate - 16.0 / 3) < 1e-9);
+
     inferstat_clear(monitor);
     inferstat_get_summary(monitor, &summary);
     assert_int_equal(summary.inferences + summary.operations + summary.generated_tokens, 0);
+    assert_true(summary.request_rate + summary.output_token_rate <= 0);
     assert_false(summary.has_inference);
     assert_true(summary.mean_tokens_per_second < 0);
     assert_int_equal(inferstat_operation_mean(monitor, "encode", &mean), 0);
