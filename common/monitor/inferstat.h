@@ -214,6 +214,10 @@ struct inferstat_model {
     // and values) * layers * KV heads * head dimension * bytes per element.  If negative it is
     // absent, and MBU (memory bandwidth utilisation) counts only the weights.
     int64_t kv_bytes_per_token;
+    // Bytes of weights that the computation of a token reads: all but the embedding table, of which
+    // it reads a row, unless that is the output matrix, too.  If negative it is absent, and MBU
+    // counts all weights.
+    int64_t weight_bytes_per_token;
 };
 
 INFERSTAT_API void inferstat_model_init(struct inferstat_model *model);

@@ -485,8 +485,11 @@ uint32_t inferstat_add_device(struct inferstat_monitor *monitor,
 void inferstat_model_init(struct inferstat_model *model)
 {
     if (model)
-        *model = (struct inferstat_model){
-            .parameters = -1, .file_bytes = -1, .context = -1, .kv_bytes_per_token = -1};
+        *model = (struct inferstat_model){.parameters = -1,
+                                          .file_bytes = -1,
+                                          .context = -1,
+                                          .kv_bytes_per_token = -1,
+                                          .weight_bytes_per_token = -1};
 }
 
 uint32_t inferstat_add_model(struct inferstat_monitor *monitor, const struct inferstat_model *model)
@@ -504,6 +507,7 @@ uint32_t inferstat_add_model(struct inferstat_monitor *monitor, const struct inf
     monitor_set_optional(&record, MODEL_FILE_BYTES, model->file_bytes);
     monitor_set_optional(&record, MODEL_CONTEXT, model->context);
     monitor_set_optional(&record, MODEL_KV_BYTES, model->kv_bytes_per_token);
+    monitor_set_optional(&record, MODEL_WEIGHT_BYTES, model->weight_bytes_per_token);
     monitor_set_text(&record, MODEL_FORMAT,
                      model->format && *model->format ? model->format : "unknown");
     monitor_set_text(&record, MODEL_ARCHITECTURE, model->architecture);

@@ -100,7 +100,9 @@
     X(MODEL_FILE_BYTES, "file_bytes", INT, BYTES, MAYBE, "size of the model's file")               \
     X(MODEL_CONTEXT, "context", INT, TOKENS, MAYBE, "longest context in tokens")                   \
     X(MODEL_KV_BYTES, "kv_bytes_per_token", INT, BYTES, MAYBE,                                     \
-      "bytes of KV cache of a position, which each later token reads")
+      "bytes of KV cache of a position, which each later token reads")                             \
+    X(MODEL_WEIGHT_BYTES, "weight_bytes_per_token", INT, BYTES, MAYBE,                             \
+      "bytes of weights that a token reads: all but a table of which it looks up a row")
 
 #define RECORD_STARTUP(X)                                                                          \
     X(STARTUP_DURATION_NS, "duration_ns", INT, DURATION, ALWAYS, "from the start until ready")     \

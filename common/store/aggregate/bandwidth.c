@@ -5,8 +5,11 @@
     " ORDER BY m.id DESC LIMIT 1)"
 
 #define WEIGHTS                                                                                    \
-    "coalesce((SELECT l.model_bytes FROM load l WHERE l.run = t.run AND l.model = t.model"         \
-    " AND l.status = 0 ORDER BY l.id DESC LIMIT 1), " OF_MODEL("file_bytes") ")"
+    "coalesce(" OF_MODEL(                                                                          \
+        "weight_bytes_per_token") ", (SELECT l.model_bytes FROM load l WHERE l.run = t.run AND "   \
+                                  "l.model = t.model"                                              \
+                                  " AND l.status = 0 ORDER BY l.id DESC LIMIT 1), " OF_MODEL(      \
+                                      "file_bytes") ")"
 
 #define KV_BYTES OF_MODEL("kv_bytes_per_token")
 

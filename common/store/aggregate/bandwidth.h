@@ -8,8 +8,9 @@
 //    = (g - 1) * (weights + kv_bytes_per_token * (p + g / 2)),
 // and takes the time from the first token (TTFT) to the end of the request (E2E): E2E - TTFT.
 //
-// The weights are the bytes of the run's last successful load of the model; if the store has no
-// such load (any more), the size of the model's file.  If the model's KV cache size is unknown,
+// The weights are those that the model says a token reads, without an embedding table; if it does
+// not say so, the bytes of the run's last successful load of the model; if the store has no such
+// load (any more), the size of the model's file.  If the model's KV cache size is unknown,
 // only the weights count.  A request with fewer than two tokens, unknown weights or unknown
 // bandwidth has no value.
 #ifndef INFERSTAT_STORE_AGGREGATE_BANDWIDTH_H

@@ -127,6 +127,12 @@ static size_t columns_of(const struct llama_config *config, enum activation acti
     return columns[activation];
 }
 
+uint64_t llama_weight_bytes_per_token(const struct llama *llama)
+{
+    const struct llama_weights *weights = &llama->weights;
+    return weights->bytes - (weights->output.data ? tensor_bytes(&weights->embedding) : 0);
+}
+
 uint64_t llama_kv_bytes_per_token(const struct llama *llama)
 {
     const struct llama_config *config = &llama->config;

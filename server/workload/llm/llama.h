@@ -68,6 +68,10 @@ const struct llama_config *llama_get_config(const struct llama *llama);
 // The number of elements of all weights.  An output matrix that is also the embedding counts once.
 uint64_t llama_parameters(const struct llama *llama);
 
+// Bytes of weights that the computation of a token reads: all but those of an embedding that is not
+// the output matrix, too, of which it reads one row.
+uint64_t llama_weight_bytes_per_token(const struct llama *llama);
+
 // Bytes of a session's KV cache per position.
 uint64_t llama_kv_bytes_per_token(const struct llama *llama);
 

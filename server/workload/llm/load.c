@@ -76,6 +76,7 @@ static void describe_model(const struct loading *l)
     model.parameters = (int64_t)llama_parameters(l->llm->llama);
     model.file_bytes = (int64_t)l->source.size;
     model.context = (int64_t)config->context;
+    model.weight_bytes_per_token = (int64_t)llama_weight_bytes_per_token(l->llm->llama);
     model.kv_bytes_per_token = (int64_t)llama_kv_bytes_per_token(l->llm->llama);
     (void)inferstat_add_model(l->monitor, &model);
 }

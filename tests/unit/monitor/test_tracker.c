@@ -685,6 +685,7 @@ STATE_CASE(test_devices_and_models, struct fixture *fixture)
     model.parameters = 260000;
     model.kv_bytes_per_token = 0; // recurrent: it keeps none
     (void)inferstat_add_model(fixture->monitor, &model);
+    model.weight_bytes_per_token = 250000;
     model.kv_bytes_per_token = INT64_C(1) << 53; // the most that the wire takes
     (void)inferstat_add_model(fixture->monitor, &model);
     finish(fixture);
@@ -702,7 +703,7 @@ STATE_CASE(test_devices_and_models, struct fixture *fixture)
     const struct fake_row unknown = row_of(fixture, RECORD_KIND_MODEL, 0);
     assert_string_equal(unknown.values[MODEL_FORMAT].text, "unknown");
     assert_false(has(&unknown, MODEL_PARAMETERS));
-    assert_false(has(&unknown, MODEL_KV_BYTES));
+    assert_false(has(&unknown, MODEL_KV_BYTES) || has(&unknown, MODEL_WEIGHT_BYTES));
     const struct fake_row none = row_of(fixture, RECORD_KIND_MODEL, 1);
     assert_true(has(&none, MODEL_KV_BYTES));
     assert_int_equal(value(&none, MODEL_KV_BYTES), 0);
@@ -710,6 +711,7 @@ STATE_CASE(test_devices_and_models, struct fixture *fixture)
     assert_string_equal(known.values[MODEL_DIGEST].text, "sha256:00");
     assert_int_equal(value(&known, MODEL_PARAMETERS), 260000);
     assert_int_equal(value(&known, MODEL_KV_BYTES), INT64_C(1) << 53);
+    assert_int_equal(value(&known, MODEL_WEIGHT_BYTES), 250000);
 }
 
 TEST_MAIN_EACH(begin, tear_down, test_load_stages, test_load_that_fails, test_many_stages,

@@ -65,11 +65,13 @@ static void add_load(int run, int model, int status, int64_t bytes)
           run, model, status, bytes);
 }
 
-static void add_model(int run, int model, const char *file_bytes, const char *kv_bytes)
+static void add_model(int run, int model, const char *file_bytes, const char *kv_bytes,
+                      const char *weight_bytes)
 {
     execf("INSERT INTO model(run, stream, number, started_ns, received_ns, name, format,"
-          " file_bytes, kv_bytes_per_token) VALUES(%d, 0, 1, 1, 1, %d, 'gguf', %s, %s)",
-          run, model, file_bytes, kv_bytes);
+          " file_bytes, kv_bytes_per_token, weight_bytes_per_token)"
+          " VALUES(%d, 0, 1, 1, 1, %d, 'gguf', %s, %s, %s)",
+          run, model, file_bytes, kv_bytes, weight_bytes);
 }
 
 static void set_request(int id, int prompt, int generated, int64_t ttft_ns, int64_t e2e_ns)
@@ -101,15 +103,21 @@ TEST_CASE(test_a_token_reads_weights_and_cache)
                                          " not say what their KV cache takes");
     result_free(result);
 
-    add_model(1, 6, "2000000000", "1000000");
+    add_model(1, 6, "2000000000", "1000000", "NULL");
     assert_int_equal(try_ask(&query, &result), STATUS_OK);
     expect_near("mean", result_number(result, 0, "mean", NAN), (3e9 + 27e6) / 1e11);
     expect_near("total", result_number(result, 0, "total_over_total", NAN), (3e9 + 27e6) / 1e11);
     assert_string_equal(note_of(result), "");
     result_free(result);
 
+    // One whose tokens do not read its embedding table.
+    add_model(1, 6, "2000000000", "1000000", "800000000");
+    assert_int_equal(try_ask(&query, &result), STATUS_OK);
+    expect_near("mean", result_number(result, 0, "mean", NAN), (2.4e9 + 27e6) / 1e11);
+    result_free(result);
+
     // One that keeps none, said last; a load that is no longer known.
-    add_model(1, 6, "2000000000", "0");
+    add_model(1, 6, "2000000000", "0", "NULL");
     exec("DELETE FROM load WHERE run = 1 AND status = 0");
     assert_int_equal(try_ask(&query, &result), STATUS_OK);
     expect_near("mean", result_number(result, 0, "mean", NAN), 6e9 / 1e11);
@@ -126,7 +134,7 @@ TEST_CASE(test_the_largest_numbers)
          " generated_tokens = 1 << 53, ttft_ns = 0, e2e_ns = 1 << 53");
     add_device(1, 4, "1e11");
     add_load(1, 6, 0, INT64_C(1) << 53);
-    add_model(1, 6, "NULL", "1 << 53");
+    add_model(1, 6, "NULL", "1 << 53", "1 << 53");
     store = open_store();
     const struct query query = bandwidth();
     struct result *result = NULL;
@@ -155,7 +163,7 @@ static size_t request_count;
 
 static const char plain[] =
     "SELECT i.started_ns, i.prompt_tokens, i.generated_tokens, i.e2e_ns - i.ttft_ns,"
-    " coalesce(l.model_bytes, m.file_bytes), m.kv_bytes_per_token,"
+    " coalesce(m.weight_bytes_per_token, l.model_bytes, m.file_bytes), m.kv_bytes_per_token,"
     " d.memory_bandwidth_bytes_per_second, x.text, h.text, y.text, r.uuid FROM inference i"
     " JOIN run r ON r.run = i.run JOIN name h ON h.id = r.host"
     " JOIN name x ON x.id = i.model JOIN name y ON y.id = i.device"
@@ -163,14 +171,15 @@ static const char plain[] =
         "(SELECT * FROM load WHERE status = 0)", "run, model, model_bytes",
         "model") " l ON l.run = i.run AND l.model = i.model"
                  " LEFT JOIN " LAST_OF(
-                     "model", "run, name, file_bytes, kv_bytes_per_token",
+                     "model", "run, name, file_bytes, kv_bytes_per_token, weight_bytes_per_token",
                      "name") " m ON m.run = i.run AND m.name = i.model"
                              " JOIN " LAST_OF(
                                  "device", "run, name, memory_bandwidth_bytes_per_second",
                                  "name") " d ON d.run = i.run AND d.name = i.device"
                                          " WHERE i.generated_tokens >= 2 AND i.e2e_ns > i.ttft_ns"
                                          " AND d.memory_bandwidth_bytes_per_second > 0"
-                                         " AND coalesce(l.model_bytes, m.file_bytes) IS NOT NULL";
+                                         " AND coalesce(m.weight_bytes_per_token, l.model_bytes, "
+                                         "m.file_bytes) IS NOT NULL";
 
 // Token by token.
 static void count_bytes(struct request *request)
@@ -305,7 +314,7 @@ static const char *number_or_null(char text[32], int64_t room)
 // Runs whose models are loaded, described and measured often, once, or not at all.
 static void describe_runs(void)
 {
-    char first[32], second[32];
+    char first[32], second[32], third[32];
     for (int run = 1; run <= RUNS; run++) {
         for (int64_t i = pick(4); i > 0; i--)
             add_device(run, FIRST_DEVICE + (int)pick(2), number_or_null(first, INT64_C(1) << 38));
@@ -314,7 +323,7 @@ static void describe_runs(void)
                 add_load(run, model, (int)pick(3), pick(INT64_C(1) << 36));
             for (int64_t i = pick(3); i > 0; i--)
                 add_model(run, model, number_or_null(first, INT64_C(1) << 36),
-                          number_or_null(second, 1 << 20));
+                          number_or_null(second, 1 << 20), number_or_null(third, INT64_C(1) << 36));
         }
     }
 }

@@ -379,6 +379,14 @@ TEST_CASE(describes_itself)
     llama_ready_end(&r);
     r = llama_ready_make(&shapes[0], false, 1, 10);
     assert_string_equal(llama_quantisation(r.llama), "F32");
+    // A token reads all weights but those of the embedding, which is not the output matrix here.
+    const struct llama_config *config = llama_get_config(r.llama);
+    const uint64_t read =
+        llama_parameters(r.llama) - (uint64_t)config->vocabulary * (uint64_t)config->dim;
+    assert_int_equal(llama_weight_bytes_per_token(r.llama), 4 * read);
+    llama_ready_end(&r);
+    r = llama_ready_make(&shapes[1], false, 1, 10);
+    assert_int_equal(llama_weight_bytes_per_token(r.llama), 4 * llama_parameters(r.llama));
     llama_ready_end(&r);
 }
 
