@@ -382,16 +382,6 @@ enum status cli_command_find(const struct cli_command **out, const char *name, s
 
 // ---- Running ----------------------------------------------------------------------
 
-// Finds the command; without one it is the dashboard on a terminal.
-static enum status choose_command(struct cli *cli, struct error *err)
-{
-    const char *name = cli->options.command;
-    if (!name && !(cli->env.in_is_terminal && cli->env.out_is_terminal))
-        return error_set(err, STATUS_INVALID,
-                         "no command, and no terminal for the dashboard (see inferstat --help)");
-    return cli_command_find(&cli->command, name ? name : "top", err);
-}
-
 static enum status check_arguments(const struct cli *cli, struct error *err)
 {
     const struct cli_command *command = cli->command;
@@ -405,9 +395,14 @@ static enum status check_arguments(const struct cli *cli, struct error *err)
     return STATUS_OK;
 }
 
+// Without a command it is the dashboard on a terminal.
 static enum status run_command(struct cli *cli, struct error *err)
 {
-    enum status status = choose_command(cli, err);
+    const char *name = cli->options.command;
+    if (!name && !(cli->env.in_is_terminal && cli->env.out_is_terminal))
+        return error_set(err, STATUS_INVALID,
+                         "no command, and no terminal for the dashboard (see inferstat --help)");
+    enum status status = cli_command_find(&cli->command, name ? name : "top", err);
     if (status == STATUS_OK)
         status = options_check(&cli->options, cli->command->options, cli->command->name, err);
     if (status == STATUS_OK)

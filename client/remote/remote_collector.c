@@ -59,15 +59,6 @@ struct collector {
     struct live live;
 };
 
-static enum status find_address(struct address *out, const struct remote_target *target,
-                                struct error *err)
-{
-    if (target->collector)
-        return address_parse(out, target->collector, err);
-    return peer_default_address(out, getenv("INFERSTAT_COLLECTOR"), getenv("XDG_RUNTIME_DIR"), true,
-                                err);
-}
-
 // A folder that this user may not enter is not a collector that does not answer.
 static enum status check_permission(const struct address *address, struct error *err)
 {
@@ -104,7 +95,10 @@ enum status collector_open(struct collector **out, const struct remote_target *t
         return error_no_memory(err, "remote");
     collector->wake_fd = -1;
     collector->timeout_ns = target->timeout_ns ? target->timeout_ns : default_timeout_ns;
-    enum status status = find_address(&collector->address, target, err);
+    enum status status =
+        target->collector ? address_parse(&collector->address, target->collector, err)
+                          : peer_default_address(&collector->address, getenv("INFERSTAT_COLLECTOR"),
+                                                 getenv("XDG_RUNTIME_DIR"), true, err);
     if (status == STATUS_OK)
         status = check_permission(&collector->address, err);
     if (status == STATUS_OK)
@@ -278,12 +272,6 @@ static uint64_t slow_ns(enum query_kind kind)
     return is_slow ? 130 * second_ns : 0; // they have 120 themselves
 }
 
-// Whether a query that is asked twice does what it does once, and has the same answer.
-static bool may_ask_twice(enum query_kind kind)
-{
-    return !query_is_administrative(kind) || kind == QUERY_KEYS || kind == QUERY_AUTHORIZE;
-}
-
 // A question under way.
 struct asking {
     struct collector *collector;
@@ -384,7 +372,11 @@ static enum status on_lost(struct asking *asking, uint64_t now_ns, struct error 
     asking->sent = 0;
     if (asking->deadline_ns > until_ns)
         asking->deadline_ns = until_ns;
-    if (may_ask_twice(asking->query->query.query.kind) && asking->losses++ == 0)
+    // Asked twice, these do what they do once, and have the same answer.
+    const enum query_kind kind = asking->query->query.query.kind;
+    const bool may_repeat =
+        !query_is_administrative(kind) || kind == QUERY_KEYS || kind == QUERY_AUTHORIZE;
+    if (may_repeat && asking->losses++ == 0)
         return STATUS_OK;
     return error_set(err, STATUS_UNREACHABLE,
                      "collector %.200s: the connection was lost before the answer came (a change "

@@ -200,12 +200,6 @@ static void wait_until(struct poller *poller, uint64_t until_ns)
     (void)poll(&wake, 1, (int)((left_ns < second_ns ? left_ns : second_ns) / 1000000));
 }
 
-// When the next round is due by the interval.
-static uint64_t next_round_ns(const struct poller *poller, uint64_t interval_ns)
-{
-    return poller->last_ns + (poller->failed && interval_ns > retry_ns ? retry_ns : interval_ns);
-}
-
 static void *poll_on(void *argument)
 {
     struct poller *poller = argument;
@@ -214,7 +208,8 @@ static void *poll_on(void *argument)
         if (commands.clear)
             make_clear(poller, &commands.filter);
         const uint64_t now_ns = clock_monotonic_ns();
-        const uint64_t round_ns = next_round_ns(poller, commands.interval_ns);
+        const bool retries = poller->failed && commands.interval_ns > retry_ns;
+        const uint64_t round_ns = poller->last_ns + (retries ? retry_ns : commands.interval_ns);
         if (commands.urgent || (!commands.paused && now_ns >= round_ns))
             poller->stale = POLL_ALL;
         if (commands.urgent || (!commands.paused && poller->stale && now_ns >= poller->earliest_ns))

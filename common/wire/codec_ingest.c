@@ -55,11 +55,9 @@ static const char *copy_stream(const struct codec *codec, void *packed, void *un
                  "a stream's count is out of range");
 }
 
-static const struct codec_list streams = {.type = &inferstat__stream_state__descriptor,
-                                          .own_size = sizeof(struct delivery_stream),
-                                          .max = DELIVERY_STREAMS_MAX,
-                                          .too_many = "more streams than a run may have",
-                                          .copy = copy_stream};
+static const struct codec_list streams = {&inferstat__stream_state__descriptor,
+                                          sizeof(struct delivery_stream), DELIVERY_STREAMS_MAX,
+                                          "more streams than a run may have", copy_stream};
 
 static const char *copy_drop(const struct codec *codec, void *packed, void *unpacked)
 {
@@ -84,11 +82,9 @@ static const char *copy_drop(const struct codec *codec, void *packed, void *unpa
                                    "a dropped range's detail is too long or not UTF-8");
 }
 
-static const struct codec_list drops = {.type = &inferstat__dropped_range__descriptor,
-                                        .own_size = sizeof(struct wire_drop),
-                                        .max = DELIVERY_DROPS_MAX,
-                                        .too_many = "more dropped ranges than a message may have",
-                                        .copy = copy_drop};
+static const struct codec_list drops = {&inferstat__dropped_range__descriptor,
+                                        sizeof(struct wire_drop), DELIVERY_DROPS_MAX,
+                                        "more dropped ranges than a message may have", copy_drop};
 
 // ---- Hello ------------------------------------------------------------------------
 
@@ -211,15 +207,6 @@ static const char *copy_names(const struct codec *codec, Inferstat__Batch *wire,
     return NULL;
 }
 
-static const char *copy_tables(const struct codec *codec, Inferstat__Batch *wire,
-                               struct message_batch *own)
-{
-    if (!codec->packing)
-        return own->first ? codec_read_tables(codec->arena, own, wire) : NULL;
-    codec_pack_tables(codec->arena, wire, own);
-    return NULL;
-}
-
 const char *codec_copy_batch(const struct codec *codec, void *packed, void *unpacked)
 {
     Inferstat__Batch *wire = packed;
@@ -232,6 +219,8 @@ const char *codec_copy_batch(const struct codec *codec, void *packed, void *unpa
         CODEC_COPY(codec, wire->clock_offset_ns, own->clock_offset_ns);
         CODEC_COPY(codec, wire->clock_error_ns, own->clock_error_ns);
     }
+    if (codec->packing)
+        codec_pack_tables(codec->arena, wire, own);
     // Each part is copied whatever the others are; the first fault is the reason.
     const char *faults[] = {
         copy_names(codec, wire, own),
@@ -241,7 +230,7 @@ const char *codec_copy_batch(const struct codec *codec, void *packed, void *unpa
                         &own->stream_count),
         codec_copy_text(codec, &wire->activity, &own->activity,
                         "the activity is too long or not UTF-8"),
-        copy_tables(codec, wire, own),
+        codec->packing || own->first == 0 ? NULL : codec_read_tables(codec->arena, own, wire),
     };
     for (size_t i = 0; i < sizeof faults / sizeof faults[0] && !fault; i++)
         fault = faults[i];
@@ -265,12 +254,9 @@ static const char *copy_activity(const struct codec *codec, void *packed, void *
                            "an activity is too long or not UTF-8");
 }
 
-static const struct codec_list activities = {.type = &inferstat__stream_activity__descriptor,
-                                             .own_size = sizeof(struct wire_activity),
-                                             .max = DELIVERY_STREAMS_MAX,
-                                             .too_many =
-                                                 "more activities than a run may have streams",
-                                             .copy = copy_activity};
+static const struct codec_list activities = {
+    &inferstat__stream_activity__descriptor, sizeof(struct wire_activity), DELIVERY_STREAMS_MAX,
+    "more activities than a run may have streams", copy_activity};
 
 const char *codec_copy_goodbye(const struct codec *codec, void *packed, void *unpacked)
 {
@@ -303,11 +289,9 @@ static const char *copy_next(const struct codec *codec, void *packed, void *unpa
                  "the number wanted next is out of range");
 }
 
-static const struct codec_list nexts = {.type = &inferstat__stream_next__descriptor,
-                                        .own_size = sizeof(struct delivery_next),
-                                        .max = DELIVERY_STREAMS_MAX,
-                                        .too_many = "more streams than a run may have",
-                                        .copy = copy_next};
+static const struct codec_list nexts = {&inferstat__stream_next__descriptor,
+                                        sizeof(struct delivery_next), DELIVERY_STREAMS_MAX,
+                                        "more streams than a run may have", copy_next};
 
 static const char *copy_refused(const struct codec *codec, void *packed, void *unpacked)
 {
@@ -323,11 +307,9 @@ static const char *copy_refused(const struct codec *codec, void *packed, void *u
                                    "a refused range's reason is too long or not UTF-8");
 }
 
-static const struct codec_list refused = {.type = &inferstat__refused__descriptor,
-                                          .own_size = sizeof(struct wire_refused),
-                                          .max = DELIVERY_DROPS_MAX,
-                                          .too_many = "more refused ranges than a message may have",
-                                          .copy = copy_refused};
+static const struct codec_list refused = {
+    &inferstat__refused__descriptor, sizeof(struct wire_refused), DELIVERY_DROPS_MAX,
+    "more refused ranges than a message may have", copy_refused};
 
 const char *codec_copy_ack(const struct codec *codec, void *packed, void *unpacked)
 {

@@ -18,13 +18,6 @@ struct keyring {
 
 // ---- known_collectors ----------------------------------------------------------------
 
-static bool is_same_place(const struct address *left, const struct address *right)
-{
-    char left_text[ADDRESS_TEXT_SIZE], right_text[ADDRESS_TEXT_SIZE];
-    return strcasecmp(address_endpoint(left_text, left, ADDRESS_INGEST),
-                      address_endpoint(right_text, right, ADDRESS_INGEST)) == 0;
-}
-
 static void add_key(struct keyring *ring, const unsigned char key[WIRE_KEY_SIZE])
 {
     for (size_t i = 0; i < ring->count; i++)
@@ -48,7 +41,9 @@ static enum status read_known(struct keyring *ring, const struct address *addres
     if (!text || !wire_key_parse(key, text))
         return error_set(err, STATUS_INVALID,
                          "not a public key behind the address (a line is ADDRESS KEY [COMMENT])");
-    if (is_same_place(&known, address))
+    char listed[ADDRESS_TEXT_SIZE], wanted[ADDRESS_TEXT_SIZE];
+    if (strcasecmp(address_endpoint(listed, &known, ADDRESS_INGEST),
+                   address_endpoint(wanted, address, ADDRESS_INGEST)) == 0)
         add_key(ring, key);
     return STATUS_OK;
 }

@@ -8,6 +8,7 @@
 #include "common/core/base/parse.h"
 #include "common/core/base/text.h"
 #include "common/core/query/query_text.h"
+#include "common/store/read/answer_cells.h"
 #include "common/sys/config.h"
 #include "common/wire/keys.h"
 
@@ -65,22 +66,19 @@ static enum status read_file(struct result *list, FILE *notes, struct error *err
 {
     struct naming naming = {.list = list, .notes = notes};
     char path[KEYS_PATH_SIZE];
-    enum status status = result_add_column(list, "name", UNIT_NONE);
-    if (status == STATUS_OK)
-        status = result_add_column(list, "text", UNIT_NONE);
-    if (status != STATUS_OK)
-        return error_no_memory(err, "saved queries");
     if (keys_default_path(path, sizeof path, "queries", NULL) != STATUS_OK)
         return STATUS_OK; // no home, no file
-    status = config_read(path, add_line, complain, &naming, err);
+    enum status status = config_read(path, add_line, complain, &naming, err);
     return status == STATUS_NOT_FOUND ? STATUS_OK : status;
 }
 
 enum status saved_queries_list(const struct cli *cli, struct result **out, struct error *err)
 {
-    if (result_new(out) != STATUS_OK)
-        return error_no_memory(err, "saved queries");
-    enum status status = read_file(*out, cli->env.notes, err);
+    static const struct answer_column columns[] = {{"name", UNIT_NONE}, {"text", UNIT_NONE}};
+    enum status status = answer_new(out, columns, sizeof columns / sizeof *columns, err);
+    if (status != STATUS_OK)
+        return status;
+    status = read_file(*out, cli->env.notes, err);
     if (status != STATUS_OK)
         result_free(*out);
     return status;

@@ -6,24 +6,14 @@
 #include "client/cli/cli.h"
 #include "common/core/base/text.h"
 #include "common/monitor/delivery/replay.h"
+#include "common/store/read/answer_cells.h"
 #include "common/sys/log.h"
 
 enum { PATH_ROOM = 4096 };
 
-// Columns of the list, in the result's order.
-enum { RUN, HOST, COLLECTOR, RECORDS, BYTES, STATE, SINCE, COLUMNS };
-
-static const struct {
-    const char *key;
-    enum unit unit;
-} keys[COLUMNS] = {
-    [RUN] = {"run", UNIT_NONE},
-    [HOST] = {"host", UNIT_NONE},
-    [COLLECTOR] = {"collector", UNIT_NONE},
-    [RECORDS] = {"records", UNIT_COUNT},
-    [BYTES] = {"bytes", UNIT_BYTES},
-    [STATE] = {"state", UNIT_NONE},
-    [SINCE] = {"since_ns", UNIT_TIME},
+static const struct answer_column keys[] = {
+    {"run", UNIT_NONE},    {"host", UNIT_NONE},  {"collector", UNIT_NONE}, {"records", UNIT_COUNT},
+    {"bytes", UNIT_BYTES}, {"state", UNIT_NONE}, {"since_ns", UNIT_TIME},
 };
 
 static const struct column columns[] = {
@@ -119,33 +109,18 @@ static void add_row(struct result *result, const struct row *row)
 {
     char uuid[37];
     text_from_uuid(uuid, row->run.uuid);
-    const char *const texts[COLUMNS] = {[RUN] = uuid,
-                                        [HOST] = row->run.host.host,
-                                        [COLLECTOR] = row->run.collector,
-                                        [STATE] = row->state};
-    (void)result_add_row(result);
-    for (unsigned i = 0; i < COLUMNS; i++)
-        if (texts[i] && *texts[i])
-            (void)result_set_text(result, i, texts[i], strlen(texts[i]));
+    answer_row(result);
+    answer_text(result, "run", uuid);
+    if (row->run.host.host[0])
+        answer_text(result, "host", row->run.host.host);
+    if (row->run.collector[0])
+        answer_text(result, "collector", row->run.collector);
+    answer_text(result, "state", row->state);
     if (row->counted)
-        result_set_int(result, RECORDS, (int64_t)row->left.records);
-    result_set_int(result, BYTES, (int64_t)row->left.bytes);
+        answer_int(result, "records", (int64_t)row->left.records);
+    answer_int(result, "bytes", (int64_t)row->left.bytes);
     if (row->left.since_ns > 0)
-        result_set_int(result, SINCE, row->left.since_ns);
-}
-
-static enum status add_rows(struct result *result, const struct orphans_folders *folders,
-                            const struct orphans_list *list)
-{
-    for (unsigned i = 0; i < COLUMNS; i++)
-        if (result_add_column(result, keys[i].key, keys[i].unit) != STATUS_OK)
-            return STATUS_NOMEM;
-    for (size_t i = 0; i < list->count; i++) {
-        struct row row;
-        if (read_row(&row, folders, &list->places[i]))
-            add_row(result, &row);
-    }
-    return result_status(result);
+        answer_int(result, "since_ns", row->left.since_ns);
 }
 
 static enum status list_runs(struct cli *cli, const struct places *places, struct error *err)
@@ -155,13 +130,16 @@ static enum status list_runs(struct cli *cli, const struct places *places, struc
     enum status status = orphans_find(&list, &places->folders, err);
     if (status != STATUS_OK)
         return status;
-    status = result_new(&result);
-    if (status == STATUS_OK)
-        status = add_rows(result, &places->folders, &list);
+    status = answer_new(&result, keys, sizeof keys / sizeof *keys, err);
+    for (size_t i = 0; i < list.count && status == STATUS_OK; i++) {
+        struct row row;
+        if (read_row(&row, &places->folders, &list.places[i]))
+            add_row(result, &row);
+    }
     orphans_deinit(&list);
-    if (status != STATUS_OK)
-        status = error_no_memory(err, "spool");
-    else
+    if (status == STATUS_OK)
+        status = answer_check(result, err);
+    if (status == STATUS_OK)
         status = cli_print(cli, &view, result, err);
     if (status == STATUS_OK && result_row_count(result) == 0)
         status = nothing(err);

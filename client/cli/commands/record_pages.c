@@ -146,24 +146,6 @@ void record_pages_free(struct record_pages *pages)
 
 // ---- Listings ---------------------------------------------------------------------
 
-// The number of rows to read: --limit, else all with --json and --csv, and the newest 20
-// without.  0: all.
-static uint64_t page_limit(const struct cli *cli)
-{
-    if (option_given(&cli->options, OPTION_LIMIT))
-        return cli->query.limit;
-    return cli->options.format == FORMAT_TEXT ? NEWEST_FOR_PEOPLE : 0;
-}
-
-// Prints that the listing is cut, if it is.
-static void note_limit(const struct cli *cli, uint64_t rows)
-{
-    if (cli->options.format == FORMAT_TEXT && !option_given(&cli->options, OPTION_LIMIT) &&
-        rows == NEWEST_FOR_PEOPLE)
-        (void)fprintf(cli->env.out, "(the %" PRIu64 " %s; --limit 0 shows all)\n", rows,
-                      cli->query.records.oldest_first ? "oldest" : "newest");
-}
-
 struct listing {
     struct cli *cli;
     record_pages_add *add;
@@ -190,12 +172,17 @@ static enum status end(struct cli *cli, struct rows *rows, enum status status, s
 enum status record_pages_list(struct cli *cli, record_pages_add *add, struct error *err)
 {
     const enum record_kind kind = cli->query.records.kind;
+    const bool is_oldest = cli->query.records.oldest_first;
+    const bool is_limited = option_given(&cli->options, OPTION_LIMIT);
+    // Without --limit the newest 20 for people, and all with --json and --csv.
+    const uint64_t usual = cli->options.format == FORMAT_TEXT ? NEWEST_FOR_PEOPLE : 0;
     struct listing listing = {.cli = cli, .add = add, .rows = cli_rows(cli, columns_of(kind))};
-    enum status status = record_pages_read(cli, kind, NULL, cli->query.records.oldest_first,
-                                           page_limit(cli), on_page, &listing, err);
+    enum status status = record_pages_read(
+        cli, kind, NULL, is_oldest, is_limited ? cli->query.limit : usual, on_page, &listing, err);
     status = end(cli, &listing.rows, status, err);
-    if (status == STATUS_OK)
-        note_limit(cli, listing.rows.count);
+    if (status == STATUS_OK && !is_limited && usual > 0 && listing.rows.count == usual)
+        (void)fprintf(cli->env.out, "(the %" PRIu64 " %s; --limit 0 shows all)\n", usual,
+                      is_oldest ? "oldest" : "newest");
     return status;
 }
 

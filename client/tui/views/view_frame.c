@@ -162,15 +162,6 @@ static void add_count(struct segments *segments, unsigned rank, enum style style
     segments_add(segments, rank, style, "%.0f %s", count, count == 1 ? one : many);
 }
 
-// "1 run open", "2 of 3 runs open".
-static void add_runs(struct segments *segments, unsigned rank, double open, double all)
-{
-    if (open < all)
-        segments_add(segments, rank, STYLE_PLAIN, "%.0f of %.0f runs open", open, all);
-    else
-        add_count(segments, rank, STYLE_PLAIN, open, "run open", "runs open");
-}
-
 static void draw_status(const struct model *model, struct canvas *canvas, struct rect area)
 {
     enum { MARGIN = 1 };
@@ -191,12 +182,16 @@ static void draw_status(const struct model *model, struct canvas *canvas, struct
     end -= segments_draw(&right, canvas, area, MARGIN, 0, end - MARGIN, ALIGN_RIGHT);
 
     struct segments left = {.separator = " · "};
+    double open = model_figure(model, "runs_open", 0), runs = model_figure(model, "runs", 0);
     double failed = model_figure(model, "inferences_failed", 0);
     double loads_failed = model_figure(model, "loads_failed", 0);
     double speed = model_figure(model, "tokens_per_second", -1);
     add_count(&left, 5, STYLE_PLAIN, model_figure(model, "hosts", 0), "host", "hosts");
     add_count(&left, 6, STYLE_PLAIN, model_figure(model, "models", 0), "model", "models");
-    add_runs(&left, 4, model_figure(model, "runs_open", 0), model_figure(model, "runs", 0));
+    if (open < runs)
+        segments_add(&left, 4, STYLE_PLAIN, "%.0f of %.0f runs open", open, runs);
+    else
+        add_count(&left, 4, STYLE_PLAIN, open, "run open", "runs open");
     add_count(&left, 1, STYLE_PLAIN, model_figure(model, "inferences", 0), "inference",
               "inferences");
     if (failed > 0)

@@ -256,15 +256,6 @@ static enum status account_kind(struct copying *copying, enum record_kind kind, 
     return status;
 }
 
-static enum status account(struct copying *copying, struct error *err)
-{
-    enum status status = STATUS_OK;
-    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
-         kind++)
-        status = account_kind(copying, (enum record_kind)kind, err);
-    return status;
-}
-
 // ---- What goes with them -------------------------------------------------------------------
 
 // Names that something here refers to.
@@ -371,8 +362,9 @@ static enum status fill(struct copying *copying, struct error *err)
         status = pick_runs(copying, err);
     if (status == STATUS_OK)
         status = copy_runs(copying, err);
-    if (status == STATUS_OK)
-        status = account(copying, err);
+    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
+         kind++)
+        status = account_kind(copying, (enum record_kind)kind, err);
     if (status == STATUS_OK)
         status = bundle_expired(copying->db, &copying->query->filter, err);
     if (status == STATUS_OK)

@@ -482,15 +482,6 @@ static enum status attach(sqlite3 *db, const struct import_batch *batch, struct 
     return status;
 }
 
-static enum status apply(sqlite3 *db, struct import_batch *batch, int64_t last_id,
-                         struct error *err)
-{
-    if (batch->baseline)
-        return apply_baseline(db, batch->baseline, err);
-    return batch->kind == RECORD_KIND_RUN ? apply_runs(db, batch, err)
-                                          : apply_records(db, batch, last_id, err);
-}
-
 enum status import_apply(sqlite3 *db, struct import_batch *batch, int64_t last_id,
                          struct error *err)
 {
@@ -498,8 +489,12 @@ enum status import_apply(sqlite3 *db, struct import_batch *batch, int64_t last_i
     enum status status = attach(db, batch, err);
     if (status == STATUS_OK)
         status = database_exec(db, "BEGIN IMMEDIATE", err);
-    if (status == STATUS_OK)
-        status = database_end(db, apply(db, batch, last_id, err), err);
+    if (status == STATUS_OK) {
+        status = batch->baseline                  ? apply_baseline(db, batch->baseline, err)
+                 : batch->kind == RECORD_KIND_RUN ? apply_runs(db, batch, err)
+                                                  : apply_records(db, batch, last_id, err);
+        status = database_end(db, status, err);
+    }
     (void)sqlite3_exec(db, "DETACH batch", NULL, NULL, NULL);
     return status;
 }

@@ -61,14 +61,6 @@ static void remove_reader(struct live *live, unsigned index)
     live->full = false;
 }
 
-static void forget_silent(struct live *live)
-{
-    const uint64_t now_ns = clock_monotonic_ns();
-    for (unsigned i = live->reader_count; i-- > 0;)
-        if (now_ns - live->readers[i].heard_at_ns > READER_SILENCE_NS)
-            remove_reader(live, i);
-}
-
 // The first message subscribes to records committed after it.
 static void on_credit(struct live *live, const struct job_return *at,
                       const struct message_live_credit *asked)
@@ -190,13 +182,6 @@ static bool send_ids(struct live *live, struct reader *reader)
     return true;
 }
 
-static void send_ids_to_all(struct live *live)
-{
-    for (unsigned i = live->reader_count; i-- > 0;)
-        if (live->readers[i].ids_only && !send_ids(live, &live->readers[i]))
-            remove_reader(live, i);
-}
-
 static void send_to_all(struct live *live, enum record_kind kind, struct result *rows)
 {
     for (unsigned i = live->reader_count; i-- > 0;) {
@@ -270,10 +255,15 @@ static void run_once(struct live *live)
     for (unsigned i = 0; i < live->admission.count; i++)
         if (ready >> i & 1)
             receive(live, i);
-    forget_silent(live);
+    const uint64_t now_ns = clock_monotonic_ns();
+    for (unsigned i = live->reader_count; i-- > 0;)
+        if (now_ns - live->readers[i].heard_at_ns > READER_SILENCE_NS)
+            remove_reader(live, i);
     if (ready >> live->admission.count & 1)
         publish(live);
-    send_ids_to_all(live);
+    for (unsigned i = live->reader_count; i-- > 0;)
+        if (live->readers[i].ids_only && !send_ids(live, &live->readers[i]))
+            remove_reader(live, i);
 }
 
 static void *live_body(void *context)
