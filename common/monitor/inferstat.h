@@ -127,7 +127,7 @@ struct inferstat_options {
                             // INFERSTAT_SERVER_KEY, else known_collectors
     int insecure;           // not 0: allow unencrypted TCP to other hosts
     // Callback for log lines (collector unreachable, reachable again; [LOAD] and [INFER]
-    // lines at info).  May be called from any thread.  NULL: no log.
+    // lines at info), one line each.  May be called from any thread.  NULL: no log.
     void (*log)(void *context, enum inferstat_log_level level, const char *text);
     void *log_context;
     // User name or number: who may run the collector at an ipc address, beside root and the user

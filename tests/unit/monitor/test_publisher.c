@@ -203,7 +203,7 @@ STATE_CASE(test_log_lines, struct fixture *fixture)
     infer(monitor, name, 3);
     struct inferstat_inference *inference = inferstat_inference_new(monitor);
     inferstat_inference_begin(inference, &(struct inferstat_request){.model = name});
-    inferstat_inference_fail(inference, "too long");
+    inferstat_inference_fail(inference, "too\nlong\x1b[31m");
     inferstat_inference_free(inference);
     assert_int_equal(lines->load, 1);
     assert_int_equal(lines->infer, 2);
@@ -217,7 +217,7 @@ STATE_CASE(test_log_lines, struct fixture *fixture)
                                          " ttft=",
                                          " tokens/sec=",
                                          " finish=stop\n",
-                                         " finish=error error=too long\n"};
+                                         " finish=error error=too\\x0Along\\x1B[31m\n"};
     for (size_t i = 0; i < COUNT_OF(wanted); i++)
         if (!strstr(lines->text, wanted[i]))
             fail_msg("no \"%s\" in:\n%s", wanted[i], lines->text);
