@@ -64,6 +64,9 @@ static int64_t next_boundary(const struct search *search, int64_t time_ns)
     return until_ns && next > until_ns ? INT64_MAX : next;
 }
 
+static const struct query_metric e2e = {
+    .kind = RECORD_KIND_INFERENCE, .name = "e2e_ns", .column = INFERENCE_E2E_NS};
+
 // ---- Where to look -----------------------------------------------------------------------
 
 static bool add_span(struct spans *spans, int64_t first_ns, int64_t last_ns)
@@ -138,8 +141,6 @@ static enum status on_bucket(void *context, sqlite3_stmt *row, struct error *err
 // Narrows the spans to where the buckets of a level have requests that are long enough.
 static enum status narrow(struct search *search, struct spans *spans, struct error *err)
 {
-    static const struct query_metric e2e = {
-        .kind = RECORD_KIND_INFERENCE, .name = "e2e_ns", .column = INFERENCE_E2E_NS};
     enum status status = STATUS_OK;
     search->next = (struct spans){0};
     for (size_t i = 0; i < spans->count && status == STATUS_OK; i++) {
@@ -257,8 +258,6 @@ static enum status read_tail(struct search *search, const struct rollup_span *al
 
 static enum status read_watermark(struct search *search, struct error *err)
 {
-    static const struct query_metric e2e = {
-        .kind = RECORD_KIND_INFERENCE, .name = "e2e_ns", .column = INFERENCE_E2E_NS};
     const int64_t of[] = {rollup_metric_number(&e2e)};
     sqlite3_str *sql = sqlite3_str_new(search->store->db);
     sqlite3_str_appendall(sql, "SELECT watermark FROM rollup_state WHERE metric = $1");

@@ -295,8 +295,9 @@ static enum status find_ends(struct store *store, const struct query *query,
     filter.since_ns = span->first_ns;
     filter.until_ns = span->last_ns + 1;
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendall(sql, "SELECT min(t.started_ns), max(CAST(min(t.started_ns +"
-                               " max(t.e2e_ns, 0.0), 9e18) AS INTEGER)) FROM inference t");
+    // Those of more than 31 days count where they began (crossing.h).
+    sqlite3_str_appendall(sql, "SELECT min(t.started_ns), max(t.started_ns + iif(t.e2e_ns BETWEEN 0"
+                               " AND 2678400000000000, t.e2e_ns, 0)) FROM inference t");
     filter_where(sql, RECORD_KIND_INFERENCE, &filter);
     sqlite3_str_appendall(sql, " AND " SCHEMA_IS_PLACED);
     return reader_scan(store, sql, &filter, on_bounds, span, err);
