@@ -184,6 +184,8 @@ TEST_CASE(test_what_reads_all_records)
         {{.kind = QUERY_AVERAGE, .metric = "ttft_ns", .filter.by[QUERY_BY_STATUS] = "ok"}, true},
         {{.kind = QUERY_AVERAGE, .metric = "goodput_per_second"}, true},
         {{.kind = QUERY_AVERAGE, .metric = "mbu_ratio"}, true},
+        {{.kind = QUERY_AVERAGE, .metric = "output_token_rate"}, false},
+        {{.kind = QUERY_AVERAGE, .metric = "error_ratio", .filter.by[QUERY_BY_RUN] = "1234"}, true},
         {{.kind = QUERY_AVERAGE, .metric = "no_such"}, false},
         {{.kind = QUERY_SUMMARY}, false},
         {{.kind = QUERY_AVERAGE, .metric = "e2e_ns", .group_count = QUERY_DIMENSION_COUNT + 1},
