@@ -63,12 +63,3 @@ enum key_context model_key_context(const struct model *model)
                                                 [OVERLAY_FILTER] = KEYS_PROMPT};
     return contexts[model->overlay];
 }
-
-char *model_text(char *out, size_t size, const struct result *result, size_t row, const char *key)
-{
-    const struct value value = result_get(result, row, key);
-    if (value.type == VALUE_TEXT)
-        return text_escape(out, size, value.text.bytes, value.text.size);
-    (void)snprintf(out, size, "-");
-    return out;
-}

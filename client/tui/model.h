@@ -98,8 +98,4 @@ double model_age_seconds(const struct model *model);
 // The context in which the keyboard's keys are looked up: the view, or the overlay above it.
 enum key_context model_key_context(const struct model *model);
 
-// Copies the text in column `key` of a result's row to `out`, escaped for the screen; "-" if
-// absent.  Returns `out`.
-char *model_text(char *out, size_t size, const struct result *result, size_t row, const char *key);
-
 #endif

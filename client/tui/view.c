@@ -95,14 +95,6 @@ static void draw_title(const struct model *model, const struct panel *panel,
     (void)canvas_put(canvas, area, left + 2 + room, 0, STYLE_DIM, " ");
 }
 
-// Why a panel has no rows.
-static const char *empty_text(const struct model *model, const struct panel *panel)
-{
-    if (!model->answers[panel->polled].known)
-        return "asking ...";
-    return model->filtered ? "nothing that the filter covers" : panel->none;
-}
-
 static void draw_panel(const struct model *model, const struct panel *panel,
                        const struct grid_state *state, bool focused, struct canvas *canvas,
                        struct rect area)
@@ -118,9 +110,12 @@ static void draw_panel(const struct model *model, const struct panel *panel,
                   canvas, list);
     else
         panel->draw_list(model, canvas, list, state->top);
+    const char *why = !model->answers[panel->polled].known ? "asking ..."
+                      : model->filtered                    ? "nothing that the filter covers"
+                                                           : panel->none;
     if (view_panel_rows(model, panel) == 0)
         canvas_fit(canvas, list, 0, panel->grid ? HEADING_ROWS : 0, list.width, ALIGN_LEFT,
-                   STYLE_DIM, empty_text(model, panel));
+                   STYLE_DIM, why);
 }
 
 // ---- Notices in place of the panels ------------------------------------------------

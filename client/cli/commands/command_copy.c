@@ -77,12 +77,9 @@ static void print_copy(struct cli *cli, const struct result *answer)
 {
     FILE *out = cli->env.out;
     char size[UNIT_TEXT_SIZE], time[UNIT_TEXT_SIZE], path[QUERY_PATH_SIZE];
-    const struct value named = result_get(answer, 0, "path");
     const int64_t runs = result_integer(answer, 0, "runs", 0);
     (void)fprintf(out, "%s: %s, %" PRId64 " run%s, ",
-                  named.type == VALUE_TEXT
-                      ? text_escape(path, sizeof path, named.text.bytes, named.text.size)
-                      : "-",
+                  result_text(path, sizeof path, answer, 0, "path"),
                   unit_format_int(size, UNIT_BYTES, result_integer(answer, 0, "bytes", 0)), runs,
                   cli_plural(runs));
     print_records(out, answer);

@@ -14,13 +14,12 @@
 static void print_refused_baselines(struct cli *cli, const struct result *answer)
 {
     const int64_t refused = result_integer(answer, 0, "baselines_refused", 0);
-    const struct value note = result_get(answer, 0, "baseline_note");
     char text[512];
-    if (refused != 0 && note.type == VALUE_TEXT)
+    if (refused != 0 && result_get(answer, 0, "baseline_note").type == VALUE_TEXT)
         (void)fprintf(cli->env.notes,
                       "inferstat: import: %" PRId64 " baseline%s not taken, the first: %s\n",
                       refused, refused == 1 ? " was" : "s were",
-                      text_escape(text, sizeof text, note.text.bytes, note.text.size));
+                      result_text(text, sizeof text, answer, 0, "baseline_note"));
 }
 
 // What is printed behind the records imported, where the answer has any.
@@ -48,12 +47,11 @@ static void print_import(struct cli *cli, const struct result *answer)
     }
     (void)fputc('\n', out);
     print_refused_baselines(cli, answer);
-    const struct value note = result_get(answer, 0, "note");
     char text[512];
-    if (note.type != VALUE_TEXT)
+    if (result_get(answer, 0, "note").type != VALUE_TEXT)
         return;
     const int64_t refused = result_integer(answer, 0, "refused", 0);
-    (void)text_escape(text, sizeof text, note.text.bytes, note.text.size);
+    (void)result_text(text, sizeof text, answer, 0, "note");
     if (refused > 0)
         (void)fprintf(cli->env.notes,
                       "inferstat: import: %" PRId64 " run%s or record%s not taken, the first: %s\n",

@@ -16,14 +16,6 @@ static const struct column columns[] = {
 
 static const struct columns view = {columns, sizeof columns / sizeof *columns, NULL};
 
-static const char *cell_text(char *text, size_t size, const struct result *result, size_t row,
-                             const char *key)
-{
-    const struct value value = result_get(result, row, key);
-    return value.type == VALUE_TEXT ? text_escape(text, size, value.text.bytes, value.text.size)
-                                    : "-";
-}
-
 static const char no_keys[] = "no data: there are no keys yet (see inferstat authorize --help)";
 
 static enum status copy_text(char out[QUERY_KEY_SIZE], const char *text, const char *what,
@@ -85,8 +77,8 @@ static void print_revoked(FILE *out, const struct result *result)
     for (size_t row = 0; row < result_row_count(result); row++) {
         char name[QUERY_KEY_SIZE], key[QUERY_KEY_SIZE];
         (void)fprintf(out, "revoked %s (%.8s...)\n",
-                      cell_text(name, sizeof name, result, row, "name"),
-                      cell_text(key, sizeof key, result, row, "key"));
+                      result_text(name, sizeof name, result, row, "name"),
+                      result_text(key, sizeof key, result, row, "key"));
     }
 }
 

@@ -193,13 +193,11 @@ static const struct {
 
 enum { COMPARED_COUNT = sizeof compared / sizeof *compared, COMPARED_TEXTS = 3 };
 
-// Finds the row with the same groups, cache, part and stage; the number of rows if there is
-// none.
-static size_t find_row(const struct result *in, const struct result *of, size_t row,
-                       unsigned groups)
+// Finds the row that is equal in the first `count` columns; the number of rows if there is none.
+static size_t find_row(const struct result *in, const struct result *of, size_t row, unsigned count)
 {
     size_t found = 0;
-    while (found < result_row_count(in) && !same_cells(in, found, of, row, groups + COMPARED_TEXTS))
+    while (found < result_row_count(in) && !same_cells(in, found, of, row, count))
         found++;
     return found;
 }
@@ -226,14 +224,6 @@ static void add_compared(struct result *out, const struct result *a, size_t row_
     result_set_real(out, first + 5, mean_a > 0 ? mean_b / mean_a : (double)NAN);
 }
 
-static bool has_kind(const struct result *in, const struct result *of, size_t row, unsigned groups)
-{
-    for (size_t i = 0; i < result_row_count(in); i++)
-        if (same_cells(in, i, of, row, groups + 1))
-            return true;
-    return false;
-}
-
 // Joins two answers: the rows of A in order, after those of a group and cache state the ones that
 // only B has of it, and at the end the groups and cache states that only B has.
 static enum status line_up(const struct result *a, const struct result *b, unsigned groups,
@@ -247,16 +237,17 @@ static enum status line_up(const struct result *a, const struct result *b, unsig
     if (status != STATUS_OK)
         return status;
     const size_t end = result_row_count(a), end_b = result_row_count(b);
+    const unsigned texts = groups + COMPARED_TEXTS; // groups, cache, part and stage
     for (size_t row = 0; row < end; row++) {
-        add_compared(*out, a, row, b, find_row(b, a, row, groups), groups);
+        add_compared(*out, a, row, b, find_row(b, a, row, texts), groups);
         if (row + 1 < end && same_cells(a, row, a, row + 1, groups + 1))
             continue;
         for (size_t i = 0; i < end_b; i++)
-            if (same_cells(a, row, b, i, groups + 1) && find_row(a, b, i, groups) == end)
+            if (same_cells(a, row, b, i, groups + 1) && find_row(a, b, i, texts) == end)
                 add_compared(*out, a, end, b, i, groups);
     }
     for (size_t row = 0; row < end_b; row++)
-        if (!has_kind(a, b, row, groups))
+        if (find_row(a, b, row, groups + 1) == end)
             add_compared(*out, a, end, b, row, groups);
     return result_status(*out);
 }
@@ -308,7 +299,7 @@ static enum status ask_sides(struct cli *cli, const struct query_filter sides[2]
 static bool have_common(const struct result *a, const struct result *b, unsigned groups)
 {
     for (size_t row = 0; row < result_row_count(a); row++)
-        if (find_row(b, a, row, groups) < result_row_count(b))
+        if (find_row(b, a, row, groups + COMPARED_TEXTS) < result_row_count(b))
             return true;
     return false;
 }

@@ -210,7 +210,7 @@ static const char *store_error(char *text, size_t size, const struct model *mode
     text[0] = '\0';
     if (!summary || result_get(summary, 0, "store_error").type == VALUE_NULL)
         return text;
-    return model_text(text, size, summary, 0, "store_error");
+    return result_text(text, size, summary, 0, "store_error");
 }
 
 bool view_frame_has_banner(const struct model *model)

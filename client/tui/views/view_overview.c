@@ -57,7 +57,7 @@ static size_t stages_of_load(const struct model *model, struct plot_stage stages
             result_integer(load, 0, "number", -1) != result_integer(all, row, "parent", -2))
             continue;
         struct plot_stage *stage = &stages[count++];
-        (void)model_text(stage->name, sizeof stage->name, all, row, "stage");
+        (void)result_text(stage->name, sizeof stage->name, all, row, "stage");
         stage->start_ns = (double)(result_integer(all, row, "started_ns", start_ns) - start_ns);
         stage->duration_ns = result_number(all, row, "duration_ns", 0);
     }
@@ -68,7 +68,7 @@ static bool load_failed(const struct model *model)
 {
     char status[32];
     const struct result *load = last_load(model);
-    return load && strcmp(model_text(status, sizeof status, load, 0, "status"), "ok") != 0;
+    return load && strcmp(result_text(status, sizeof status, load, 0, "status"), "ok") != 0;
 }
 
 static void load_facts(const struct model *model, struct rect area, struct segments *facts)
@@ -79,13 +79,14 @@ static void load_facts(const struct model *model, struct rect area, struct segme
         return;
     char text[128], number[UNIT_TEXT_SIZE];
     if (load_failed(model))
-        segments_add(facts, 0, STYLE_BAD, "✗ %s", model_text(text, sizeof text, load, 0, "status"));
+        segments_add(facts, 0, STYLE_BAD, "✗ %s",
+                     result_text(text, sizeof text, load, 0, "status"));
     segments_add_name(facts, 1, STYLE_STRONG, NAME_MAX_WIDTH,
-                      model_text(text, sizeof text, load, 0, "model"));
+                      result_text(text, sizeof text, load, 0, "model"));
     segments_add_name(facts, 4, STYLE_PLAIN, NAME_MAX_WIDTH,
-                      model_text(text, sizeof text, load, 0, "device"));
+                      result_text(text, sizeof text, load, 0, "device"));
     segments_add_name(facts, 7, STYLE_PLAIN, NAME_MAX_WIDTH,
-                      model_text(text, sizeof text, load, 0, "host"));
+                      result_text(text, sizeof text, load, 0, "host"));
     segments_add(facts, 0, STYLE_STRONG, "%s",
                  unit_format(number, UNIT_DURATION, result_number(load, 0, "duration_ns", NAN)));
     segments_add(facts, 2, STYLE_PLAIN, "%s",
@@ -117,7 +118,7 @@ static void draw_load_head(const struct model *model, struct canvas *canvas, str
     char reason[512];
     if (!load_failed(model))
         return;
-    (void)model_text(reason, sizeof reason, last_load(model), 0, "error");
+    (void)result_text(reason, sizeof reason, last_load(model), 0, "error");
     canvas_fit(canvas, area, 0, 0, area.width, ALIGN_LEFT, STYLE_BAD, reason);
 }
 
@@ -268,7 +269,7 @@ static void loss_facts(const struct model *model, struct segments *facts)
     }
     if (model_figure(model, "refused_messages", 0) > 0) {
         (void)snprintf(text, sizeof text, "not taken %s",
-                       model_text(refusals, sizeof refusals, summary, 0, "refusals"));
+                       result_text(refusals, sizeof refusals, summary, 0, "refusals"));
         segments_add_name(facts, 2, STYLE_BAD, REFUSALS_WIDTH, text);
     }
 }

@@ -58,8 +58,8 @@ static bool copy_is_starved(const struct result *result, size_t row)
     char status[16], workload[32];
     double duration_ns = result_number(result, row, "duration_ns", 0);
     double starved_ns = result_number(result, row, "copy_starved_ns", 0);
-    return strcmp(model_text(status, sizeof status, result, row, "status"), "ok") == 0 &&
-           strcmp(model_text(workload, sizeof workload, result, row, "workload"),
+    return strcmp(result_text(status, sizeof status, result, row, "status"), "ok") == 0 &&
+           strcmp(result_text(workload, sizeof workload, result, row, "workload"),
                   storage_workload) != 0 &&
            duration_ns >= starved_run_least_ns && starved_ns > duration_ns * starved_most;
 }

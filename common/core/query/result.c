@@ -192,6 +192,13 @@ int64_t result_integer(const struct result *result, size_t row, const char *key,
     return absent;
 }
 
+char *result_text(char *out, size_t size, const struct result *result, size_t row, const char *key)
+{
+    const struct value value = result_get(result, row, key);
+    const bool is_text = value.type == VALUE_TEXT;
+    return text_escape(out, size, is_text ? value.text.bytes : "-", is_text ? value.text.size : 1);
+}
+
 uint64_t result_next_cursor(const struct result *result)
 {
     return result->next_cursor;

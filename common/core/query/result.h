@@ -72,6 +72,10 @@ bool result_is(const struct result *result, size_t row, const char *key, const c
 double result_number(const struct result *result, size_t row, const char *key, double absent);
 int64_t result_integer(const struct result *result, size_t row, const char *key, int64_t absent);
 
+// Copies the text in column `key` of a row to `out`, escaped for a terminal; "-" if there is none.
+// Returns `out`.
+char *result_text(char *out, size_t size, const struct result *result, size_t row, const char *key);
+
 // The cursor of the next page, which the client copies into its next query (query.cursor); 0 when
 // there are no more rows.
 uint64_t result_next_cursor(const struct result *result);

@@ -136,16 +136,6 @@ static const struct {
     [WIRE_CUT_RATE] = {REFUSAL_CONNECT_RATE, "connects too often"},
 };
 
-static void count_cuts(struct admission *admission, const struct wire_counters *now,
-                       struct wire_counters *before)
-{
-    for (unsigned i = 0; i < WIRE_CUTS; i++) {
-        const uint64_t more = grown(now->cuts[i], &before->cuts[i]);
-        if (cuts[i].reason != REFUSAL_COUNT)
-            reject_counters_count(admission->endpoints->rejects, cuts[i].reason, more);
-    }
-}
-
 // Logs whose connections were closed, and why.
 static void complain(const struct admission *admission, unsigned socket)
 {
@@ -169,7 +159,11 @@ static void count(struct admission *admission)
         if (!admission_address(admission, i)->is_ipc)
             reject_counters_count(rejects, REFUSAL_HANDSHAKE,
                                   grown(now.handshakes, &before->handshakes));
-        count_cuts(admission, &now, before);
+        for (unsigned cut = 0; cut < WIRE_CUTS; cut++) {
+            const uint64_t more = grown(now.cuts[cut], &before->cuts[cut]);
+            if (cuts[cut].reason != REFUSAL_COUNT)
+                reject_counters_count(rejects, cuts[cut].reason, more);
+        }
     }
 }
 

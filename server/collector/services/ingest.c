@@ -1,4 +1,4 @@
-#include "server/collector/services/ingest.h"
+#include "server/collector/services/services.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -79,15 +79,6 @@ static enum status decode(struct job *job, const struct wire_frame *frame, struc
     return error_set(err, STATUS_INVALID, "this message is not for the ingest socket");
 }
 
-// A batch that is too large is invalid for good: its records are dropped.
-static void check_size(struct ingest *ingest, struct job *job, const struct wire_frame *frame)
-{
-    if (frame->size <= LIMITS_BATCH_BYTES || job->message.kind != MESSAGE_BATCH)
-        return;
-    reject_counters_count(&ingest->channels->rejects, REFUSAL_MESSAGE_SIZE, 1);
-    job->message.batch.fault = "the batch is larger than 4 MiB";
-}
-
 // Decodes and checks the message; if false, it was answered or dropped.
 static bool is_accepted(struct ingest *ingest, unsigned socket, const struct wire_frame *frame,
                         struct job *job)
@@ -155,9 +146,13 @@ static void on_frame(struct ingest *ingest, unsigned socket, const struct wire_f
         free(job);
         return;
     }
-    check_size(ingest, job, frame);
-    const struct message_batch *batch = &job->message.batch;
-    if (job->message.kind == MESSAGE_BATCH && batch->first != 0)
+    struct message_batch *batch = &job->message.batch;
+    const bool is_batch = job->message.kind == MESSAGE_BATCH;
+    if (is_batch && frame->size > LIMITS_BATCH_BYTES) { // its records are dropped, for good
+        reject_counters_count(&ingest->channels->rejects, REFUSAL_MESSAGE_SIZE, 1);
+        batch->fault = "the batch is larger than 4 MiB";
+    }
+    if (is_batch && batch->first != 0)
         job->records = (uint32_t)(batch->last - batch->first + 1);
     const bool is_admitted = is_within_quota(ingest, job, frame);
     if (job->message.kind == MESSAGE_HELLO)

@@ -1,4 +1,4 @@
-#include "server/collector/services/live.h"
+#include "server/collector/services/services.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "server/collector/services/query_service.h"
+#include "server/collector/services/services.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
