@@ -83,7 +83,9 @@ static enum status judge(const struct result *result, struct error *err)
                          "of them, or a larger --margin, may decide)",
                          undecided - tally.too_few, rows);
     if (rows == 0)
-        return error_set(err, STATUS_UNDECIDED, "compare: a matter of demand has no verdict");
+        return error_set(err, STATUS_UNDECIDED,
+                         "compare: the metric depends on the demand and has no verdict "
+                         "(busy_output_token_rate has one)");
     if (tally.too_few == rows)
         return error_set(err, STATUS_UNDECIDED, "compare: undecided: too few values on a side");
     return STATUS_OK;
