@@ -42,10 +42,7 @@ double model_figure(const struct model *model, const char *key, double absent)
 
 int64_t model_lost(const struct model *model)
 {
-    const struct result *summary = model_answer(model, POLL_SUMMARY);
-    if (!summary)
-        return 0;
-    return result_integer(summary, 0, "dropped", 0) + result_integer(summary, 0, "unnumbered", 0);
+    return (int64_t)(model_figure(model, "dropped", 0) + model_figure(model, "unnumbered", 0));
 }
 
 double model_age_seconds(const struct model *model)

@@ -180,15 +180,6 @@ static void change_interval(struct model *model, int step)
     model->interval_seconds = next;
 }
 
-static unsigned ask_to_clear(struct model *model)
-{
-    if (model->readonly)
-        notify(model, "not cleared: the dashboard was started with --readonly");
-    else
-        model->overlay = OVERLAY_CLEAR;
-    return 0;
-}
-
 static unsigned answer_clear(struct model *model, bool yes)
 {
     model->overlay = OVERLAY_NONE;
@@ -236,7 +227,11 @@ static unsigned act(struct model *model, enum action action)
         model->paused = !model->paused;
         return model->paused ? EFFECT_PACE : EFFECT_PACE | EFFECT_ASK;
     case ACTION_CLEAR:
-        return ask_to_clear(model);
+        if (model->readonly)
+            notify(model, "not cleared: the dashboard was started with --readonly");
+        else
+            model->overlay = OVERLAY_CLEAR;
+        break;
     case ACTION_YES:
     case ACTION_NO:
         return answer_clear(model, action == ACTION_YES);

@@ -36,7 +36,10 @@ void view_arrange(const struct model *model, struct rect *out)
     if (rect_is_empty(frame.body) || !has_panels(model))
         return;
     const struct view_state *state = &model->views[model->view];
-    view_current(model)->arrange(model, frame.body, out);
+    const struct view *view = view_current(model);
+    out[0] = frame.body;
+    if (view->arrange)
+        view->arrange(model, frame.body, out);
     if (!state->enlarged && !rect_is_empty(out[state->focus]))
         return;
     for (unsigned i = 0; i < MODEL_PANELS_MAX; i++)

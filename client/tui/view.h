@@ -35,7 +35,7 @@ struct view {
     const struct panel *panels;
     unsigned panel_count; // MODEL_PANELS_MAX at most
     // Lays out the panels in `body`: sets out[i] to the area of panel i, which is empty if the
-    // panel does not fit.
+    // panel does not fit.  NULL: the only panel fills the body.
     void (*arrange)(const struct model *model, struct rect body, struct rect *out);
     // Draws the notice that replaces the panels while the store is empty.
     void (*draw_empty)(const struct model *model, struct canvas *canvas, struct rect area);

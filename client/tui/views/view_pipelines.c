@@ -98,12 +98,6 @@ static const struct panel panel = {
     .grid = &pipeline_grid,
     .facts = facts};
 
-static void arrange(const struct model *model, struct rect body, struct rect *out)
-{
-    (void)model;
-    out[0] = body;
-}
-
 static void draw_empty(const struct model *model, struct canvas *canvas, struct rect area)
 {
     static const struct view_line how[] = {
@@ -116,6 +110,5 @@ const struct view view_pipelines = {
     .name = "Pipelines",
     .panels = &panel,
     .panel_count = 1,
-    .arrange = arrange,
     .draw_empty = draw_empty,
 };

@@ -37,30 +37,16 @@ static enum status make_tables(const char *path, struct error *err)
     return status;
 }
 
-static enum status attach(struct copying *copying, const char *path, struct error *err)
-{
-    sqlite3_stmt *stmt = NULL;
-    enum status status = database_prepare(copying->db, &stmt, "ATTACH ? AS bundle", false, err);
-    if (status != STATUS_OK)
-        return status;
-    (void)sqlite3_bind_text(stmt, 1, path, -1, SQLITE_STATIC);
-    status = database_run(copying->db, stmt, err);
-    (void)sqlite3_finalize(stmt);
-    if (status == STATUS_OK)
-        status = database_exec(copying->db,
-                               "PRAGMA bundle.journal_mode=OFF;PRAGMA bundle.synchronous=OFF;"
-                               "PRAGMA temp_store=FILE",
-                               err);
-    return status;
-}
-
 static enum status open_both(struct copying *copying, const char *path, struct error *err)
 {
     enum status status = database_open_reader(&copying->db, copying->store->path, err);
     if (status == STATUS_OK)
         status = set_hash_register(copying->db, err);
     if (status == STATUS_OK)
-        status = attach(copying, path, err);
+        status = database_execf(copying->db, err,
+                                "ATTACH %Q AS bundle;PRAGMA bundle.journal_mode=OFF;"
+                                "PRAGMA bundle.synchronous=OFF;PRAGMA temp_store=FILE",
+                                path);
     if (status == STATUS_OK)
         store_watch(copying->store, copying->db);
     return status;
@@ -112,12 +98,6 @@ static enum status copy_table(struct copying *copying, const char *table, enum r
         return run(copying, sql, err);
     sqlite3_free(sqlite3_str_finish(sql));
     return status;
-}
-
-static enum status copy_where(struct copying *copying, const char *table, const char *condition,
-                              struct error *err)
-{
-    return copy_table(copying, table, RECORD_KIND_RUN, condition, err);
 }
 
 // ---- Records and runs -------------------------------------------------------------------
@@ -200,7 +180,7 @@ static enum status copy_parts(struct copying *copying, const struct part *parts,
 {
     enum status status = STATUS_OK;
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
-        status = copy_where(copying, parts[i].table, parts[i].condition, err);
+        status = copy_table(copying, parts[i].table, RECORD_KIND_RUN, parts[i].condition, err);
     return status;
 }
 
@@ -327,7 +307,7 @@ static enum status copy_rest(struct copying *copying, struct error *err)
     if (status == STATUS_OK)
         status = copy_names(copying, err);
     if (status == STATUS_OK)
-        status = copy_where(copying, "run_name",
+        status = copy_table(copying, "run_name", RECORD_KIND_RUN,
                             OF_PICKED " AND t.name IN (SELECT n.id FROM bundle.name n)", err);
     return status;
 }

@@ -57,16 +57,6 @@ static enum status copy_pages(struct copying *copying, struct sqlite3 *db, struc
     return status;
 }
 
-// The pages are those of a store with a log.  The copy has none and needs none, so
-// that the one file can be read anywhere (https://sqlite.org/fileformat2.html, 1.3.3).
-static enum status end_log(const struct atomic_file *file, struct error *err)
-{
-    static const unsigned char without[2] = {1, 1};
-    if (pwrite(file->fd, without, sizeof without, FORMAT_AT) == (ssize_t)sizeof without)
-        return STATUS_OK;
-    return error_set(err, STATUS_IO, "%s: cannot be written", file->path);
-}
-
 static enum status fill_backup(struct copying *copying, const struct atomic_file *file,
                                struct error *err)
 {
@@ -82,7 +72,13 @@ static enum status fill_backup(struct copying *copying, const struct atomic_file
     if (status == STATUS_OK)
         status = copy_pages(copying, db, err);
     database_close(db);
-    return status == STATUS_OK ? end_log(file, err) : status;
+    // The pages are those of a store with a log.  The copy has none and needs none, so
+    // that the one file can be read anywhere (https://sqlite.org/fileformat2.html, 1.3.3).
+    static const unsigned char without[2] = {1, 1};
+    if (status == STATUS_OK &&
+        pwrite(file->fd, without, sizeof without, FORMAT_AT) != (ssize_t)sizeof without)
+        status = error_set(err, STATUS_IO, "%s: cannot be written", file->path);
+    return status;
 }
 
 // ---- The check ------------------------------------------------------------------------
