@@ -41,14 +41,6 @@ static int text_width(const struct segment *item)
     return item->width_max > 0 && width > item->width_max ? item->width_max : width;
 }
 
-static int item_width(const struct segment *item)
-{
-    int width = text_width(item);
-    if (item->key[0])
-        width += glyph_text_width(item->key) + 1;
-    return width;
-}
-
 // Columns of the facts ranked below `limit`, separators between them included.
 static int total_width(const struct segments *segments, unsigned limit)
 {
@@ -56,7 +48,8 @@ static int total_width(const struct segments *segments, unsigned limit)
     for (unsigned i = 0; i < segments->count; i++) {
         if (segments->items[i].rank >= limit)
             continue;
-        width += item_width(&segments->items[i]);
+        const char *key = segments->items[i].key;
+        width += text_width(&segments->items[i]) + (key[0] ? glyph_text_width(key) + 1 : 0);
         shown++;
     }
     if (shown > 1)

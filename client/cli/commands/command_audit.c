@@ -59,10 +59,9 @@ struct audit {
 static enum status on_page(void *context, struct result *page, struct error *err)
 {
     struct audit *audit = context;
-    for (size_t row = 0; row < result_row_count(page); row++)
+    for (size_t row = 0; row < result_row_count(page); row++) {
         for (size_t i = 0; i < VERDICTS; i++)
             audit->counts[i] += result_is(page, row, "verdict", verdicts[i]);
-    for (size_t row = 0; row < result_row_count(page); row++) {
         const bool is_sum = result_is(page, row, "verdict", "forgotten");
         audit->forgotten += is_sum;
         audit->runs += !is_sum;

@@ -10,19 +10,12 @@ static void set_text(struct result *result, unsigned column, const char *text)
     (void)result_set_text(result, column, text, strlen(text));
 }
 
-static enum status add_keys(struct result *result, const char *const *keys, unsigned count)
-{
-    enum status status = STATUS_OK;
-    for (unsigned i = 0; i < count && status == STATUS_OK; i++)
-        status = result_add_column(result, keys[i], UNIT_NONE);
-    return status;
-}
-
 static enum status fill_metrics(struct result *result)
 {
     static const char *const keys[] = {"metric", "kind", "unit", "source", "meaning"};
-    if (add_keys(result, keys, sizeof keys / sizeof *keys) != STATUS_OK)
-        return STATUS_NOMEM;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (result_add_column(result, keys[i], UNIT_NONE) != STATUS_OK)
+            return STATUS_NOMEM;
     unsigned count;
     const struct query_metric *metrics = query_metrics(&count);
     for (unsigned i = 0; i < count; i++) {
@@ -40,8 +33,9 @@ static enum status fill_columns(struct result *result)
 {
     static const char *const keys[] = {"kind", "kind_number", "index",    "column",
                                        "type", "unit",        "presence", "meaning"};
-    if (add_keys(result, keys, sizeof keys / sizeof *keys) != STATUS_OK)
-        return STATUS_NOMEM;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (result_add_column(result, keys[i], UNIT_NONE) != STATUS_OK)
+            return STATUS_NOMEM;
     for (int kind = 0; kind < (int)RECORD_KIND_COUNT; kind++) {
         const struct record_kind_info *info = record_kind_info((enum record_kind)kind);
         for (unsigned i = 0; i < info->column_count; i++) {

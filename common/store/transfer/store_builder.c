@@ -131,23 +131,21 @@ enum status store_builder_name(struct store_builder *builder, const char *name, 
 static void bind_column(sqlite3_stmt *stmt, int parameter, const struct record *record, unsigned i,
                         enum column_type type)
 {
-    size_t size;
-    const char *bytes;
-    if (!record_has(record, i)) {
+    size_t size = 0;
+    const bool is_text = type == COLUMN_TEXT || type == COLUMN_BLOB;
+    const char *bytes = is_text && record_has(record, i) ? record_get_text(record, i, &size) : "";
+    if (!record_has(record, i))
         (void)sqlite3_bind_null(stmt, parameter);
-    } else if (type == COLUMN_TEXT) {
-        bytes = record_get_text(record, i, &size);
+    else if (type == COLUMN_TEXT)
         (void)sqlite3_bind_text(stmt, parameter, bytes, (int)size, SQLITE_STATIC);
-    } else if (type == COLUMN_BLOB) {
-        bytes = record_get_text(record, i, &size);
+    else if (type == COLUMN_BLOB)
         (void)sqlite3_bind_blob(stmt, parameter, bytes, (int)size, SQLITE_STATIC);
-    } else if (type == COLUMN_REAL) {
+    else if (type == COLUMN_REAL)
         (void)sqlite3_bind_double(stmt, parameter, record->values[i].r);
-    } else if (type == COLUMN_NAME) {
+    else if (type == COLUMN_NAME)
         (void)sqlite3_bind_int64(stmt, parameter, record->values[i].name);
-    } else {
+    else
         (void)sqlite3_bind_int64(stmt, parameter, record->values[i].i);
-    }
 }
 
 enum status store_builder_put(struct store_builder *builder, const struct record *record,

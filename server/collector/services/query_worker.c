@@ -142,14 +142,6 @@ static void restore_name(const char *given, const char *reached, struct error *e
     *err = said;
 }
 
-static enum status answer_name(struct result *result, const char *given, struct error *err)
-{
-    const int column = result ? result_find(result, "path") : -1;
-    if (column < 0 || result_set_text(result, (unsigned)column, given, strlen(given)) == STATUS_OK)
-        return STATUS_OK;
-    return error_no_memory(err, "query");
-}
-
 // Runs the query with the file's folder held open.
 static enum status ask_below(struct query_worker *worker, const struct request *request,
                              struct store *store, struct result **out, struct error *err)
@@ -162,10 +154,12 @@ static enum status ask_below(struct query_worker *worker, const struct request *
         return status;
     (void)snprintf(query.file.path, sizeof query.file.path, "%s", hold.path);
     status = ask(worker, request, &query, store, out, err);
-    if (status == STATUS_OK)
-        status = answer_name(*out, given, err);
-    else
+    const int column = status == STATUS_OK && *out ? result_find(*out, "path") : -1;
+    if (status != STATUS_OK)
         restore_name(given, hold.path, err);
+    else if (column >= 0 &&
+             result_set_text(*out, (unsigned)column, given, strlen(given)) != STATUS_OK)
+        status = error_no_memory(err, "query");
     files_under_release(&hold);
     return status;
 }
