@@ -230,6 +230,7 @@ static void use_gaps(struct throughput *throughput)
 // ---- The time ----------------------------------------------------------------------------
 
 #define MINUTE_NS INT64_C(60000000000)
+#define LEAST_NS  INT64_C(1000000000)        // of a window without --since
 #define MONTH_NS  (32 * 24 * 60 * MINUTE_NS) // at least
 
 // Sets `*span` to its first or last step with requests.
@@ -341,6 +342,10 @@ static enum status find_span(struct throughput *throughput, struct store *store,
         span->last_ns = now_ns;
     if (scan->lacks_expired && scan->expired_ns > span->first_ns)
         span->first_ns = scan->expired_ns;
+    // A few requests within a millisecond are no thousands a second.
+    if (!filter->since_ns && query->step_ns == 0 && span->first_ns <= span->last_ns &&
+        span->first_ns > span->last_ns - LEAST_NS)
+        span->first_ns = span->last_ns - LEAST_NS;
     return status;
 }
 

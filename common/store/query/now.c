@@ -98,6 +98,8 @@ static bool judge_processes(const struct now_facts *facts, struct now_verdict *o
         set(out, NOW_SILENT, facts->silent_ns,
             "nothing heard of %u of %u processes: stopped, or no power or network", facts->silent,
             all);
+    else if (facts->live == 0 && facts->load_failed_ns != 0 && facts->requests == 0)
+        return false; // judge_failures says more
     else if (facts->live == 0)
         set(out, NOW_ENDED, facts->ended_ns, "its process closed");
     else

@@ -54,7 +54,7 @@ struct figures {
 
 struct row {
     int64_t keys[2]; // model (GROUP_KEY_NONE: the process has none yet), host
-    bool is_live;
+    bool has_figures;
     int64_t running, waiting; // requests of its processes, as last sampled; -1: unknown
     struct now_verdict verdict;
 };
@@ -360,7 +360,7 @@ static enum status end_current(struct now *now, struct error *err)
     facts->since_ns = now->as_of_ns - now->window_ns;
     if (!ARRAY_RESERVE(&now->rows, &now->row_room, now->row_count + 1))
         return error_no_memory(err, "store");
-    current->row.is_live = facts->live > 0;
+    current->row.has_figures = facts->live > 0 || facts->down + facts->silent == 0;
     now_judge(facts, &current->row.verdict);
     now->rows[now->row_count++] = current->row;
     return STATUS_OK;
@@ -410,7 +410,8 @@ static enum status read_processes(struct now *now, struct error *err)
         " used(run, model, at) AS (SELECT m.run, m.name, 0 FROM recent r"
         "   CROSS JOIN main.model m ON m.run = r.run"
         "  UNION ALL SELECT l.run, l.model, 0 FROM recent r"
-        "   CROSS JOIN main.load l ON l.run = r.run AND l.status = 0"
+        "   CROSS JOIN main.load l ON l.run = r.run"
+        "    AND (l.status = 0 OR l.started_ns >= $2)"
         "  UNION ALL SELECT run, model, at FROM newest WHERE started_ns >= $1),"
         " process AS (SELECT r.*, m.model, m.at,"
         "  iif(m.model IS NULL, max(received_ns) OVER host, max(received_ns) OVER model) AS "
@@ -433,9 +434,9 @@ static enum status read_processes(struct now *now, struct error *err)
         "  (SELECT max(p.id) FROM main.process_sample p WHERE p.run = t.run)"
         " ORDER BY t.model, t.host",
         NOW_OK, NOW_ENDED, NOW_DOWN, NOW_SILENT);
-    const int64_t since_ns = now->as_of_ns - DAY_NS;
+    const int64_t numbers[] = {now->as_of_ns - DAY_NS, now->filter.since_ns};
     enum status status =
-        reader_scan_with(now->store, sql, &of_host, &since_ns, 1, on_process, now, err);
+        reader_scan_with(now->store, sql, &of_host, numbers, 2, on_process, now, err);
     return status == STATUS_OK ? end_current(now, err) : status;
 }
 
@@ -475,7 +476,7 @@ static enum status add_row(struct now *now, struct result *answer, const struct 
         answer_int(answer, "since_ns", row->verdict.since_ns);
     answer_text(answer, "reason", row->verdict.reason);
     answer_int(answer, "window_ns", now->window_ns);
-    if (status == STATUS_OK && row->is_live && row->keys[0] != GROUP_KEY_NONE)
+    if (status == STATUS_OK && row->has_figures && row->keys[0] != GROUP_KEY_NONE)
         set_figures(now, answer, row->keys);
     if (row->running >= 0)
         answer_int(answer, "running_requests", row->running);

@@ -22,6 +22,10 @@ static const struct {
     // Processes.
     {{WINDOW, .ended_ns = 5}, NOW_ENDED, 5, "its process closed"},
     {{WINDOW, .ended_ns = 5, .load_failed_ns = 4, .load_error = "no file"},
+     NOW_ERRORS,
+     4,
+     "its load failed: no file"},
+    {{WINDOW, .ended_ns = 5, .load_failed_ns = 4, .load_error = "no file", .requests = 1},
      NOW_ENDED,
      5,
      "its process closed; its load failed: no file"},
