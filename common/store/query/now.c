@@ -86,6 +86,7 @@ static bool judge_usual(const struct now_facts *facts, struct now_verdict *out)
 static bool judge_processes(const struct now_facts *facts, struct now_verdict *out)
 {
     const unsigned all = facts->live + facts->down + facts->silent;
+    const bool only_failed_to_load = facts->load_failed_ns != 0 && facts->requests == 0;
     if (facts->down > 0 && all == 1)
         set(out, NOW_DOWN, facts->down_ns, "its process ended without closing");
     else if (facts->down > 0)
@@ -98,9 +99,7 @@ static bool judge_processes(const struct now_facts *facts, struct now_verdict *o
         set(out, NOW_SILENT, facts->silent_ns,
             "nothing heard of %u of %u processes: stopped, or no power or network", facts->silent,
             all);
-    else if (facts->live == 0 && facts->load_failed_ns != 0 && facts->requests == 0)
-        return false; // judge_failures says more
-    else if (facts->live == 0)
+    else if (facts->live == 0 && !only_failed_to_load)
         set(out, NOW_ENDED, facts->ended_ns, "its process closed");
     else
         return false;
