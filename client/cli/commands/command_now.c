@@ -1,4 +1,5 @@
 // inferstat now
+#include <math.h>
 #include <string.h>
 
 #include "client/cli/cli.h"
@@ -39,9 +40,12 @@ static const struct columns view = {columns, sizeof columns / sizeof *columns, N
 static void print_notes(const struct cli *cli, const struct result *result)
 {
     char length[UNIT_TEXT_SIZE], time[UNIT_TEXT_SIZE], why[ERROR_TEXT_SIZE];
+    double longest = 0;
+    for (size_t i = 0; i < result_row_count(result); i++)
+        longest = fmax(longest, result_number(result, i, "window_ns", 0));
     const struct value error = result_get(result, result_row_count(result) - 1, "store_error");
     (void)fprintf(cli->env.out, "\nFigures of the last %s",
-                  unit_format(length, UNIT_DURATION, result_number(result, 0, "window_ns", 0)));
+                  unit_format(length, UNIT_DURATION, longest));
     if (result_get(result, 0, "note").type == VALUE_NULL)
         (void)fprintf(cli->env.out, ".\n");
     else

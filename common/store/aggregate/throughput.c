@@ -13,8 +13,6 @@
 #include "common/store/read/session.h"
 #include "common/store/schema/schema.h"
 
-#define GAPS_LEAST 0.9 // of the tokens after gaps
-
 static const struct {
     const char *name;
     enum throughput_sum sum;
@@ -211,20 +209,39 @@ static enum status add_gaps(struct throughput *throughput, struct store *store,
     return status;
 }
 
-// Lets gaps tell when tokens were put out, unless too many of them are missing.
-static void use_gaps(struct throughput *throughput)
+// What the steps of a group have together.
+struct streamed {
+    double tokens, gaps;
+};
+
+// Lets gaps tell when tokens were put out, in groups that have no fewer gaps than their requests:
+// those of unfinished requests are in records `itl` alone, those whose record is missing or is not
+// written yet in requests alone.
+static enum status use_gaps(struct throughput *throughput, unsigned key_count, struct error *err)
 {
-    double streamed = 0, gaps = 0;
+    struct groups *all = NULL;
     const size_t count = groups_count(throughput->groups);
-    for (size_t i = 0; i < count; i++) {
-        const double *sums = throughput_sums(groups_at(throughput->groups, i));
-        streamed += sums[THROUGHPUT_STREAMED];
-        gaps += sums[THROUGHPUT_GAPS];
+    if (groups_new(&all, key_count, sizeof(struct streamed), NULL) != STATUS_OK)
+        return error_no_memory(err, "store");
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        struct group *group = groups_at(throughput->groups, i), *of = NULL;
+        status = reader_group(all, group->keys, &of, err);
+        if (status != STATUS_OK)
+            break;
+        struct streamed *streamed = of->data;
+        streamed->tokens += throughput_sums(group)[THROUGHPUT_STREAMED];
+        streamed->gaps += throughput_sums(group)[THROUGHPUT_GAPS];
     }
-    for (size_t i = 0; i < count && gaps >= GAPS_LEAST * streamed; i++) {
-        double *sums = groups_at(throughput->groups, i)->data;
-        sums[THROUGHPUT_OUTPUT_TOKENS] += sums[THROUGHPUT_GAPS] - sums[THROUGHPUT_STREAMED];
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        struct group *group = groups_at(throughput->groups, i);
+        const struct streamed *streamed = groups_get(all, group->keys)->data;
+        double *sums = group->data;
+        if (streamed->gaps >= streamed->tokens)
+            sums[THROUGHPUT_OUTPUT_TOKENS] += sums[THROUGHPUT_GAPS] - sums[THROUGHPUT_STREAMED];
     }
+    groups_free(all);
+    return status;
 }
 
 // ---- The time ----------------------------------------------------------------------------
@@ -408,7 +425,8 @@ static enum status read_all(struct throughput *throughput, struct store *store,
                                &throughput->rows, err);
     if (status == STATUS_OK && can_stream(throughput, query, scan)) {
         status = add_gaps(throughput, store, query, err);
-        use_gaps(throughput);
+        if (status == STATUS_OK)
+            status = use_gaps(throughput, query->group_count, err);
     }
     if (status == STATUS_OK)
         status = find_span(throughput, store, query, scan, now_ns, err);

@@ -8,11 +8,11 @@
 //   cancelled_ratio     cancelled requests / requests that ended
 //
 // A request ends at started_ns + e2e_ns.  Its tokens count evenly from its first token to its end.
-// Where records `itl` are there for at least 90 % of the gaps between tokens that the requests of
-// the answer had, tokens after gaps count as these records tell: a token for each gap, at the start
-// of the record; so tokens of unfinished requests count, too.  Where rollups of expired records
-// were made before they had the number of gaps, or the query filters or groups by what `itl` lacks
-// (status), records `itl` are not used.
+// Where a group has at least as many gaps between tokens in records `itl` as its requests had,
+// tokens after gaps count as these records tell: a token for each gap, at the start of the record;
+// so tokens of unfinished requests count, too.  Where rollups of expired records were made before
+// they had the number of gaps, or the query filters or groups by what `itl` lacks (status), records
+// `itl` are not used.
 //
 // Of expired records only rollups are left, by the requests' start: there, requests count in the
 // minute, hour or day that they began in.

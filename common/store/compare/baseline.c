@@ -147,7 +147,8 @@ enum status baseline_collect(struct baseline **out, struct store *store,
         return status;
     }
     baseline->created_ns = clock_wall_ns();
-    baseline->since_ns = filter->since_ns ? filter->since_ns : baseline->samples.first_ns;
+    baseline->since_ns = filter->since_ns > baseline->samples.first_ns ? filter->since_ns
+                                                                       : baseline->samples.first_ns;
     const int64_t last_ns = baseline->samples.last_ns; // of any clock
     baseline->until_ns = filter->until_ns      ? filter->until_ns
                          : last_ns < INT64_MAX ? last_ns + 1

@@ -22,8 +22,9 @@ struct store;
 struct baseline {
     char name[QUERY_KEY_SIZE]; // "": not a stored baseline
     int64_t created_ns;
-    int64_t since_ns, until_ns; // the filter's window; an open end is that of the records
-    double coverage_ratio;      // of the filter's host, run and window (coverage.h); NaN: unknown
+    int64_t since_ns;      // of the filter, but not before the first record
+    int64_t until_ns;      // of the filter; an open end is that of the records
+    double coverage_ratio; // of the filter's host, run and window (coverage.h); NaN: unknown
     // Per kind, the time before which records in the filter's window have expired; 0: none, or a
     // stored baseline.
     int64_t expired_ns[RECORD_KIND_COUNT];

@@ -104,7 +104,7 @@ static bool judge_processes(const struct now_facts *facts, struct now_verdict *o
     else
         return false;
     if (facts->down > 0)
-        add_text(out, "; it did last: ", facts->last);
+        add_text(out, "; last activity: ", facts->last);
     if (facts->live == 0 && facts->load_failed_ns != 0)
         add_text(out, "; its load failed: ", facts->load_error);
     return true;
@@ -133,7 +133,7 @@ void now_judge(const struct now_facts *facts, struct now_verdict *out)
     if (judge_processes(facts, out) || judge_failures(facts, out))
         return;
     if (facts->requests > 0) {
-        set(out, NOW_OK, facts->live_ns, "usual at this hour not known");
+        set(out, NOW_OK, facts->live_ns, "answers; what is usual at this hour is not known");
         (void)judge_usual(facts, out);
     } else if (facts->is_busy) {
         set(out, NOW_OK, facts->live_ns, "in progress");

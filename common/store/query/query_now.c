@@ -49,12 +49,14 @@ static const struct answer_column columns[] = {
 struct figures {
     struct now_facts facts;   // without those of its processes
     char *error, *load_error; // texts of `facts`
+    int64_t load_run;         // of its newest failed load; 0: none
     double ttft_p95;
 };
 
 struct row {
     int64_t keys[2]; // model (GROUP_KEY_NONE: the process has none yet), host
     bool has_figures;
+    int64_t window_ns;        // of the figures: not before its first process began
     int64_t running, waiting; // requests of its processes, as last sampled; -1: unknown
     struct now_verdict verdict;
 };
@@ -65,7 +67,9 @@ struct current {
     char model[QUERY_TEXT_SIZE];
     char doing[QUERY_TEXT_SIZE], last[QUERY_TEXT_SIZE];
     struct now_facts facts;
-    int64_t covered_ns;
+    int64_t covered_ns, began_ns;
+    int64_t load_run; // as in struct figures
+    int load_is;      // state of the process that failed to load; -1: it is none of these
     bool is_set;
 };
 
@@ -125,7 +129,7 @@ static enum status find_figures(struct now *now, const int64_t *keys, struct fig
     return status;
 }
 
-enum { FAILED_MODEL, FAILED_HOST, FAILED_STARTED, FAILED_ERROR, FAILED_IS_LOAD };
+enum { FAILED_MODEL, FAILED_HOST, FAILED_STARTED, FAILED_ERROR, FAILED_IS_LOAD, FAILED_RUN };
 
 static enum status on_failed(void *context, sqlite3_stmt *row, struct error *err)
 {
@@ -140,10 +144,12 @@ static enum status on_failed(void *context, sqlite3_stmt *row, struct error *err
         return status;
     struct now_facts *facts = &figures->facts;
     char **error = is_load ? &figures->load_error : &figures->error;
-    if (is_load)
+    if (is_load) {
         facts->load_failed_ns = started_ns;
-    else if (facts->failed_ns == 0)
+        figures->load_run = sqlite3_column_int64(row, FAILED_RUN);
+    } else if (facts->failed_ns == 0) {
         facts->failed_ns = started_ns;
+    }
     const char *text = (const char *)sqlite3_column_text(row, FAILED_ERROR);
     if (!text)
         return STATUS_OK;
@@ -162,7 +168,7 @@ static enum status read_failures(struct now *now, struct error *err)
     for (int is_load = 0; is_load < 2; is_load++) {
         const enum record_kind kind = is_load ? RECORD_KIND_LOAD : RECORD_KIND_INFERENCE;
         sqlite3_str_appendf(sql,
-                            "%s SELECT t.model, r.host, t.started_ns, t.error, %d"
+                            "%s SELECT t.model, r.host, t.started_ns, t.error, %d, t.run"
                             " FROM main.\"%w\" t CROSS JOIN main.run r ON r.run = t.run",
                             is_load ? " UNION ALL" : "", is_load, record_kind_info(kind)->name);
         filter_where(sql, kind, &now->filter);
@@ -268,6 +274,7 @@ enum {
     PROCESS_RUNNING,
     PROCESS_WAITING,
     PROCESS_COVERED, // requests that started since then have been read
+    PROCESS_RUN,
 };
 
 static void earliest(int64_t *at, int64_t time_ns)
@@ -324,6 +331,9 @@ static void add_process(struct current *current, sqlite3_stmt *row)
     const char *doing = text ? text : "";
     facts->idle_ns = later(facts->idle_ns, sqlite3_column_int64(row, PROCESS_REQUESTED));
     current->covered_ns = sqlite3_column_int64(row, PROCESS_COVERED);
+    earliest(&current->began_ns, sqlite3_column_int64(row, PROCESS_RECEIVED));
+    if (sqlite3_column_int64(row, PROCESS_RUN) == current->load_run)
+        current->load_is = state;
     if (state == NOW_OK) {
         facts->live++;
         earliest(&facts->live_ns, sqlite3_column_int64(row, PROCESS_RECEIVED));
@@ -354,12 +364,21 @@ static enum status end_current(struct now *now, struct error *err)
         return STATUS_OK;
     if (facts->idle_ns == 0 && facts->live_ns >= later(current->covered_ns, now->as_of_ns - DAY_NS))
         facts->idle_ns = facts->live_ns;
+    const int is = facts->live > 0     ? NOW_OK
+                   : facts->down > 0   ? NOW_DOWN
+                   : facts->silent > 0 ? NOW_SILENT
+                                       : NOW_ENDED;
+    if (current->load_is != is) // another process failed to load
+        facts->load_failed_ns = 0;
     facts->doing = current->doing;
     facts->last = current->last;
     facts->window_ns = now->window_ns;
     facts->since_ns = now->as_of_ns - now->window_ns;
     if (!ARRAY_RESERVE(&now->rows, &now->row_room, now->row_count + 1))
         return error_no_memory(err, "store");
+    current->row.window_ns = now->as_of_ns - later(facts->since_ns, current->began_ns);
+    if (current->row.window_ns < SECOND_NS)
+        current->row.window_ns = SECOND_NS;
     current->row.has_figures = facts->live > 0 || facts->down + facts->silent == 0;
     now_judge(facts, &current->row.verdict);
     now->rows[now->row_count++] = current->row;
@@ -376,11 +395,16 @@ static enum status on_process(void *context, sqlite3_stmt *row, struct error *er
     enum status status = STATUS_OK;
     if (!current->is_set || memcmp(current->row.keys, keys, sizeof keys) != 0) {
         status = end_current(now, err);
-        *current = (struct current){
-            .row = {.keys = {keys[0], keys[1]}, .running = -1, .waiting = -1}, .is_set = true};
+        *current =
+            (struct current){.row = {.keys = {keys[0], keys[1]}, .running = -1, .waiting = -1},
+                             .load_is = -1,
+                             .is_set = true};
         const struct group *group = groups_get(now->figures, keys);
-        if (group)
-            current->facts = ((const struct figures *)group->data)->facts;
+        if (group) {
+            const struct figures *figures = group->data;
+            current->facts = figures->facts;
+            current->load_run = figures->load_run;
+        }
         if (has_model)
             (void)answer_name_text(now->store, keys[0], current->model);
     }
@@ -429,7 +453,7 @@ static enum status read_processes(struct now *now, struct error *err)
         "END,"
         "  t.received_ns, coalesce(t.ended_ns, t.heard_ns), t.last_activity, t.at,"
         "  s.running_requests, s.waiting_requests,"
-        "  (SELECT iif(count(*) < 20000, 0, min(started_ns)) FROM newest)"
+        "  (SELECT iif(count(*) < 20000, 0, min(started_ns)) FROM newest), t.run"
         " FROM process t LEFT JOIN main.process_sample s ON t.\"end\" = 0 AND s.id ="
         "  (SELECT max(p.id) FROM main.process_sample p WHERE p.run = t.run)"
         " ORDER BY t.model, t.host",
@@ -442,19 +466,19 @@ static enum status read_processes(struct now *now, struct error *err)
 
 // ---- The answer ---------------------------------------------------------------------------
 
-static void set_figures(const struct now *now, struct result *answer, const int64_t *keys)
+static void set_figures(const struct now *now, struct result *answer, const struct row *row)
 {
     static const char *const rates[] = {QUERY_METRIC_REQUEST_RATE, QUERY_METRIC_OUTPUT_RATE,
                                         QUERY_METRIC_PROMPT_RATE, QUERY_METRIC_ERRORS};
     static const double none[THROUGHPUT_SUM_COUNT];
-    const struct group *group = groups_get(now->throughput.groups, keys);
+    const struct group *group = groups_get(now->throughput.groups, row->keys);
     const double *sums = group ? throughput_sums(group) : none;
     answer_int(answer, "requests", (int64_t)sums[THROUGHPUT_REQUESTS]);
     answer_int(answer, "failed", (int64_t)sums[THROUGHPUT_FAILED]);
     for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
         answer_real(answer, rates[i],
-                    throughput_value(rates[i], sums, (double)now->window_ns / 1e9));
-    group = groups_get(now->figures, keys);
+                    throughput_value(rates[i], sums, (double)row->window_ns / 1e9));
+    group = groups_get(now->figures, row->keys);
     const struct figures *figures = group ? group->data : NULL;
     if (figures && figures->facts.ttft.count > 0) {
         answer_real(answer, "ttft_p50_ns", figures->facts.ttft.now);
@@ -475,9 +499,9 @@ static enum status add_row(struct now *now, struct result *answer, const struct 
     if (row->verdict.since_ns)
         answer_int(answer, "since_ns", row->verdict.since_ns);
     answer_text(answer, "reason", row->verdict.reason);
-    answer_int(answer, "window_ns", now->window_ns);
+    answer_int(answer, "window_ns", row->window_ns);
     if (status == STATUS_OK && row->has_figures && row->keys[0] != GROUP_KEY_NONE)
-        set_figures(now, answer, row->keys);
+        set_figures(now, answer, row);
     if (row->running >= 0)
         answer_int(answer, "running_requests", row->running);
     if (row->waiting >= 0)

@@ -112,7 +112,7 @@ static const struct {
      1,
      "ok",
      900,
-     "usual at this hour not known"},
+     "answers; what is usual at this hour is not known"},
     {{{RECORD_RUN_END_OPEN, 900, 0, 0, true, NULL}},
      5,
      3,
@@ -161,7 +161,7 @@ static const struct {
      0,
      "down",
      100,
-     "its process ended without closing; it did last: idle"},
+     "its process ended without closing; last activity: idle"},
     {{{RECORD_RUN_END_SILENT, 900, 101, 100, true, NULL}},
      5, // before it ended
      0,
@@ -281,8 +281,8 @@ TEST_CASE(test_usual)
     assert_true(result_is(result, slow, "state", "slow"));
     assert_int_equal(result_integer(result, slow, "since_ns", 0), before(300));
     assert_non_null(strstr(result_get(result, slow, "reason").text.bytes, "(4 days)"));
-    assert_true(
-        result_is(result, row_of(result, "unknown"), "reason", "usual at this hour not known"));
+    assert_true(result_is(result, row_of(result, "unknown"), "reason",
+                          "answers; what is usual at this hour is not known"));
     assert_true(result_is(result, row_of(result, "usual"), "reason", "as usual"));
     assert_true(result_is(result, row_of(result, "early"), "reason", "as usual"));
     result_free(result);
@@ -306,7 +306,7 @@ TEST_CASE(test_window)
     result_free(result);
     query.filter.since_ns = clock_wall_ns() - HOUR;
     result = ask(&query);
-    assert_int_equal(result_integer(result, 0, "window_ns", 0), HOUR);
+    assert_int_equal(result_integer(result, 0, "window_ns", 0), 1000 * SECOND); // since it began
     assert_int_equal(result_integer(result, 0, "requests", 0), 7);
     assert_int_equal(result_get(result, 0, "note").type, VALUE_TEXT);
     result_free(result);
@@ -315,6 +315,50 @@ TEST_CASE(test_window)
     result = ask(&query);
     assert_true(result_integer(result, 0, "as_of_ns", 0) > AS_OF + HOUR);
     assert_int_equal(result_get(result, 0, "note").type, VALUE_NULL);
+    result_free(result);
+}
+
+static void add_failed_load(int64_t run)
+{
+    execf(
+        "INSERT INTO load(run, stream, number, started_ns, received_ns, model, device, duration_ns,"
+        " status, error, model_bytes, host_memory_before_bytes, host_memory_after_bytes)"
+        " VALUES(%lld, 0, 2, %lld, %lld, %u, %u, 1, 1, 'no device', 0, 0, 0)",
+        (long long)run, (long long)before(10), (long long)before(10), model, model);
+}
+
+// A failed load counts for the process that failed to load.
+TEST_CASE(test_failed_loads)
+{
+    const struct process serving = {RECORD_RUN_END_OPEN, 1000, 0, 0, true, NULL};
+    const struct process failed = {RECORD_RUN_END_CLOSED, 11, 9, 9, false, NULL};
+    const struct process waiting = {RECORD_RUN_END_OPEN, 11, 0, 0, false, NULL};
+    const struct process down = {RECORD_RUN_END_SILENT, 8, 5, 5, true, NULL};
+    static const struct {
+        const char *host, *state, *reason;
+    } expected[] = {
+        {"serves", "idle", "no request in the last 5m 00s"},
+        {"failed", "errors", "its load failed: no device"},
+        {"waits", "errors", "its load failed: no device"},
+        {"down", "down", "its process ended without closing"},
+    };
+    (void)add_process("serves", &serving);
+    add_failed_load(add_process("serves", &failed));
+    add_failed_load(add_process("failed", &failed));
+    add_failed_load(add_process("waits", &waiting));
+    add_failed_load(add_process("down", &failed));
+    (void)add_process("down", &down);
+    struct query query = {.kind = QUERY_NOW};
+    struct result *result = ask(&query);
+    for (size_t i = 0; i < COUNT_OF(expected); i++) {
+        char is[64], reason[256];
+        const size_t row = row_of(result, expected[i].host);
+        if (!result_is(result, row, "state", expected[i].state) ||
+            !result_is(result, row, "reason", expected[i].reason))
+            fail_msg("%s: %s: %s", expected[i].host,
+                     result_text(is, sizeof is, result, row, "state"),
+                     result_text(reason, sizeof reason, result, row, "reason"));
+    }
     result_free(result);
 }
 
@@ -343,5 +387,5 @@ TEST_CASE(test_refusals)
     expect_error(&query, STATUS_INVALID, "filters are model and host, not device");
 }
 
-TEST_MAIN_EACH(set_up, store_tear_down, test_processes, test_usual, test_window, test_imported,
-               test_refusals)
+TEST_MAIN_EACH(set_up, store_tear_down, test_processes, test_usual, test_window, test_failed_loads,
+               test_imported, test_refusals)

@@ -205,7 +205,6 @@ static void count_tokens(const struct query *query, const struct row *row)
 
 static void count_rows(const struct query *query, unsigned metric)
 {
-    double streamed = 0, gaps = 0;
     counted_count = 0;
     for (size_t i = 0; i < row_count; i++) {
         const struct row *row = &rows[i];
@@ -224,11 +223,15 @@ static void count_rows(const struct query *query, unsigned metric)
         group->sums[CANCELLED] += row->cancelled;
     }
     for (size_t i = 0; i < counted_count; i++) {
-        streamed += counted[i].streamed;
-        gaps += counted[i].gaps;
+        double streamed = 0, gaps = 0; // of all steps of the group
+        for (size_t k = 0; k < counted_count; k++)
+            if (memcmp(counted[k].names, counted[i].names, sizeof counted[i].names) == 0) {
+                streamed += counted[k].streamed;
+                gaps += counted[k].gaps;
+            }
+        if (gaps >= streamed)
+            counted[i].sums[OUTPUT_RATE] += counted[i].gaps - counted[i].streamed;
     }
-    for (size_t i = 0; i < counted_count && gaps >= 0.9 * streamed; i++)
-        counted[i].sums[OUTPUT_RATE] += counted[i].gaps - counted[i].streamed;
 }
 
 // From the first start to the last end of the requests of the minute in which the last one began.
