@@ -281,7 +281,7 @@ wait "$check_pid" || code=$?
 if kill -0 "$(cat "$folder/pid")" 2>/dev/null; then fail "a test runs on after the end"; fi
 [ "$(outcome test_a_gpu)" = passed ] || fail "the report lost a check"
 grep -q '^left out: ended after' <<<"$(outcome test_b_gpu)" || fail "ended: $(outcome test_b_gpu)"
-tar -tzf "$folder/out.tar.gz" | grep -qx out/report.json || fail "no archive after TERM"
+tar -tzf "$folder/out.tar.gz" | grep -x out/report.json >"$folder/found" || fail "no archive after TERM"
 
 # One device for the runtime, whatever nvidia-smi would say, which cannot.
 bundle
