@@ -8,7 +8,8 @@
 // The states, from the one that most needs attention: a model has the first that applies.
 //   down     a process of it ended without closing, less than 24 h ago, and no other began since
 //   silent   nothing was heard of a process for 10 s, and no other began since
-//   errors   of the window's requests at least NOW_FAILED_LEAST and NOW_FAILED_RATIO failed, or all
+//   errors   of the window's requests at least NOW_FAILED_LEAST and NOW_FAILED_RATIO failed, or
+//            all; or none ended, and a load failed
 //   slow     worse than usual by NOW_SPEED_FACTOR or NOW_TTFT_FACTOR, and than on any former day
 //   loading  no request ended in the window, and its process is loading or starting
 //   ok       requests ended in the window, or one is in progress
@@ -67,7 +68,8 @@ struct now_facts {
     uint64_t failed;        // of them
     int64_t failed_ns;      // the first of those
     const char *error;      // the newest reason of a failure
-    int64_t load_failed_ns; // a load failed in the window
+    int64_t load_failed_ns; // when one of these processes last failed to load it in the window: a
+                            // live one; without those, one that is down, else silent, else closed
     const char *load_error;
     struct now_level speed, ttft;
 };
