@@ -346,18 +346,19 @@ enum status device_rms_norm(struct device *device, struct tensor *out, const str
 }
 
 enum status device_rope(struct device *device, struct tensor *x, const struct tensor *table,
-                        size_t position, size_t heads, struct error *err)
+                        size_t position, size_t heads, enum rope_pairs pairs, struct error *err)
 {
     if (!is_f32(x) || !is_f32(table) || heads == 0 || x->columns % heads != 0 ||
         table->columns % 2 != 0 || table->columns > x->columns / heads || position > table->rows ||
         x->rows > table->rows - position)
         return misfit(err, "rope");
-    return device->ops->rope(device, x, table, position, heads, err);
+    return device->ops->rope(device, x, table, position, heads, pairs, err);
 }
 
 enum status device_attention(struct device *device, struct tensor *out, const struct tensor *query,
                              const struct tensor *keys, const struct tensor *values,
-                             size_t position, size_t heads, size_t kv_heads, struct error *err)
+                             size_t position, size_t heads, size_t kv_heads, size_t window,
+                             struct error *err)
 {
     if (!is_f32(out) || !is_f32(query) || !is_f32(keys) || !is_f32(values) ||
         !same_shape(out, query) || !same_shape(keys, values) || heads == 0 || kv_heads == 0 ||
@@ -365,7 +366,8 @@ enum status device_attention(struct device *device, struct tensor *out, const st
         keys->columns != query->columns / heads * kv_heads || position > keys->rows ||
         query->rows > keys->rows - position)
         return misfit(err, "attention");
-    return device->ops->attention(device, out, query, keys, values, position, heads, kv_heads, err);
+    return device->ops->attention(device, out, query, keys, values, position, heads, kv_heads,
+                                  window, err);
 }
 
 enum status device_swiglu(struct device *device, struct tensor *gate, const struct tensor *up,
@@ -379,7 +381,19 @@ enum status device_swiglu(struct device *device, struct tensor *gate, const stru
 enum status device_add(struct device *device, struct tensor *x, const struct tensor *y,
                        struct error *err)
 {
-    if (!is_f32(x) || !is_f32(y) || !same_shape(x, y))
+    if (!is_f32(x) || !is_f32(y) || x->columns != y->columns ||
+        (y->rows != 1 && y->rows != x->rows))
         return misfit(err, "add");
     return device->ops->add(device, x, y, err);
+}
+
+enum status device_scatter_add(struct device *device, struct tensor *x, const struct tensor *y,
+                               const uint32_t *rows, const float *weights, struct error *err)
+{
+    if (!is_f32(x) || !is_f32(y) || x->columns != y->columns)
+        return misfit(err, "scatter_add");
+    for (size_t i = 0; i < y->rows; i++)
+        if (rows[i] >= x->rows)
+            return misfit(err, "scatter_add");
+    return device->ops->scatter_add(device, x, y, rows, weights, err);
 }

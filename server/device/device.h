@@ -144,32 +144,44 @@ MUST_CHECK enum status device_rms_norm(struct device *device, struct tensor *out
                                        const struct tensor *in, const struct tensor *weight,
                                        float epsilon, struct error *err);
 
-// Rotates the pairs (x[2p], x[2p+1]) of every head of row r by the angle whose
-// cosine and sine are table[position + r][2p] and [2p+1].  `x` (n, heads * h),
-// `table` (positions, d) with d <= h even; elements past d of a head stay.
-// Rotary embedding with interleaved pairs, arXiv:2104.09864.
+// Elements of a head that device_rope rotates together, of the first d.
+enum rope_pairs {
+    ROPE_ADJACENT, // 2p and 2p + 1
+    ROPE_HALVES,   // p and p + d / 2
+};
+
+// Rotates pair p of every head of row r by the angle whose cosine and sine are
+// table[position + r][2p] and [2p+1].  `x` (n, heads * h), `table` (positions, d) with d <= h
+// even; elements past d of a head stay.  Rotary embedding, arXiv:2104.09864.
 MUST_CHECK enum status device_rope(struct device *device, struct tensor *x,
                                    const struct tensor *table, size_t position, size_t heads,
-                                   struct error *err);
+                                   enum rope_pairs pairs, struct error *err);
 
 // Causal attention: row r of `query` attends to rows 0..position + r of the
-// caches `keys` and `values`.  `query` and `out` (n, heads * h); `keys` and `values` (capacity,
-// kv_heads * h); head i uses key/value head i / (heads / kv_heads).
+// caches `keys` and `values`, of those only to the last `window` unless it is 0.  `query` and
+// `out` (n, heads * h); `keys` and `values` (capacity, kv_heads * h); head i uses key/value head
+// i / (heads / kv_heads).
 //   out = softmax(query . keys / sqrt(h)) . values
 // Fails with STATUS_UNSUPPORTED when h exceeds the device's head_size_max.
 // Grouped-query attention, arXiv:2305.13245.
 MUST_CHECK enum status device_attention(struct device *device, struct tensor *out,
                                         const struct tensor *query, const struct tensor *keys,
                                         const struct tensor *values, size_t position, size_t heads,
-                                        size_t kv_heads, struct error *err);
+                                        size_t kv_heads, size_t window, struct error *err);
 
 // gate[i] = gate[i] / (1 + exp(-gate[i])) * up[i].  SwiGLU, arXiv:2002.05202.
 MUST_CHECK enum status device_swiglu(struct device *device, struct tensor *gate,
                                      const struct tensor *up, struct error *err);
 
-// x[i] += y[i].
+// x[r][i] += y[r][i].  `y` has the shape of `x`, or one row, which is added to every row.
 MUST_CHECK enum status device_add(struct device *device, struct tensor *x, const struct tensor *y,
                                   struct error *err);
+
+// x[rows[r]][i] += weights[r] * y[r][i].  `x` (m, k), `y` (n, k).  `rows` holds n different rows
+// of `x` and `weights` n factors, both in host memory.
+MUST_CHECK enum status device_scatter_add(struct device *device, struct tensor *x,
+                                          const struct tensor *y, const uint32_t *rows,
+                                          const float *weights, struct error *err);
 
 // Waits for all earlier operations of this header; read the clock of a timing after it.  It does
 // not wait for work on streams (stream.h).

@@ -86,14 +86,17 @@ struct device_ops {
     enum status (*rms_norm)(struct device *device, struct tensor *out, const struct tensor *in,
                             const struct tensor *weight, float epsilon, struct error *err);
     enum status (*rope)(struct device *device, struct tensor *x, const struct tensor *table,
-                        size_t position, size_t heads, struct error *err);
+                        size_t position, size_t heads, enum rope_pairs pairs, struct error *err);
     enum status (*attention)(struct device *device, struct tensor *out, const struct tensor *query,
                              const struct tensor *keys, const struct tensor *values,
-                             size_t position, size_t heads, size_t kv_heads, struct error *err);
+                             size_t position, size_t heads, size_t kv_heads, size_t window,
+                             struct error *err);
     enum status (*swiglu)(struct device *device, struct tensor *gate, const struct tensor *up,
                           struct error *err);
     enum status (*add)(struct device *device, struct tensor *x, const struct tensor *y,
                        struct error *err);
+    enum status (*scatter_add)(struct device *device, struct tensor *x, const struct tensor *y,
+                               const uint32_t *rows, const float *weights, struct error *err);
 
     // stream.h
     enum status (*memory_new)(struct device_stream *stream, void **out, size_t size,

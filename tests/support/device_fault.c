@@ -481,13 +481,15 @@ FORWARD(matmul, (inner, out, in, weight, err), struct tensor *out, const struct 
         const struct tensor *weight)
 FORWARD(rms_norm, (inner, out, in, weight, epsilon, err), struct tensor *out,
         const struct tensor *in, const struct tensor *weight, float epsilon)
-FORWARD(rope, (inner, x, table, position, heads, err), struct tensor *x, const struct tensor *table,
-        size_t position, size_t heads)
-FORWARD(attention, (inner, out, query, keys, values, position, heads, kv_heads, err),
+FORWARD(rope, (inner, x, table, position, heads, pairs, err), struct tensor *x,
+        const struct tensor *table, size_t position, size_t heads, enum rope_pairs pairs)
+FORWARD(attention, (inner, out, query, keys, values, position, heads, kv_heads, window, err),
         struct tensor *out, const struct tensor *query, const struct tensor *keys,
-        const struct tensor *values, size_t position, size_t heads, size_t kv_heads)
+        const struct tensor *values, size_t position, size_t heads, size_t kv_heads, size_t window)
 FORWARD(swiglu, (inner, gate, up, err), struct tensor *gate, const struct tensor *up)
 FORWARD(add, (inner, x, y, err), struct tensor *x, const struct tensor *y)
+FORWARD(scatter_add, (inner, x, y, rows, weights, err), struct tensor *x, const struct tensor *y,
+        const uint32_t *rows, const float *weights)
 
 // ---- The device -----------------------------------------------------------
 
@@ -538,6 +540,7 @@ static const struct device_ops fault_ops = {
     .attention = fault_attention,
     .swiglu = fault_swiglu,
     .add = fault_add,
+    .scatter_add = fault_scatter_add,
     .memory_new = fault_memory_new,
     .memory_free = fault_memory_free,
     .pinned_new = fault_pinned_new,

@@ -337,20 +337,23 @@ static enum status cpu_rms_norm(struct device *device, struct tensor *out, const
 }
 
 static enum status cpu_rope(struct device *device, struct tensor *x, const struct tensor *table,
-                            size_t position, size_t heads, struct error *err)
+                            size_t position, size_t heads, enum rope_pairs pairs, struct error *err)
 {
     (void)device;
     (void)err;
     size_t head_size = x->columns / heads;
+    // From the first element of a pair to the second, and to the next pair's first.
+    const size_t apart = pairs == ROPE_HALVES ? table->columns / 2 : 1;
+    const size_t step = pairs == ROPE_HALVES ? 1 : 2;
     for (size_t r = 0; r < x->rows; r++) {
         const float *turn = row_of(table, position + r);
         for (size_t head = 0; head < heads; head++) {
             float *pair = row_of(x, r) + head * head_size;
-            for (size_t i = 0; i < table->columns; i += 2) {
-                float a = pair[i];
-                float b = pair[i + 1];
-                pair[i] = a * turn[i] - b * turn[i + 1];
-                pair[i + 1] = a * turn[i + 1] + b * turn[i];
+            for (size_t i = 0; i < table->columns; i += 2, pair += step) {
+                float a = pair[0];
+                float b = pair[apart];
+                pair[0] = a * turn[i] - b * turn[i + 1];
+                pair[apart] = a * turn[i + 1] + b * turn[i];
             }
         }
     }
@@ -360,7 +363,7 @@ static enum status cpu_rope(struct device *device, struct tensor *x, const struc
 struct attention_task {
     const struct cpu *cpu;
     struct tensor out, query, keys, values;
-    size_t position, heads, group, head_size;
+    size_t position, window, heads, group, head_size;
 };
 
 // x[i] = exp(x[i]) / sum exp(x), shifted by the largest so that nothing
@@ -389,18 +392,19 @@ static void attention_part(void *context, size_t part, unsigned int thread)
     size_t head = part % task->heads;
     size_t size = task->head_size;
     size_t kv_offset = head / task->group * size;
-    size_t visible = task->position + row + 1;
+    size_t end = task->position + row + 1;
+    size_t first = end > task->window ? end - task->window : 0;
     float *scores = cpu->scores + thread * cpu->scores_stride;
 
     const float *query = row_of(&task->query, row) + head * size;
     float scale = 1.0F / sqrtf((float)size);
-    for (size_t t = 0; t < visible; t++)
+    for (size_t t = first; t < end; t++)
         scores[t] = scale * cpu->kernels->dot(query, row_of(&task->keys, t) + kv_offset, size);
-    softmax(scores, visible);
+    softmax(scores + first, end - first);
 
     float *out = row_of(&task->out, row) + head * size;
     memset(out, 0, size * sizeof *out);
-    for (size_t t = 0; t < visible; t++)
+    for (size_t t = first; t < end; t++)
         cpu->kernels->accumulate(out, scores[t], row_of(&task->values, t) + kv_offset, size);
 }
 
@@ -422,7 +426,7 @@ static enum status reserve_scores(struct cpu *cpu, size_t capacity, struct error
 static enum status cpu_attention(struct device *device, struct tensor *out,
                                  const struct tensor *query, const struct tensor *keys,
                                  const struct tensor *values, size_t position, size_t heads,
-                                 size_t kv_heads, struct error *err)
+                                 size_t kv_heads, size_t window, struct error *err)
 {
     struct cpu *cpu = cpu_of(device);
     enum status status = reserve_scores(cpu, keys->rows, err);
@@ -435,6 +439,7 @@ static enum status cpu_attention(struct device *device, struct tensor *out,
         .keys = *keys,
         .values = *values,
         .position = position,
+        .window = window ? window : SIZE_MAX,
         .heads = heads,
         .group = heads / kv_heads,
         .head_size = query->columns / heads,
@@ -468,11 +473,22 @@ static enum status cpu_add(struct device *device, struct tensor *x, const struct
 {
     (void)device;
     (void)err;
-    float *a = x->data;
-    const float *b = y->data;
-    size_t n = x->rows * x->columns;
-    for (size_t i = 0; i < n; i++)
-        a[i] += b[i];
+    for (size_t r = 0; r < x->rows; r++) {
+        float *a = row_of(x, r);
+        const float *b = row_of(y, y->rows == 1 ? 0 : r);
+        for (size_t i = 0; i < x->columns; i++)
+            a[i] += b[i];
+    }
+    return STATUS_OK;
+}
+
+static enum status cpu_scatter_add(struct device *device, struct tensor *x, const struct tensor *y,
+                                   const uint32_t *rows, const float *weights, struct error *err)
+{
+    (void)err;
+    const struct cpu *cpu = cpu_of(device);
+    for (size_t r = 0; r < y->rows; r++)
+        cpu->kernels->accumulate(row_of(x, rows[r]), weights[r], row_of(y, r), y->columns);
     return STATUS_OK;
 }
 
@@ -494,6 +510,7 @@ const struct device_ops device_cpu_ops = {
     .attention = cpu_attention,
     .swiglu = cpu_swiglu,
     .add = cpu_add,
+    .scatter_add = cpu_scatter_add,
     .memory_new = cpu_memory_new,
     .memory_free = cpu_memory_free,
     .pinned_new = cpu_pinned_new,

@@ -12,7 +12,7 @@ constexpr unsigned int ATTENTION_WARPS = 8, HEAD_SIZE_MAX = CUDA_HEAD_SIZE_MAX;
 constexpr unsigned int HEAD_PARTS = HEAD_SIZE_MAX / CUDA_WARP;
 
 struct attention_shape {
-    size_t query_columns, kv_columns, head_size, heads, group, position;
+    size_t query_columns, kv_columns, head_size, heads, group, position, window;
     float scale;
 };
 
@@ -31,7 +31,8 @@ static __global__ void attention(float *out, const float *query, const float *ke
     for (unsigned int p = 0; p < HEAD_PARTS; p++)
         mine[p] = p * CUDA_WARP + lane < size ? q[p * CUDA_WARP + lane] : 0.0F;
     float largest = -INFINITY, sum = 0.0F;
-    for (size_t t = warp; t < visible; t += ATTENTION_WARPS) {
+    const size_t first = visible > shape.window ? visible - shape.window : 0;
+    for (size_t t = first + warp; t < visible; t += ATTENTION_WARPS) {
         const float *key = keys + t * shape.kv_columns + kv;
         const float *value = values + t * shape.kv_columns + kv;
         float dot = 0.0F;
@@ -76,7 +77,7 @@ static __global__ void attention(float *out, const float *query, const float *ke
 
 enum status cuda_attention(struct device *device, struct tensor *out, const struct tensor *query,
                            const struct tensor *keys, const struct tensor *values, size_t position,
-                           size_t heads, size_t kv_heads, struct error *err)
+                           size_t heads, size_t kv_heads, size_t window, struct error *err)
 {
     struct cuda *cuda = cuda_of(device);
     struct attention_shape shape = {};
@@ -85,6 +86,7 @@ enum status cuda_attention(struct device *device, struct tensor *out, const stru
     shape.head_size = query->columns / heads;
     shape.heads = heads;
     shape.group = heads / kv_heads;
+    shape.window = window ? window : SIZE_MAX;
     shape.scale = 1.0F / sqrtf((float)shape.head_size);
     if (shape.head_size > HEAD_SIZE_MAX)
         return error_set(err, STATUS_UNSUPPORTED,

@@ -374,6 +374,7 @@ const struct device_ops device_cuda_ops = {
     .attention = current<cuda_attention>,
     .swiglu = current<cuda_swiglu>,
     .add = current<cuda_add>,
+    .scatter_add = current<cuda_scatter_add>,
     .memory_new = current<cuda_memory_new>,
     .memory_free = current<cuda_memory_free>,
     .pinned_new = current<cuda_pinned_new>,

@@ -135,6 +135,7 @@ CUDA_OPERATION(rms_norm);
 CUDA_OPERATION(rope);
 CUDA_OPERATION(swiglu);
 CUDA_OPERATION(add);
+CUDA_OPERATION(scatter_add);
 
 // stream.cu
 CUDA_OPERATION(memory_new);

@@ -297,13 +297,13 @@ static enum status attend(struct llama_session *session, struct tensor b[ACTIVAT
     if (status == STATUS_OK)
         status = device_matmul(device, &values, &b[NORMED], &layer->value, err);
     if (status == STATUS_OK)
-        status = device_rope(device, &b[QUERY], &b[ROPE], 0, config->heads, err);
+        status = device_rope(device, &b[QUERY], &b[ROPE], 0, config->heads, ROPE_ADJACENT, err);
     if (status == STATUS_OK)
-        status = device_rope(device, &keys, &b[ROPE], 0, config->kv_heads, err);
+        status = device_rope(device, &keys, &b[ROPE], 0, config->kv_heads, ROPE_ADJACENT, err);
     if (status == STATUS_OK)
         status = device_attention(device, &b[ATTENDED], &b[QUERY], &session->keys[number],
                                   &session->values[number], position, config->heads,
-                                  config->kv_heads, err);
+                                  config->kv_heads, 0, err);
     if (status == STATUS_OK)
         status = device_matmul(device, &b[NORMED], &b[ATTENDED], &layer->attention_output, err);
     if (status == STATUS_OK)

@@ -171,8 +171,12 @@ TEST_CASE(turns)
         const size_t *s = shapes[i];
         struct pair x = make(TENSOR_F32, s[0], s[1] * s[2], &seed);
         struct pair table = make(TENSOR_F32, 16, s[3], &seed);
-        assert_int_equal(device_rope(cpu, &x.cpu, &table.cpu, s[4], s[1], NULL), STATUS_OK);
-        assert_int_equal(device_rope(cuda, &x.cuda, &table.cuda, s[4], s[1], NULL), STATUS_OK);
+        for (enum rope_pairs pairs = ROPE_ADJACENT; pairs <= ROPE_HALVES; pairs++) {
+            assert_int_equal(device_rope(cpu, &x.cpu, &table.cpu, s[4], s[1], pairs, NULL),
+                             STATUS_OK);
+            assert_int_equal(device_rope(cuda, &x.cuda, &table.cuda, s[4], s[1], pairs, NULL),
+                             STATUS_OK);
+        }
         same(&x, 1e-6);
         drop(&x);
         drop(&table);
@@ -181,9 +185,10 @@ TEST_CASE(turns)
 
 TEST_CASE(attentions)
 {
-    // rows, heads, key/value heads, head size, position
-    static const size_t shapes[][5] = {
-        {1, 1, 1, 1, 0}, {4, 2, 1, 8, 0}, {3, 6, 3, 48, 21}, {1, 2, 2, 100, 40}, {2, 1, 1, 256, 5}};
+    // rows, heads, key/value heads, head size, position, window
+    static const size_t shapes[][6] = {{1, 1, 1, 1, 0, 0},      {4, 2, 1, 8, 0, 2},
+                                       {3, 6, 3, 48, 21, 0},    {1, 2, 2, 100, 40, 33},
+                                       {3, 6, 3, 48, 21, 1000}, {2, 1, 1, 256, 5, 7}};
     uint64_t seed = 5;
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         const size_t rows = shapes[i][0], heads = shapes[i][1], kv_heads = shapes[i][2];
@@ -193,10 +198,10 @@ TEST_CASE(attentions)
         struct pair keys = make(TENSOR_F32, 64, kv_heads * size, &seed);
         struct pair values = make(TENSOR_F32, 64, kv_heads * size, &seed);
         assert_int_equal(device_attention(cpu, &out.cpu, &query.cpu, &keys.cpu, &values.cpu,
-                                          position, heads, kv_heads, NULL),
+                                          position, heads, kv_heads, shapes[i][5], NULL),
                          STATUS_OK);
         assert_int_equal(device_attention(cuda, &out.cuda, &query.cuda, &keys.cuda, &values.cuda,
-                                          position, heads, kv_heads, NULL),
+                                          position, heads, kv_heads, shapes[i][5], NULL),
                          STATUS_OK);
         same(&out, 1e-5);
         drop(&query);
@@ -211,7 +216,7 @@ TEST_CASE(too_large_heads_are_refused)
     uint64_t seed = 6;
     struct error err = {0};
     struct pair x = make(TENSOR_F32, 1, 257, &seed);
-    assert_int_equal(device_attention(cuda, &x.cuda, &x.cuda, &x.cuda, &x.cuda, 0, 1, 1, &err),
+    assert_int_equal(device_attention(cuda, &x.cuda, &x.cuda, &x.cuda, &x.cuda, 0, 1, 1, 0, &err),
                      STATUS_UNSUPPORTED);
     assert_non_null(strstr(err.text, "at most 256"));
     drop(&x);
@@ -233,6 +238,29 @@ TEST_CASE(elementwise)
         drop(&a);
         drop(&b);
     }
+}
+
+TEST_CASE(additions_to_rows)
+{
+    enum { ROWS = 300, COLUMNS = 70 };
+    uint64_t seed = 8;
+    uint32_t rows[ROWS];
+    float weights[ROWS];
+    for (uint32_t i = 0; i < ROWS; i++) {
+        rows[i] = i * 7 % ROWS;
+        weights[i] = (float)i / ROWS;
+    }
+    struct pair x = make(TENSOR_F32, ROWS, COLUMNS, &seed);
+    struct pair y = make(TENSOR_F32, ROWS, COLUMNS, &seed);
+    struct pair row = make(TENSOR_F32, 1, COLUMNS, &seed);
+    assert_int_equal(device_scatter_add(cpu, &x.cpu, &y.cpu, rows, weights, NULL), STATUS_OK);
+    assert_int_equal(device_scatter_add(cuda, &x.cuda, &y.cuda, rows, weights, NULL), STATUS_OK);
+    assert_int_equal(device_add(cpu, &x.cpu, &row.cpu, NULL), STATUS_OK);
+    assert_int_equal(device_add(cuda, &x.cuda, &row.cuda, NULL), STATUS_OK);
+    same(&x, 1e-6);
+    drop(&x);
+    drop(&y);
+    drop(&row);
 }
 
 TEST_CASE(tensors_begin_as_zeros)
@@ -305,6 +333,6 @@ int main(void)
 {
     open_both();
     return TEST_RUN_ONCE(NULL, close_both, products, embeddings, norms, turns, attentions,
-                         too_large_heads_are_refused, elementwise, tensors_begin_as_zeros,
-                         streams_copy_in_order);
+                         too_large_heads_are_refused, elementwise, additions_to_rows,
+                         tensors_begin_as_zeros, streams_copy_in_order);
 }

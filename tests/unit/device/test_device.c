@@ -400,39 +400,48 @@ TEST_CASE(normalises)
     device_close(device);
 }
 
-TEST_CASE(turns_pairs)
+static void check_rope(struct device *device, enum rope_pairs pairs)
 {
-    struct device *device = open_device(1);
     uint64_t seed = 5;
     enum { N = 2, HEADS = 3, SIZE = 6, TURNED = 4, POSITIONS = 5, AT = 3 };
     float *x = random_floats(&seed, N * HEADS * SIZE);
     float *table = random_floats(&seed, POSITIONS * TURNED);
     struct tensor t = make(device, N, HEADS * SIZE, x);
     struct tensor turn = make(device, POSITIONS, TURNED, table);
-    assert_int_equal(device_rope(device, &t, &turn, AT, HEADS, NULL), STATUS_OK);
+    assert_int_equal(device_rope(device, &t, &turn, AT, HEADS, pairs, NULL), STATUS_OK);
     float *y = fetch(device, &t);
     for (size_t i = 0; i < N * HEADS * SIZE; i++) {
         size_t row = i / (HEADS * SIZE);
         size_t in_head = i % SIZE;
         double expected = (double)x[i];
         if (in_head < TURNED) {
-            const float *angle = table + (AT + row) * TURNED + in_head / 2 * 2;
-            size_t even = i - in_head % 2;
-            double c = (double)angle[0];
-            double s = (double)angle[1];
-            expected = in_head % 2 == 0 ? (double)x[even] * c - (double)x[even + 1] * s
-                                        : (double)x[even] * s + (double)x[even + 1] * c;
+            const size_t apart = pairs == ROPE_HALVES ? TURNED / 2 : 1;
+            const size_t pair = pairs == ROPE_HALVES ? in_head % apart : in_head / 2;
+            const bool second = in_head / apart % 2 == 1;
+            const float *angle = table + (AT + row) * TURNED + 2 * pair;
+            const double a = (double)x[second ? i - apart : i];
+            const double b = (double)x[second ? i : i + apart];
+            const double c = (double)angle[0], s = (double)angle[1];
+            expected = second ? a * s + b * c : a * c - b * s;
         }
         assert_near((double)y[i], expected, 1e-6);
     }
-    assert_int_equal(device_rope(device, &t, &turn, POSITIONS - 1, HEADS, NULL), STATUS_INVALID);
-    assert_int_equal(device_rope(device, &t, &turn, 0, 4, NULL), STATUS_INVALID);
-    assert_int_equal(device_rope(device, &t, &turn, 0, 0, NULL), STATUS_INVALID);
+    assert_int_equal(device_rope(device, &t, &turn, POSITIONS - 1, HEADS, pairs, NULL),
+                     STATUS_INVALID);
+    assert_int_equal(device_rope(device, &t, &turn, 0, 4, pairs, NULL), STATUS_INVALID);
+    assert_int_equal(device_rope(device, &t, &turn, 0, 0, pairs, NULL), STATUS_INVALID);
     free(x);
     free(y);
     free(table);
     device_tensor_free(device, &t);
     device_tensor_free(device, &turn);
+}
+
+TEST_CASE(turns_pairs)
+{
+    struct device *device = open_device(1);
+    check_rope(device, ROPE_ADJACENT);
+    check_rope(device, ROPE_HALVES);
     device_close(device);
 }
 
@@ -458,7 +467,7 @@ static void attend(const float *query, const float *keys, const float *values, s
 }
 
 static void check_attention(struct device *device, uint64_t *seed, size_t n, size_t position,
-                            size_t heads, size_t kv_heads, size_t size)
+                            size_t heads, size_t kv_heads, size_t size, size_t window)
 {
     size_t capacity = position + n + 2;
     size_t kv = kv_heads * size;
@@ -469,16 +478,19 @@ static void check_attention(struct device *device, uint64_t *seed, size_t n, siz
     struct tensor keys = make(device, capacity, kv, k);
     struct tensor values = make(device, capacity, kv, v);
     struct tensor out = make(device, n, heads * size, NULL);
-    assert_int_equal(
-        device_attention(device, &out, &query, &keys, &values, position, heads, kv_heads, NULL),
-        STATUS_OK);
+    assert_int_equal(device_attention(device, &out, &query, &keys, &values, position, heads,
+                                      kv_heads, window, NULL),
+                     STATUS_OK);
     float *y = fetch(device, &out);
     double *expected = calloc(size, sizeof *expected);
     for (size_t r = 0; r < n; r++) {
         for (size_t h = 0; h < heads; h++) {
             size_t shared = h / (heads / kv_heads) * size;
             size_t at = (r * heads + h) * size;
-            attend(q + at, k + shared, v + shared, position + r + 1, kv, size, expected);
+            const size_t end = position + r + 1;
+            const size_t first = window && end > window ? end - window : 0;
+            attend(q + at, k + first * kv + shared, v + first * kv + shared, end - first, kv, size,
+                   expected);
             for (size_t i = 0; i < size; i++)
                 assert_near((double)y[at + i], expected[i], 1e-5);
         }
@@ -499,11 +511,12 @@ TEST_CASE(attends)
     uint64_t seed = 6;
     for (unsigned int threads = 1; threads <= 3; threads += 2) {
         struct device *device = open_device(threads);
-        check_attention(device, &seed, 1, 0, 1, 1, 2);
-        check_attention(device, &seed, 1, 9, 4, 2, 8);
-        check_attention(device, &seed, 5, 3, 4, 1, 12);
-        check_attention(device, &seed, 7, 0, 6, 6, 5);
-        check_attention(device, &seed, 64, 130, 8, 2, 16); // enough for threads
+        check_attention(device, &seed, 1, 0, 1, 1, 2, 0);
+        check_attention(device, &seed, 1, 9, 4, 2, 8, 1);
+        check_attention(device, &seed, 5, 3, 4, 1, 12, 5);
+        check_attention(device, &seed, 7, 0, 6, 6, 5, 8);
+        check_attention(device, &seed, 64, 130, 8, 2, 16, 0); // enough for threads
+        check_attention(device, &seed, 64, 130, 8, 2, 16, 100);
         device_close(device);
     }
 }
@@ -536,6 +549,39 @@ TEST_CASE(gates_and_adds)
     device_close(device);
 }
 
+TEST_CASE(adds_to_rows)
+{
+    struct device *device = open_device(1);
+    uint64_t seed = 9;
+    float *from[3];
+    for (size_t i = 0; i < COUNT_OF(from); i++)
+        from[i] = random_floats(&seed, 15);
+    struct tensor x = make(device, 3, 5, from[0]);
+    struct tensor row = make(device, 1, 5, from[1]);
+    struct tensor y = make(device, 2, 5, from[2]);
+    uint32_t rows[] = {2, 0};
+    const float weights[] = {0.25F, -2.0F};
+    assert_int_equal(device_add(device, &x, &row, NULL), STATUS_OK);
+    assert_int_equal(device_scatter_add(device, &x, &y, rows, weights, NULL), STATUS_OK);
+    float *out = fetch(device, &x);
+    for (size_t i = 0; i < 15; i++) {
+        double expected = (double)from[0][i] + (double)from[1][i % 5];
+        for (size_t r = 0; r < 2; r++)
+            if (rows[r] == i / 5)
+                expected += (double)weights[r] * (double)from[2][r * 5 + i % 5];
+        assert_near((double)out[i], expected, 1e-6);
+    }
+    rows[1] = 3;
+    assert_int_equal(device_scatter_add(device, &x, &y, rows, weights, NULL), STATUS_INVALID);
+    for (size_t i = 0; i < COUNT_OF(from); i++)
+        free(from[i]);
+    free(out);
+    device_tensor_free(device, &x);
+    device_tensor_free(device, &row);
+    device_tensor_free(device, &y);
+    device_close(device);
+}
+
 // Tensors that do not fit together are refused by every operation.
 TEST_CASE(misfits)
 {
@@ -559,15 +605,17 @@ TEST_CASE(misfits)
         device_swiglu(device, &a, &b, NULL),
         device_add(device, &a, &c, NULL),
         device_add(device, &a, &half, NULL),
-        device_attention(device, &a, &a, &b, &b, 2, 2, 2, NULL), // beyond the cache
-        device_attention(device, &a, &a, &b, &b, 4, 2, 2, NULL),
-        device_attention(device, &a, &a, &b, &b, SIZE_MAX, 2, 2, NULL),
-        device_rope(device, &a, &b, 4, 1, NULL), // beyond the table
-        device_rope(device, &a, &b, SIZE_MAX, 1, NULL),
-        device_attention(device, &a, &a, &b, &b, 0, 2, 0, NULL),
-        device_attention(device, &a, &a, &b, &b, 0, 3, 3, NULL),
-        device_attention(device, &a, &a, &b, &b, 0, 4, 2, NULL), // cache of another width
-        device_attention(device, &a, &a, &b, &c, 0, 2, 2, NULL),
+        device_add(device, &b, &a, NULL),
+        device_scatter_add(device, &c, &a, &(uint32_t){0}, &(float){0}, NULL),
+        device_attention(device, &a, &a, &b, &b, 2, 2, 2, 0, NULL), // beyond the cache
+        device_attention(device, &a, &a, &b, &b, 4, 2, 2, 0, NULL),
+        device_attention(device, &a, &a, &b, &b, SIZE_MAX, 2, 2, 0, NULL),
+        device_rope(device, &a, &b, 4, 1, ROPE_HALVES, NULL), // beyond the table
+        device_rope(device, &a, &b, SIZE_MAX, 1, ROPE_HALVES, NULL),
+        device_attention(device, &a, &a, &b, &b, 0, 2, 0, 0, NULL),
+        device_attention(device, &a, &a, &b, &b, 0, 3, 3, 0, NULL),
+        device_attention(device, &a, &a, &b, &b, 0, 4, 2, 0, NULL), // cache of another width
+        device_attention(device, &a, &a, &b, &c, 0, 2, 2, 0, NULL),
     };
     for (size_t i = 0; i < COUNT_OF(answers); i++)
         assert_int_equal(answers[i], STATUS_INVALID);
@@ -621,5 +669,5 @@ int main(void)
         return 1;
     return TEST_RUN(halves_come_back, halves_round, specs, no_cuda_is_said, auto_says_why, memory,
                     copies_stay_inside, products, kernels_agree, embeds, normalises, turns_pairs,
-                    attends, gates_and_adds, misfits, pool_runs_each_part_once);
+                    attends, gates_and_adds, adds_to_rows, misfits, pool_runs_each_part_once);
 }
