@@ -207,36 +207,28 @@ enum status device_synchronize(struct device *device, struct error *err)
 
 // ---- Tensors --------------------------------------------------------------
 
-static const struct tensor_type_line {
-    const char *name;
-    size_t size;
-} tensor_types[TENSOR_TYPE_COUNT] = {[TENSOR_F32] = {"F32", 4}, [TENSOR_F16] = {"F16", 2}};
-
-const char *tensor_type_name(enum tensor_type type)
+bool device_computes(const struct device *device, enum tensor_type type)
 {
-    return (unsigned int)type < TENSOR_TYPE_COUNT ? tensor_types[type].name : "?";
-}
-
-size_t tensor_type_size(enum tensor_type type)
-{
-    return (unsigned int)type < TENSOR_TYPE_COUNT ? tensor_types[type].size : 0;
+    return (unsigned int)type < TENSOR_TYPE_COUNT && device->ops->weight_types >> type & 1;
 }
 
 size_t tensor_bytes(const struct tensor *tensor)
 {
-    return tensor->rows * tensor->columns * tensor_type_size(tensor->type);
+    return tensor->rows * tensor_row_bytes(tensor->type, tensor->columns);
 }
 
 enum status device_tensor_new(struct device *device, struct tensor *out, enum tensor_type type,
                               size_t rows, size_t columns, struct error *err)
 {
-    size_t elements;
     size_t size;
-    if (__builtin_mul_overflow(rows, columns, &elements) ||
-        __builtin_mul_overflow(elements, tensor_type_size(type), &size) || size == 0 ||
+    if (columns > PTRDIFF_MAX / sizeof(float) ||
+        __builtin_mul_overflow(rows, tensor_row_bytes(type, columns), &size) || size == 0 ||
         size > PTRDIFF_MAX)
         return error_set(err, STATUS_INVALID, "tensor of %zu x %zu: empty or too large", rows,
                          columns);
+    if (columns % tensor_formats[type].block_elements != 0)
+        return error_set(err, STATUS_INVALID, "rows of %zu elements are no whole blocks of %s",
+                         columns, tensor_type_name(type));
 
     void *data = NULL;
     enum status status = device->ops->allocate(device, &data, size, err);
@@ -259,7 +251,7 @@ void device_tensor_free(struct device *device, struct tensor *tensor)
 
 struct tensor tensor_rows(const struct tensor *tensor, size_t first, size_t count)
 {
-    size_t row_size = tensor->columns * tensor_type_size(tensor->type);
+    size_t row_size = tensor_row_bytes(tensor->type, tensor->columns);
     return (struct tensor){.type = tensor->type,
                            .rows = count,
                            .columns = tensor->columns,
@@ -297,10 +289,9 @@ static bool is_f32(const struct tensor *t)
     return t->data && t->type == TENSOR_F32 && t->rows > 0 && t->columns > 0;
 }
 
-static bool is_weight(const struct tensor *t)
+static bool is_weight(const struct device *device, const struct tensor *t)
 {
-    return t->data && (t->type == TENSOR_F32 || t->type == TENSOR_F16) && t->rows > 0 &&
-           t->columns > 0;
+    return t->data && device_computes(device, t->type) && t->rows > 0 && t->columns > 0;
 }
 
 static bool same_shape(const struct tensor *a, const struct tensor *b)
@@ -317,7 +308,8 @@ static enum status misfit(struct error *err, const char *operation)
 enum status device_embed(struct device *device, struct tensor *out, const struct tensor *table,
                          const uint32_t *ids, size_t n, struct error *err)
 {
-    if (!is_f32(out) || !is_weight(table) || out->rows != n || out->columns != table->columns)
+    if (!is_f32(out) || !is_weight(device, table) || out->rows != n ||
+        out->columns != table->columns)
         return misfit(err, "embed");
     for (size_t i = 0; i < n; i++)
         if (ids[i] >= table->rows)
@@ -330,7 +322,7 @@ enum status device_embed(struct device *device, struct tensor *out, const struct
 enum status device_matmul(struct device *device, struct tensor *out, const struct tensor *in,
                           const struct tensor *weight, struct error *err)
 {
-    if (!is_f32(out) || !is_f32(in) || !is_weight(weight) || out->data == in->data ||
+    if (!is_f32(out) || !is_f32(in) || !is_weight(device, weight) || out->data == in->data ||
         out->rows != in->rows || in->columns != weight->columns || out->columns != weight->rows)
         return misfit(err, "matmul");
     return device->ops->matmul(device, out, in, weight, err);

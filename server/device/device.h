@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "common/core/base/error.h"
+#include "server/device/tensor_types.h"
 
 struct device;
 
@@ -86,11 +87,6 @@ int64_t device_memory_used(const struct device *device);
 
 // ---- Tensors --------------------------------------------------------------
 
-enum tensor_type { TENSOR_F32, TENSOR_F16, TENSOR_TYPE_COUNT };
-
-const char *tensor_type_name(enum tensor_type type);
-size_t tensor_type_size(enum tensor_type type); // bytes of one element
-
 // A dense row-major matrix in a device's memory.  A vector is a matrix of one row.  `data` is a
 // device address, which the host must not dereference.
 struct tensor {
@@ -99,11 +95,14 @@ struct tensor {
     void *data;
 };
 
+// True if device_embed and device_matmul take weights of the type on this device.
+bool device_computes(const struct device *device, enum tensor_type type);
+
 // Bytes of the tensor's elements.
 size_t tensor_bytes(const struct tensor *tensor);
 
-// Allocates a zeroed tensor.  Fails with STATUS_INVALID if it would be empty or its size overflows,
-// or with STATUS_NOMEM.
+// Allocates a zeroed tensor.  Fails with STATUS_INVALID if it would be empty, its size overflows,
+// or its columns are no whole blocks of the type, or with STATUS_NOMEM.
 MUST_CHECK enum status device_tensor_new(struct device *device, struct tensor *out,
                                          enum tensor_type type, size_t rows, size_t columns,
                                          struct error *err);
@@ -126,14 +125,16 @@ MUST_CHECK enum status device_download(struct device *device, void *to, const st
 // Shapes are (rows, columns); n is the number of positions computed at once, h the number of
 // elements of a head (columns / heads).  Everything is F32 unless stated otherwise.
 
-// Embedding lookup: out[r] = table[ids[r]], widened to F32.  `table` (vocabulary, dim) F32 or F16,
-// `out` (n, dim).  `ids` holds n token ids in host memory, each checked against the vocabulary.
+// Embedding lookup: out[r] = table[ids[r]], widened to F32.  `table` (vocabulary, dim) of a type
+// that the device computes with, `out` (n, dim).  `ids` holds n token ids in host memory, each
+// checked against the vocabulary.
 MUST_CHECK enum status device_embed(struct device *device, struct tensor *out,
                                     const struct tensor *table, const uint32_t *ids, size_t n,
                                     struct error *err);
 
-// out[r][o] = sum_i in[r][i] * weight[o][i].  `in` (n, k), `weight` (m, k) F32
-// or F16, `out` (n, m), not overlapping `in`.
+// out[r][o] = sum_i in[r][i] * weight[o][i].  `in` (n, k), `weight` (m, k) of a type that the
+// device computes with, `out` (n, m), not overlapping `in`.  With a block-quantised weight the CPU
+// rounds `in` to blocks of 32 integers of 8 bits.
 MUST_CHECK enum status device_matmul(struct device *device, struct tensor *out,
                                      const struct tensor *in, const struct tensor *weight,
                                      struct error *err);

@@ -79,6 +79,8 @@ struct device_ops {
     enum status (*download)(struct device *device, void *to, const void *from, size_t size,
                             struct error *err);
 
+    // Bit t: `embed` and `matmul` take weights of the tensor type t.
+    unsigned int weight_types;
     enum status (*embed)(struct device *device, struct tensor *out, const struct tensor *table,
                          const uint32_t *ids, struct error *err);
     enum status (*matmul)(struct device *device, struct tensor *out, const struct tensor *in,

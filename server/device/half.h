@@ -1,5 +1,5 @@
-// Half-precision conversion: converts IEEE 754 binary16 (1 sign, 5 exponent, 10 fraction bits) to
-// float and back.
+// Half-precision conversion: converts IEEE 754 binary16 (1 sign, 5 exponent, 10 fraction bits) and
+// bfloat16 (1 sign, 8 exponent, 7 fraction bits) to float and back.
 #ifndef INFERSTAT_SERVER_DEVICE_HALF_H
 #define INFERSTAT_SERVER_DEVICE_HALF_H
 
@@ -49,6 +49,25 @@ static inline uint16_t half_from_float(float value)
     shifted += 0.5F;
     memcpy(&bits, &shifted, sizeof bits);
     return (uint16_t)(sign | (bits - 0x3f000000U));
+}
+
+// Converts a bfloat16, which is the upper half of a float, to float.
+static inline float brain_to_float(uint16_t brain)
+{
+    const uint32_t bits = (uint32_t)brain << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+// Rounds a float to the nearest bfloat16, ties to even; a NaN stays a NaN.
+static inline uint16_t brain_from_float(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if ((bits & 0x7fffffffU) > 0x7f800000U)
+        return (uint16_t)(bits >> 16 | 0x40U);
+    return (uint16_t)((bits + 0x7fffU + (bits >> 16 & 1U)) >> 16);
 }
 
 #endif

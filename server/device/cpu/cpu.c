@@ -24,6 +24,9 @@ struct cpu {
     // longest context seen.
     float *scores;
     size_t scores_stride;
+    // Rows rounded for a product, which grow with the largest one seen.
+    struct cpu_rounded rounded;
+    size_t rounded_room; // groups
 };
 
 enum {
@@ -49,6 +52,8 @@ static void cpu_close(struct device *device)
     struct cpu *cpu = cpu_of(device);
     thread_pool_free(cpu->pool);
     free(cpu->scores);
+    free(cpu->rounded.values);
+    free(cpu->rounded.scales);
     free(cpu);
 }
 
@@ -268,23 +273,16 @@ static enum status cpu_embed(struct device *device, struct tensor *out, const st
 {
     (void)device;
     (void)err;
-    size_t n = out->columns;
-    for (size_t r = 0; r < out->rows; r++) {
-        float *to = row_of(out, r);
-        if (table->type == TENSOR_F32) {
-            memcpy(to, row_of(table, ids[r]), n * sizeof *to);
-        } else {
-            const uint16_t *from = (const uint16_t *)table->data + ids[r] * n;
-            for (size_t i = 0; i < n; i++)
-                to[i] = half_to_float(from[i]);
-        }
-    }
+    const size_t row_bytes = tensor_row_bytes(table->type, table->columns);
+    for (size_t r = 0; r < out->rows; r++)
+        tensor_widen(table->type, row_of(out, r),
+                     (const unsigned char *)table->data + ids[r] * row_bytes, out->columns);
     return STATUS_OK;
 }
 
 struct matmul_task {
     struct cpu_product product;
-    void (*kernel)(const struct cpu_product *product, size_t first, size_t last);
+    cpu_matmul_kernel *kernel;
     size_t outputs;
 };
 
@@ -297,19 +295,46 @@ static void matmul_part(void *context, size_t part, unsigned int thread)
     task->kernel(&task->product, first, last);
 }
 
+// Rounds all rows of `in`; sums share the memory of the scales.
+static enum status round_rows(struct cpu *cpu, const struct tensor *in, struct error *err)
+{
+    enum { STRIP = 8 }; // groups
+    struct cpu_rounded *rounded = &cpu->rounded;
+    rounded->groups = (in->columns / CPU_GROUP + STRIP - 1) / STRIP * STRIP;
+    const size_t groups = in->rows * rounded->groups;
+    if (groups > cpu->rounded_room) {
+        free(rounded->values);
+        free(rounded->scales);
+        rounded->values = aligned_alloc(ALIGNMENT, groups * CPU_GROUP);
+        rounded->scales = calloc(2 * groups, sizeof *rounded->scales);
+        cpu->rounded_room = rounded->values && rounded->scales ? groups : 0;
+        if (cpu->rounded_room == 0)
+            return error_no_memory(err, "matmul");
+    }
+    rounded->sums = rounded->scales + groups;
+    for (size_t r = 0; r < in->rows; r++)
+        cpu->kernels->round(rounded, r, row_of(in, r), in->columns);
+    return STATUS_OK;
+}
+
 static enum status cpu_matmul(struct device *device, struct tensor *out, const struct tensor *in,
                               const struct tensor *weight, struct error *err)
 {
-    (void)err;
     struct cpu *cpu = cpu_of(device);
+    const bool has_blocks = tensor_formats[weight->type].group > 0;
+    enum status status = has_blocks ? round_rows(cpu, in, err) : STATUS_OK;
+    if (status != STATUS_OK)
+        return status;
     struct matmul_task task = {
         .product = {.out = out->data,
                     .out_stride = out->columns,
                     .in = in->data,
+                    .rounded = cpu->rounded,
                     .rows = in->rows,
                     .k = in->columns,
-                    .weight = weight->data},
-        .kernel = weight->type == TENSOR_F32 ? cpu->kernels->matmul_f32 : cpu->kernels->matmul_f16,
+                    .weight = weight->data,
+                    .type = weight->type},
+        .kernel = has_blocks ? cpu->kernels->matmul_blocks : cpu->kernels->matmul[weight->type],
         .outputs = weight->rows,
     };
     if (in->rows * in->columns * weight->rows < PARALLEL_MIN)
@@ -503,6 +528,7 @@ const struct device_ops device_cpu_ops = {
     .release = cpu_release,
     .upload = cpu_copy,
     .download = cpu_copy,
+    .weight_types = (1U << TENSOR_TYPE_COUNT) - 1,
     .embed = cpu_embed,
     .matmul = cpu_matmul,
     .rms_norm = cpu_rms_norm,

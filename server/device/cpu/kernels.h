@@ -9,6 +9,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "server/device/tensor_types.h"
+
+// Rows rounded to integers of 8 bits, in groups of 32 elements: element i is
+// scales[i / 32] * values[i].  A row has `groups` groups, of which the last are zeros so that their
+// number is a multiple of 8.
+struct cpu_rounded {
+    int8_t *values; // (rows, groups * 32)
+    float *scales;  // (rows, groups)
+    float *sums;    // (rows, groups): of the elements of each group
+    size_t groups;
+};
+
 // A matrix product, of which a kernel computes output columns first..last - 1.
 //   out[r * out_stride + o] = sum_i in[r * k + i] * weight[o * k + i]
 //   for 0 <= r < rows, first <= o < last
@@ -16,19 +28,27 @@ struct cpu_product {
     float *out;
     size_t out_stride; // floats from one row of `out` to the next
     const float *in;
-    size_t rows, k;     // rows of `in` and `out`; elements of a row of `in` and of `weight`
-    const void *weight; // float for matmul_f32, half (uint16_t) for matmul_f16
+    struct cpu_rounded rounded; // `in`, for kernels of types with blocks
+    size_t rows, k;             // rows of `in` and `out`; elements of a row of `in` and of `weight`
+    const void *weight;
+    enum tensor_type type; // of `weight`
 };
 
+typedef void cpu_matmul_kernel(const struct cpu_product *product, size_t first, size_t last);
+
 struct cpu_kernels {
-    const char *name; // of the instruction set, for messages
-    void (*matmul_f32)(const struct cpu_product *product, size_t first, size_t last);
-    void (*matmul_f16)(const struct cpu_product *product, size_t first, size_t last);
+    const char *name;                           // of the instruction set, for messages
+    cpu_matmul_kernel *matmul[TENSOR_BF16 + 1]; // of the types without blocks
+    cpu_matmul_kernel *matmul_blocks;           // of all others
+    // Rounds row `row` of `n` elements, whole groups, and zeroes the groups after them.
+    void (*round)(struct cpu_rounded *out, size_t row, const float *in, size_t n);
     // sum_i x[i] * y[i]
     float (*dot)(const float *x, const float *y, size_t n);
     // y[i] += a * x[i]
     void (*accumulate)(float *y, float a, const float *x, size_t n);
 };
+
+enum { CPU_GROUP = 32 }; // elements of a group of struct cpu_rounded
 
 // The fastest table that this processor supports.
 const struct cpu_kernels *cpu_kernels_best(void);
@@ -38,5 +58,13 @@ extern const struct cpu_kernels cpu_kernels_plain;
 
 // AVX2, FMA and F16C; NULL when the processor or the compiler lacks them.
 const struct cpu_kernels *cpu_kernels_avx2(void);
+
+// Kernels of block-quantised types (kernels_blocks.c, kernels_blocks_avx2.c), for the tables.
+void cpu_round_plain(struct cpu_rounded *out, size_t row, const float *in, size_t n);
+cpu_matmul_kernel cpu_matmul_blocks_plain;
+#if defined(__x86_64__)
+void cpu_round_avx2(struct cpu_rounded *out, size_t row, const float *in, size_t n);
+cpu_matmul_kernel cpu_matmul_blocks_avx2;
+#endif
 
 #endif

@@ -4,7 +4,6 @@
 
 #include <cpuid.h>
 #include <immintrin.h>
-#include <stdbool.h>
 
 #include "server/device/half.h"
 
@@ -22,17 +21,23 @@ AVX2_INLINE float add_lanes(__m256 v)
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
 }
 
-// Eight weights from element `i` on.  `half` is a constant at every call.
-AVX2_INLINE __m256 load_weights(const void *weight, size_t i, bool half)
+// Eight weights from element `i` on.  `type` is a constant at every call.
+AVX2_INLINE __m256 load_weights(const void *weight, size_t i, enum tensor_type type)
 {
-    if (half)
-        return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)((const uint16_t *)weight + i)));
-    return _mm256_loadu_ps((const float *)weight + i);
+    if (type == TENSOR_F32)
+        return _mm256_loadu_ps((const float *)weight + i);
+    const __m128i shorts = _mm_loadu_si128((const __m128i *)((const uint16_t *)weight + i));
+    if (type == TENSOR_F16)
+        return _mm256_cvtph_ps(shorts);
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(shorts), 16));
 }
 
-AVX2_INLINE float load_weight(const void *weight, size_t i, bool half)
+AVX2_INLINE float load_weight(const void *weight, size_t i, enum tensor_type type)
 {
-    return half ? half_to_float(((const uint16_t *)weight)[i]) : ((const float *)weight)[i];
+    if (type == TENSOR_F32)
+        return ((const float *)weight)[i];
+    const uint16_t bits = ((const uint16_t *)weight)[i];
+    return type == TENSOR_F16 ? half_to_float(bits) : brain_to_float(bits);
 }
 
 enum { TILE_ROWS_MAX = 4, TILE_COLUMNS_MAX = 8 };
@@ -42,7 +47,7 @@ enum { TILE_ROWS_MAX = 4, TILE_COLUMNS_MAX = 8 };
 // the loops over them vanish and the sums live in registers.  Each sum has a vector
 // of its own and grows along k, in the same order whatever the tile.
 AVX2_INLINE void tile(const struct cpu_product *p, size_t r, size_t o, size_t rows, size_t columns,
-                      bool half)
+                      enum tensor_type type)
 {
     size_t k = p->k;
     const float *in = p->in + r * k;
@@ -55,7 +60,7 @@ AVX2_INLINE void tile(const struct cpu_product *p, size_t r, size_t o, size_t ro
     for (; i + LANES <= k; i += LANES) {
         __m256 weights[TILE_COLUMNS_MAX];
         for (size_t b = 0; b < columns; b++)
-            weights[b] = load_weights(p->weight, (o + b) * k + i, half);
+            weights[b] = load_weights(p->weight, (o + b) * k + i, type);
         for (size_t a = 0; a < rows; a++) {
             __m256 x = _mm256_loadu_ps(in + a * k + i);
             for (size_t b = 0; b < columns; b++)
@@ -67,7 +72,7 @@ AVX2_INLINE void tile(const struct cpu_product *p, size_t r, size_t o, size_t ro
         for (size_t b = 0; b < columns; b++) {
             float sum = add_lanes(sums[a][b]);
             for (size_t j = i; j < k; j++)
-                sum += in[a * k + j] * load_weight(p->weight, (o + b) * k + j, half);
+                sum += in[a * k + j] * load_weight(p->weight, (o + b) * k + j, type);
             p->out[(r + a) * p->out_stride + o + b] = sum;
         }
     }
@@ -75,32 +80,38 @@ AVX2_INLINE void tile(const struct cpu_product *p, size_t r, size_t o, size_t ro
 
 // One row alone waits for memory, so it takes many weight rows at once; a batch
 // uses every weight it loads for four rows, as many sums as there are registers.
-AVX2_INLINE void matmul(const struct cpu_product *p, size_t first, size_t last, bool half)
+AVX2_INLINE void matmul(const struct cpu_product *p, size_t first, size_t last,
+                        enum tensor_type type)
 {
     size_t batched = p->rows / TILE_ROWS_MAX * TILE_ROWS_MAX;
     size_t o = first;
     for (; batched > 0 && o + 3 <= last; o += 3) {
         for (size_t r = 0; r < batched; r += TILE_ROWS_MAX)
-            tile(p, r, o, TILE_ROWS_MAX, 3, half);
+            tile(p, r, o, TILE_ROWS_MAX, 3, type);
         for (size_t r = batched; r < p->rows; r++)
-            tile(p, r, o, 1, 3, half);
+            tile(p, r, o, 1, 3, type);
     }
     for (; batched == 0 && o + TILE_COLUMNS_MAX <= last; o += TILE_COLUMNS_MAX)
         for (size_t r = 0; r < p->rows; r++)
-            tile(p, r, o, 1, TILE_COLUMNS_MAX, half);
+            tile(p, r, o, 1, TILE_COLUMNS_MAX, type);
     for (; o < last; o++)
         for (size_t r = 0; r < p->rows; r++)
-            tile(p, r, o, 1, 1, half);
+            tile(p, r, o, 1, 1, type);
 }
 
 AVX2 static void matmul_f32(const struct cpu_product *p, size_t first, size_t last)
 {
-    matmul(p, first, last, false);
+    matmul(p, first, last, TENSOR_F32);
 }
 
 AVX2 static void matmul_f16(const struct cpu_product *p, size_t first, size_t last)
 {
-    matmul(p, first, last, true);
+    matmul(p, first, last, TENSOR_F16);
+}
+
+AVX2 static void matmul_bf16(const struct cpu_product *p, size_t first, size_t last)
+{
+    matmul(p, first, last, TENSOR_BF16);
 }
 
 AVX2 static float dot(const float *x, const float *y, size_t n)
@@ -128,8 +139,9 @@ AVX2 static void accumulate(float *y, float a, const float *x, size_t n)
 
 static const struct cpu_kernels kernels = {
     .name = "avx2",
-    .matmul_f32 = matmul_f32,
-    .matmul_f16 = matmul_f16,
+    .matmul = {[TENSOR_F32] = matmul_f32, [TENSOR_F16] = matmul_f16, [TENSOR_BF16] = matmul_bf16},
+    .matmul_blocks = cpu_matmul_blocks_avx2,
+    .round = cpu_round_avx2,
     .dot = dot,
     .accumulate = accumulate,
 };

@@ -25,16 +25,21 @@ static float dot(const float *x, const float *y, size_t n)
     return sum;
 }
 
-static float dot_half(const float *x, const uint16_t *y, size_t n)
+static float widen(uint16_t y, enum tensor_type type)
+{
+    return type == TENSOR_F16 ? half_to_float(y) : brain_to_float(y);
+}
+
+static float dot_short(const float *x, const uint16_t *y, size_t n, enum tensor_type type)
 {
     float lanes[LANES] = {0};
     size_t i = 0;
     for (; i + LANES <= n; i += LANES)
         for (size_t lane = 0; lane < LANES; lane++)
-            lanes[lane] += x[i + lane] * half_to_float(y[i + lane]);
+            lanes[lane] += x[i + lane] * widen(y[i + lane], type);
     float sum = add_lanes(lanes);
     for (; i < n; i++)
-        sum += x[i] * half_to_float(y[i]);
+        sum += x[i] * widen(y[i], type);
     return sum;
 }
 
@@ -47,12 +52,12 @@ static void matmul_f32(const struct cpu_product *p, size_t first, size_t last)
     }
 }
 
-static void matmul_f16(const struct cpu_product *p, size_t first, size_t last)
+static void matmul_short(const struct cpu_product *p, size_t first, size_t last)
 {
     for (size_t o = first; o < last; o++) {
         const uint16_t *weight = (const uint16_t *)p->weight + o * p->k;
         for (size_t r = 0; r < p->rows; r++)
-            p->out[r * p->out_stride + o] = dot_half(p->in + r * p->k, weight, p->k);
+            p->out[r * p->out_stride + o] = dot_short(p->in + r * p->k, weight, p->k, p->type);
     }
 }
 
@@ -64,8 +69,10 @@ static void accumulate(float *y, float a, const float *x, size_t n)
 
 const struct cpu_kernels cpu_kernels_plain = {
     .name = "plain C",
-    .matmul_f32 = matmul_f32,
-    .matmul_f16 = matmul_f16,
+    .matmul =
+        {[TENSOR_F32] = matmul_f32, [TENSOR_F16] = matmul_short, [TENSOR_BF16] = matmul_short},
+    .matmul_blocks = cpu_matmul_blocks_plain,
+    .round = cpu_round_plain,
     .dot = dot,
     .accumulate = accumulate,
 };

@@ -367,6 +367,7 @@ const struct device_ops device_cuda_ops = {
     .release = current<cuda_release>,
     .upload = current<cuda_upload>,
     .download = current<cuda_download>,
+    .weight_types = 1U << TENSOR_F32 | 1U << TENSOR_F16,
     .embed = current<cuda_embed>,
     .matmul = current<cuda_matmul>,
     .rms_norm = current<cuda_rms_norm>,

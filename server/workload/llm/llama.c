@@ -136,8 +136,8 @@ uint64_t llama_weight_bytes_per_token(const struct llama *llama)
 uint64_t llama_kv_bytes_per_token(const struct llama *llama)
 {
     const struct llama_config *config = &llama->config;
-    return (uint64_t)2 * config->layers * config->kv_heads * config->head_size *
-           tensor_type_size(cache_type);
+    return (uint64_t)2 * config->layers *
+           tensor_row_bytes(cache_type, config->kv_heads * config->head_size);
 }
 
 // Fits 64 bits: see the limits in llama_config.c.

@@ -266,21 +266,31 @@ struct loader {
     size_t extents[EXTENT_COUNT];
 };
 
-static enum status tensor_type_of(const struct gguf_tensor *from, const struct weight *weight,
-                                  enum tensor_type *type, struct error *err)
+// Norms are F32; matrices of any type that the device computes with.
+static enum status tensor_type_of(const struct loader *loader, const struct gguf_tensor *from,
+                                  const struct weight *weight, enum tensor_type *type,
+                                  struct error *err)
 {
-    if (from->type->number == GGUF_TENSOR_F32) {
-        *type = TENSOR_F32;
+    unsigned int i = 0;
+    while (i < TENSOR_TYPE_COUNT && tensor_formats[i].number != from->type->number)
+        i++;
+    *type = (enum tensor_type)i;
+    if (weight->line->rows == ONE && *type != TENSOR_F32)
+        return error_set(err, STATUS_UNSUPPORTED,
+                         "tensor '%s' is of type %s: only F32 is supported there", weight->name,
+                         from->type->name);
+    if (*type == TENSOR_TYPE_COUNT)
+        return error_set(err, STATUS_UNSUPPORTED,
+                         "tensor '%s' is of type %s, which is not supported (convert the file)",
+                         weight->name, from->type->name);
+    if (device_computes(loader->device, *type))
         return STATUS_OK;
-    }
-    if (from->type->number == GGUF_TENSOR_F16 && weight->line->rows != ONE) {
-        *type = TENSOR_F16;
-        return STATUS_OK;
-    }
+    struct device_description device;
+    device_describe(loader->device, &device);
     return error_set(err, STATUS_UNSUPPORTED,
-                     "tensor '%s' is of type %s: only %s supported yet (convert the file)",
-                     weight->name, from->type->name,
-                     weight->line->rows == ONE ? "F32 is" : "F32 and F16 are");
+                     "tensor '%s' is of type %s, with which device %s does not compute (use "
+                     "--device cpu)",
+                     weight->name, from->type->name, device.name);
 }
 
 // Allocates a tensor and adds it to what is to be copied.
@@ -302,7 +312,7 @@ static enum status load_tensor(struct loader *loader, const struct weight *weigh
             err, STATUS_CORRUPT, "tensor '%s' is %llu x %llu, but the keys ask for %zu x %zu", name,
             (unsigned long long)from->shape[0], (unsigned long long)from->shape[1], columns, rows);
     enum tensor_type type = TENSOR_F32;
-    enum status status = tensor_type_of(from, weight, &type, err);
+    enum status status = tensor_type_of(loader, from, weight, &type, err);
     if (status != STATUS_OK)
         return status;
     status = device_tensor_new(loader->device, weight->place, type, rows, columns, err);

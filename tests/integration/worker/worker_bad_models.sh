@@ -54,8 +54,8 @@ refused "$WORK/type.gguf" "key 'llama.block_count' should be an integer, is floa
 patched layers.gguf $((at + 17 + 4)) '\xe8\x03'
 refused "$WORK/layers.gguf" "tensor 'blk.2.attn_norm.weight' is missing"
 at=$(where blk.0.attn_q.weight)
-patched quantised.gguf $((at + 19 + 4 + 16)) '\x08'
-refused "$WORK/quantised.gguf" "tensor 'blk.0.attn_q.weight' is of type Q8_0"
+patched quantised.gguf $((at + 19 + 4 + 16)) '\x14'
+refused "$WORK/quantised.gguf" "tensor 'blk.0.attn_q.weight' is of type IQ4_NL"
 patched offset.gguf $((at + 19 + 4 + 16 + 4)) '\x00\x00\x00\x00\xff'
 refused "$WORK/offset.gguf" "lies outside the file"
 patched misaligned.gguf $((at + 19 + 4 + 16 + 4)) '\x01'

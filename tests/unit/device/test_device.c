@@ -321,19 +321,17 @@ TEST_CASE(kernels_agree)
         h[i] = half_from_float(w[i]);
     float a[N * M];
     float b[N * M];
-    struct cpu_product p = {.out = a, .out_stride = M, .in = x, .rows = N, .k = K, .weight = w};
-    struct cpu_product q = p;
-    q.out = b;
-    cpu_kernels_plain.matmul_f32(&p, 0, M);
-    wide->matmul_f32(&q, 0, M);
-    for (size_t i = 0; i < N * M; i++)
-        assert_near((double)a[i], (double)b[i], 1e-5);
-    p.weight = h;
-    q.weight = h;
-    cpu_kernels_plain.matmul_f16(&p, 0, M);
-    wide->matmul_f16(&q, 0, M);
-    for (size_t i = 0; i < N * M; i++)
-        assert_near((double)a[i], (double)b[i], 1e-5);
+    struct cpu_product p = {.out = a, .out_stride = M, .in = x, .rows = N, .k = K};
+    for (unsigned int type = TENSOR_F32; type <= TENSOR_BF16; type++) {
+        p.type = (enum tensor_type)type;
+        p.weight = type == TENSOR_F32 ? (const void *)w : h;
+        struct cpu_product q = p;
+        q.out = b;
+        cpu_kernels_plain.matmul[type](&p, 0, M);
+        wide->matmul[type](&q, 0, M);
+        for (size_t i = 0; i < N * M; i++)
+            assert_near((double)a[i], (double)b[i], 1e-5);
+    }
     for (size_t n = 0; n <= K; n++)
         assert_near((double)cpu_kernels_plain.dot(x, w, n), (double)wide->dot(x, w, n), 1e-5);
     memcpy(a, x, sizeof a / 2);

@@ -1,0 +1,336 @@
+#include "server/device/cpu/kernels.h"
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "server/device/tensor_blocks.h"
+
+#define AVX2        __attribute__((target("avx2,fma,f16c")))
+#define AVX2_INLINE __attribute__((target("avx2,fma,f16c"), always_inline)) static inline
+
+// A strip is the part of a row that is computed at once: up to 8 groups of 32 elements, or one
+// block of 256.
+enum { STRIP = 8, LINE = 64, AHEAD = 2048 };
+
+// The scales and offsets of a strip's groups; zero behind the last group.
+struct strip_scales {
+    __m256 scales, offsets;
+};
+
+AVX2_INLINE float add_lanes(__m256 v)
+{
+    __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+
+// ---- Rounding -----------------------------------------------------------------------------
+
+AVX2_INLINE int add_integers(__m256i v)
+{
+    __m128i four = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    __m128i two = _mm_add_epi32(four, _mm_unpackhi_epi64(four, four));
+    return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 1)));
+}
+
+AVX2_INLINE float largest(__m256 v)
+{
+    __m128 four = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+
+AVX2 void cpu_round_avx2(struct cpu_rounded *out, size_t row, const float *in, size_t n)
+{
+    const __m256 sign = _mm256_set1_ps(-0.0F);
+    int8_t *values = out->values + row * out->groups * CPU_GROUP;
+    float *scales = out->scales + row * out->groups;
+    float *sums = out->sums + row * out->groups;
+    size_t g = 0;
+    for (; g < n / CPU_GROUP; g++, in += CPU_GROUP) {
+        __m256 x[4], most = _mm256_setzero_ps();
+        __m256i steps[4], sum = _mm256_setzero_si256();
+        for (int i = 0; i < 4; i++) {
+            x[i] = _mm256_loadu_ps(in + 8 * i);
+            most = _mm256_max_ps(most, _mm256_andnot_ps(sign, x[i]));
+        }
+        const float top = largest(most);
+        const __m256 factor = _mm256_set1_ps(top > 0.0F ? 127.0F / top : 0.0F);
+        for (int i = 0; i < 4; i++) {
+            steps[i] = _mm256_cvtps_epi32(_mm256_mul_ps(x[i], factor));
+            sum = _mm256_add_epi32(sum, steps[i]);
+        }
+        // Packing works within the halves of a vector; the permutation restores the order.
+        __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(steps[0], steps[1]),
+                                           _mm256_packs_epi32(steps[2], steps[3]));
+        bytes = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+        _mm256_storeu_si256((__m256i *)(values + g * CPU_GROUP), bytes);
+        scales[g] = top / 127.0F;
+        sums[g] = scales[g] * (float)add_integers(sum);
+    }
+    memset(values + g * CPU_GROUP, 0, (out->groups - g) * CPU_GROUP);
+    for (; g < out->groups; g++)
+        scales[g] = sums[g] = 0.0F;
+}
+
+// ---- Reading a strip ----------------------------------------------------------------------
+// `type` is a constant at every call.
+
+// The bytes of a strip of `groups` groups.
+AVX2_INLINE size_t strip_bytes(enum tensor_type type, size_t groups)
+{
+    const struct tensor_format *format = &tensor_formats[type];
+    return format->block_elements == SUPER ? format->block_bytes : groups * format->block_bytes;
+}
+
+// Halves at the same place of consecutive blocks.
+AVX2_INLINE __m256 load_halves(const unsigned char *at, size_t stride, size_t count)
+{
+    uint16_t halves[STRIP] = {0};
+    for (size_t g = 0; g < count; g++)
+        memcpy(&halves[g], at + g * stride, sizeof halves[g]);
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)halves));
+}
+
+// Of the types Q4_K and Q5_K: multiples of six bits, the upper two bits of the last four apart.
+AVX2_INLINE struct strip_scales load_multiples(const uint8_t packed[12], float scale, float minimum)
+{
+    uint32_t words[3];
+    memcpy(words, packed, sizeof words);
+    const uint32_t six = 0x3f3f3f3fU, four = 0x0f0f0f0fU, two = 0x03030303U;
+    const uint32_t multiples[2] = {words[0] & six, (words[2] & four) | (words[0] >> 6 & two) << 4};
+    const uint32_t least[2] = {words[1] & six, (words[2] >> 4 & four) | (words[1] >> 6 & two) << 4};
+    const __m256i a = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)multiples));
+    const __m256i b = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)least));
+    return (struct strip_scales){
+        _mm256_mul_ps(_mm256_cvtepi32_ps(a), _mm256_set1_ps(scale)),
+        _mm256_mul_ps(_mm256_cvtepi32_ps(b), _mm256_set1_ps(-minimum)),
+    };
+}
+
+AVX2_INLINE struct strip_scales load_scales(enum tensor_type type, const unsigned char *at,
+                                            size_t groups)
+{
+    const size_t stride = tensor_formats[type].block_bytes;
+    if (type == TENSOR_Q4_K || type == TENSOR_Q5_K) { // which begin alike
+        const struct block_q4_k *block = (const struct block_q4_k *)at;
+        return load_multiples(block->scales, _cvtsh_ss(block->scale), _cvtsh_ss(block->minimum));
+    }
+    if (type == TENSOR_Q6_K)
+        return (struct strip_scales){
+            _mm256_set1_ps(_cvtsh_ss(((const struct block_q6_k *)at)->scale)), _mm256_setzero_ps()};
+    struct strip_scales strip = {load_halves(at, stride, groups), _mm256_setzero_ps()};
+    if (type == TENSOR_Q4_0) // integers are stored from 0 on: 8 too many
+        strip.offsets = _mm256_mul_ps(strip.scales, _mm256_set1_ps(-8.0F));
+    if (type == TENSOR_Q5_0)
+        strip.offsets = _mm256_mul_ps(strip.scales, _mm256_set1_ps(-16.0F));
+    if (type == TENSOR_Q4_1 || type == TENSOR_Q5_1)
+        strip.offsets = load_halves(at + sizeof(uint16_t), stride, groups);
+    return strip;
+}
+
+// Low four bits of 16 bytes, then their high four bits.
+AVX2_INLINE __m256i load_fours(const uint8_t *low)
+{
+    const __m128i bytes = _mm_loadu_si128((const __m128i *)low);
+    const __m256i both = _mm256_set_m128i(_mm_srli_epi16(bytes, 4), bytes);
+    return _mm256_and_si256(both, _mm256_set1_epi8(15));
+}
+
+// 16 in each byte whose bit is set.
+AVX2_INLINE __m256i load_fifths(const uint8_t *high)
+{
+    uint32_t bits;
+    memcpy(&bits, high, sizeof bits);
+    const __m256i spread = _mm256_shuffle_epi8(
+        _mm256_set1_epi32((int)bits), _mm256_setr_epi64x(0x0000000000000000, 0x0101010101010101,
+                                                         0x0202020202020202, 0x0303030303030303));
+    const __m256i bit = _mm256_set1_epi64x((long long)0x8040201008040201ULL);
+    return _mm256_and_si256(_mm256_cmpeq_epi8(_mm256_and_si256(spread, bit), bit),
+                            _mm256_set1_epi8(16));
+}
+
+// Integers of group `g` < 8 of a block of 256 elements, or of block `g` of a strip.  Those of Q8_0
+// and Q6_K have a sign.
+AVX2_INLINE __m256i load_values(enum tensor_type type, const unsigned char *at, size_t g)
+{
+    if (type == TENSOR_Q8_0)
+        return _mm256_loadu_si256((const __m256i *)((const struct block_q8_0 *)at)[g].values);
+    if (type == TENSOR_Q4_0)
+        return load_fours(((const struct block_q4_0 *)at)[g].low);
+    if (type == TENSOR_Q4_1)
+        return load_fours(((const struct block_q4_1 *)at)[g].low);
+    if (type == TENSOR_Q5_0) {
+        const struct block_q5_0 *block = (const struct block_q5_0 *)at + g;
+        return _mm256_or_si256(load_fours(block->low), load_fifths(block->high));
+    }
+    if (type == TENSOR_Q5_1) {
+        const struct block_q5_1 *block = (const struct block_q5_1 *)at + g;
+        return _mm256_or_si256(load_fours(block->low), load_fifths(block->high));
+    }
+    const __m256i fifteen = _mm256_set1_epi8(15);
+    if (type == TENSOR_Q6_K) {
+        const struct block_q6_k *block = (const struct block_q6_k *)at;
+        const size_t half = g / 4, place = g % 4;
+        __m256i low =
+            _mm256_loadu_si256((const __m256i *)(block->low + half * 64 + place % 2 * CPU_GROUP));
+        __m256i high = _mm256_loadu_si256((const __m256i *)(block->high + half * CPU_GROUP));
+        low = _mm256_and_si256(place < 2 ? low : _mm256_srli_epi16(low, 4), fifteen);
+        high = _mm256_and_si256(_mm256_srli_epi16(high, (int)(2 * place)), _mm256_set1_epi8(3));
+        low = _mm256_or_si256(low, _mm256_slli_epi16(high, 4));
+        return _mm256_sub_epi8(low, _mm256_set1_epi8(32));
+    }
+    const bool has_fifth = type == TENSOR_Q5_K;
+    const uint8_t *low =
+        has_fifth ? ((const struct block_q5_k *)at)->low : ((const struct block_q4_k *)at)->low;
+    __m256i four = _mm256_loadu_si256((const __m256i *)(low + g / 2 * CPU_GROUP));
+    four = _mm256_and_si256(g % 2 ? _mm256_srli_epi16(four, 4) : four, fifteen);
+    if (!has_fifth)
+        return four;
+    __m256i fifth = _mm256_loadu_si256((const __m256i *)((const struct block_q5_k *)at)->high);
+    fifth = _mm256_and_si256(_mm256_srli_epi16(fifth, (int)g), _mm256_set1_epi8(1));
+    return _mm256_or_si256(four, _mm256_slli_epi16(fifth, 4));
+}
+
+// What sums of two products are multiplied by before they are added in pairs: 1, or the scale of
+// each half of the group.
+AVX2_INLINE __m256i load_factors(enum tensor_type type, const unsigned char *at, size_t g)
+{
+    if (type != TENSOR_Q6_K)
+        return _mm256_set1_epi16(1);
+    const int8_t *scales = ((const struct block_q6_k *)at)->scales + 2 * g;
+    return _mm256_set_m128i(_mm_set1_epi16(scales[1]), _mm_set1_epi16(scales[0]));
+}
+
+// ---- Products -----------------------------------------------------------------------------
+
+// Products of 32 integers, in eight sums.  The first factors of _mm256_maddubs_epi16 have no sign:
+// where weights have one, it moves to the others.  Two products fit 16 bits: 2 * 128 * 127.
+AVX2_INLINE __m256 multiply(enum tensor_type type, __m256i weights, __m256i factors,
+                            const int8_t *in)
+{
+    __m256i values = _mm256_loadu_si256((const __m256i *)in);
+    if (type == TENSOR_Q8_0 || type == TENSOR_Q6_K) {
+        values = _mm256_sign_epi8(values, weights);
+        weights = _mm256_abs_epi8(weights);
+    }
+    const __m256i pairs = _mm256_maddubs_epi16(weights, values);
+    return _mm256_cvtepi32_ps(_mm256_madd_epi16(pairs, factors));
+}
+
+AVX2_INLINE bool has_offsets(enum tensor_type type)
+{
+    return type != TENSOR_Q8_0 && type != TENSOR_Q6_K;
+}
+
+// A strip's product with one row, from group `first` on, is added to `*sum`.
+AVX2_INLINE void add_scales(enum tensor_type type, float scales[STRIP], __m256 *sum,
+                            const struct strip_scales *strip, const struct cpu_rounded *in,
+                            size_t place)
+{
+    _mm256_storeu_ps(scales, _mm256_mul_ps(strip->scales, _mm256_loadu_ps(in->scales + place)));
+    if (has_offsets(type))
+        *sum = _mm256_fmadd_ps(strip->offsets, _mm256_loadu_ps(in->sums + place), *sum);
+}
+
+// One row of `in`: weights are used as they are read.
+AVX2_INLINE float multiply_row(enum tensor_type type, const struct cpu_product *p,
+                               const unsigned char *at, size_t groups)
+{
+    const struct cpu_rounded *in = &p->rounded;
+    __m256 sum = _mm256_setzero_ps();
+    for (size_t first = 0; first < groups; first += STRIP) {
+        const size_t count = groups - first < STRIP ? groups - first : STRIP;
+        const size_t bytes = strip_bytes(type, count);
+        const struct strip_scales strip = load_scales(type, at, count);
+        float scales[STRIP];
+        for (size_t line = 0; line < bytes; line += LINE)
+            _mm_prefetch((const char *)at + AHEAD + line, _MM_HINT_T0);
+        add_scales(type, scales, &sum, &strip, in, first);
+        for (size_t g = 0; g < count; g++)
+            sum =
+                _mm256_fmadd_ps(_mm256_broadcast_ss(&scales[g]),
+                                multiply(type, load_values(type, at, g), load_factors(type, at, g),
+                                         in->values + (first + g) * CPU_GROUP),
+                                sum);
+        at += bytes;
+    }
+    return add_lanes(sum);
+}
+
+enum { ROWS_MAX = 64 };
+
+// Up to ROWS_MAX rows of `in` from `row` on: a strip is read once for all of them.  Each row's sums
+// grow in the same order as in multiply_row.
+AVX2_INLINE void multiply_rows(enum tensor_type type, const struct cpu_product *p,
+                               const unsigned char *at, size_t groups, size_t row, size_t rows,
+                               float *out)
+{
+    const struct cpu_rounded *in = &p->rounded;
+    __m256 sums[ROWS_MAX];
+    for (size_t r = 0; r < rows; r++)
+        sums[r] = _mm256_setzero_ps();
+    for (size_t first = 0; first < groups; first += STRIP) {
+        const size_t count = groups - first < STRIP ? groups - first : STRIP;
+        const struct strip_scales strip = load_scales(type, at, count);
+        __m256i values[STRIP], factors[STRIP];
+        for (size_t g = 0; g < count; g++) {
+            values[g] = load_values(type, at, g);
+            factors[g] = load_factors(type, at, g);
+        }
+        for (size_t r = 0; r < rows; r++) {
+            const size_t place = (row + r) * in->groups + first;
+            float scales[STRIP];
+            __m256 sum = sums[r];
+            add_scales(type, scales, &sum, &strip, in, place);
+            for (size_t g = 0; g < count; g++)
+                sum = _mm256_fmadd_ps(
+                    _mm256_broadcast_ss(&scales[g]),
+                    multiply(type, values[g], factors[g], in->values + (place + g) * CPU_GROUP),
+                    sum);
+            sums[r] = sum;
+        }
+        at += strip_bytes(type, count);
+    }
+    for (size_t r = 0; r < rows; r++)
+        out[(row + r) * p->out_stride] = add_lanes(sums[r]);
+}
+
+AVX2_INLINE void matmul(enum tensor_type type, const struct cpu_product *p, size_t first,
+                        size_t last)
+{
+    const size_t groups = p->k / CPU_GROUP, row_bytes = tensor_row_bytes(type, p->k);
+    for (size_t o = first; o < last; o++) {
+        const unsigned char *at = (const unsigned char *)p->weight + o * row_bytes;
+        if (p->rows == 1)
+            p->out[o] = multiply_row(type, p, at, groups);
+        for (size_t r = 0; p->rows > 1 && r < p->rows; r += ROWS_MAX)
+            multiply_rows(type, p, at, groups, r, p->rows - r < ROWS_MAX ? p->rows - r : ROWS_MAX,
+                          p->out + o);
+    }
+}
+
+#define BLOCK_TYPES(X) X(Q8_0) X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q4_K) X(Q5_K) X(Q6_K)
+
+#define MATMUL(name)                                                                               \
+    AVX2 static void matmul_##name(const struct cpu_product *p, size_t first, size_t last)         \
+    {                                                                                              \
+        matmul(TENSOR_##name, p, first, last);                                                     \
+    }
+BLOCK_TYPES(MATMUL)
+#undef MATMUL
+
+void cpu_matmul_blocks_avx2(const struct cpu_product *p, size_t first, size_t last)
+{
+    static cpu_matmul_kernel *const kernels[TENSOR_TYPE_COUNT] = {
+#define KERNEL(name) [TENSOR_##name] = matmul_##name,
+        BLOCK_TYPES(KERNEL)
+#undef KERNEL
+    };
+    kernels[p->type](p, first, last);
+}
+
+#endif
