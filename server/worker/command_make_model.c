@@ -1,3 +1,4 @@
+#include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -5,16 +6,16 @@
 
 #include "common/core/base/unit.h"
 #include "common/sys/log.h"
+#include "common/sys/process.h"
+#include "common/sys/stop.h"
 #include "server/worker/worker.h"
 #include "server/workload/llm/synthetic.h"
-
-enum { TYPE_F32, TYPE_F16 };
 
 static struct {
     int shape, type;
     int64_t seed;
     bool force;
-} options = {.shape = SYNTHETIC_15M, .type = TYPE_F16, .seed = 1};
+} options = {.shape = SYNTHETIC_15M, .type = TENSOR_F16, .seed = 1};
 
 #define OPTION_TARGET __typeof__(options)
 
@@ -23,15 +24,24 @@ static const char *shape_word(unsigned i)
     return i < SYNTHETIC_COUNT ? synthetic_shapes[i].name : NULL;
 }
 
+// The names of the types in lower case.
 static const char *type_word(unsigned i)
 {
-    static const char *const words[] = {[TYPE_F32] = "f32", [TYPE_F16] = "f16"};
-    return i < sizeof words / sizeof *words ? words[i] : NULL;
+    static char words[TENSOR_TYPE_COUNT][8];
+    if (i >= TENSOR_TYPE_COUNT)
+        return NULL;
+    const char *name = tensor_formats[i].name;
+    for (size_t at = 0; name[at] && at < sizeof words[i] - 1; at++)
+        words[i][at] = (char)tolower((unsigned char)name[at]);
+    return words[i];
 }
 
 static const struct option rows[] = {
-    {"shape", "tiny|15m|42m", "the model's size (default 15m)", CHOICE_AT(shape, shape_word)},
-    {"type", "f32|f16", "type of the weights (default f16)", CHOICE_AT(type, type_word)},
+    {"shape", "SHAPE", "tiny, 15m (default), 42m, 110m, 1b or 8b", CHOICE_AT(shape, shape_word)},
+    {"type", "TYPE",
+     "type of the weights: f32, f16 (default), bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q4_k, q5_k or "
+     "q6_k",
+     CHOICE_AT(type, type_word)},
     {"seed", "S", "seed of the random weights (default 1)", INTEGER_AT(seed, 0, INT32_MAX)},
     {"force", NULL, "replace an existing file", FLAG_AT(force)},
 };
@@ -52,19 +62,33 @@ static enum status check_target(const char *path, struct error *err)
     return STATUS_OK;
 }
 
+static enum status write_model(const char *path, const struct synthetic_shape *shape,
+                               unsigned int threads, struct error *err)
+{
+    struct process_host host;
+    process_host_read(&host);
+    if (threads == 0)
+        threads = (unsigned int)host.cpu_count;
+    enum status status = check_target(path, err);
+    if (status == STATUS_OK)
+        status = stop_install(err);
+    if (status == STATUS_OK)
+        status = synthetic_write(path, shape, (enum tensor_type)options.type,
+                                 (uint64_t)options.seed, threads, err);
+    return status;
+}
+
 static int run(const struct worker_options *worker, char *const *words, int count)
 {
-    (void)worker;
     struct error err = {0};
     if (count != 1) {
         (void)error_set(&err, STATUS_INVALID, "make-model: one file to write is needed (OUT.gguf)");
         return worker_fail(&err);
     }
     const struct synthetic_shape *shape = &synthetic_shapes[options.shape];
-    enum status status = check_target(words[0], &err);
-    if (status == STATUS_OK)
-        status = synthetic_write(words[0], shape, options.type == TYPE_F16, (uint64_t)options.seed,
-                                 &err);
+    enum status status = write_model(words[0], shape, worker->device.threads, &err);
+    if (status == STATUS_CANCELLED)
+        return WORKER_STOPPED;
     if (status != STATUS_OK)
         return worker_fail(&err);
 
@@ -72,8 +96,11 @@ static int run(const struct worker_options *worker, char *const *words, int coun
     char size[UNIT_TEXT_SIZE] = "-";
     if (stat(words[0], &info) == 0)
         (void)unit_format_int(size, UNIT_BYTES, info.st_size);
-    (void)printf("%s: a synthetic model of random weights, %s, %s, %s\n", words[0], shape->name,
-                 type_word((unsigned)options.type), size);
+    const size_t block = tensor_formats[options.type].block_elements;
+    const bool mixed = shape->dim % block != 0 || shape->ff % block != 0;
+    (void)printf("%s: a synthetic model of random weights, %s, %s%s, %s\n", words[0], shape->name,
+                 type_word((unsigned)options.type),
+                 mixed ? " (f16 where rows are no whole blocks)" : "", size);
     return WORKER_DONE;
 }
 

@@ -76,7 +76,9 @@ static int print_help(const struct worker_command *command)
     option_table_write_help(stdout, &table);
     (void)printf(
         "\nexit codes: 0 done, 1 a request or a check failed, 2 wrong usage, 3 no prompt,\n"
-        "            4 a file, a device or the output cannot be used, 130 encode was stopped\n");
+        "            4 a file, a device or the output cannot be used, 130 encode or make-model "
+        "was\n"
+        "            stopped\n");
     return WORKER_DONE;
 }
 

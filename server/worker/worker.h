@@ -40,7 +40,7 @@ enum {
     WORKER_USAGE = 2,        // wrong command line or option value
     WORKER_NO_DATA = 3,      // no prompt
     WORKER_UNREACHABLE = 4,  // any other error: a file, a device or the output cannot be used
-    WORKER_STOPPED = 130,    // `encode` was interrupted; the shell's code for SIGINT
+    WORKER_STOPPED = 130, // `encode` or `make-model` was interrupted; the shell's code for SIGINT
 };
 
 // A command.  The values of its options are stored as `options` says before `run` is called.

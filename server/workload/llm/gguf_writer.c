@@ -135,7 +135,8 @@ void gguf_writer_texts(struct gguf_writer *writer, const char *key, const char *
 void gguf_writer_tensor(struct gguf_writer *writer, const char *name, uint32_t type, uint64_t rows,
                         uint64_t columns)
 {
-    const uint64_t size = rows * columns * gguf_tensor_type(type)->block_bytes;
+    const struct gguf_tensor_type *format = gguf_tensor_type(type);
+    const uint64_t size = rows * (columns / format->block_elements) * format->block_bytes;
     const uint64_t shape[DIMENSIONS_MATRIX] = {columns, rows};
     const uint32_t dimensions = rows == 1 ? 1 : DIMENSIONS_MATRIX;
     put_text(writer, name);
@@ -155,6 +156,11 @@ void gguf_writer_data(struct gguf_writer *writer, const void *data, size_t size)
     writer->data_missing -= size;
 }
 
+bool gguf_writer_failed(const struct gguf_writer *writer)
+{
+    return writer->error.status != STATUS_OK;
+}
+
 void gguf_writer_align(struct gguf_writer *writer)
 {
     static const unsigned char zeroes[ALIGNMENT];
@@ -164,7 +170,7 @@ void gguf_writer_align(struct gguf_writer *writer)
 enum status gguf_writer_close(struct gguf_writer *writer, enum status status, struct error *err)
 {
     gguf_writer_align(writer); // the header, where there is no tensor
-    assert(status != STATUS_OK || writer->data_missing == 0);
+    assert(status != STATUS_OK || writer->data_missing == 0 || gguf_writer_failed(writer));
     if (writer->error.status == STATUS_OK && fseek(writer->output.out, 0, SEEK_SET) != 0)
         set_failed(writer);
     put_header(writer);

@@ -32,8 +32,8 @@ void gguf_writer_array(struct gguf_writer *writer, const char *key, enum gguf_va
 void gguf_writer_texts(struct gguf_writer *writer, const char *key, const char *const *texts,
                        size_t count);
 
-// Adds a tensor of `rows` times `columns` elements to the list.  `type` is GGUF_TENSOR_F32 or
-// GGUF_TENSOR_F16.
+// Adds a tensor of `rows` times `columns` elements to the list.  `type` is the id of a type of
+// GGUF, and a row has whole blocks of it.
 void gguf_writer_tensor(struct gguf_writer *writer, const char *name, uint32_t type, uint64_t rows,
                         uint64_t columns);
 
@@ -44,6 +44,9 @@ void gguf_writer_align(struct gguf_writer *writer);
 // Appends tensor data, in parts of any size.  The sizes of all data must add up to those of the
 // list before gguf_writer_close with STATUS_OK; more may not be appended.
 void gguf_writer_data(struct gguf_writer *writer, const void *data, size_t size);
+
+// Whether writing has failed: the rest need not be written, since gguf_writer_close fails.
+bool gguf_writer_failed(const struct gguf_writer *writer);
 
 // Ends the file and frees the writer.  `status` is the caller's result.  If it and all writing are
 // STATUS_OK, renames the temporary file to `path`; otherwise removes the temporary file and leaves

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/device/half.h"
+#include "common/sys/stop.h"
+#include "server/device/cpu/thread_pool.h"
 #include "server/workload/llm/gguf_writer.h"
 #include "server/workload/llm/random.h"
 #include "server/workload/llm/vocabulary.h"
@@ -15,12 +16,23 @@ const struct synthetic_shape synthetic_shapes[SYNTHETIC_COUNT] = {
     [SYNTHETIC_TINY] = {"tiny", 64, 172, 2, 4, 2, 512, 256, false},
     [SYNTHETIC_15M] = {"15m", 288, 768, 6, 6, 6, 32000, 1024, true},
     [SYNTHETIC_42M] = {"42m", 512, 1376, 8, 8, 8, 32000, 1024, true},
+    [SYNTHETIC_110M] = {"110m", 768, 2048, 12, 12, 12, 32000, 1024, true},
+    [SYNTHETIC_1B] = {"1b", 2048, 5632, 22, 32, 4, 32000, 2048, false},
+    [SYNTHETIC_8B] = {"8b", 4096, 14336, 32, 32, 8, 128256, 8192, false},
 };
 
 enum {
     PIECE_SIZE = 16, // of the longest token's text, with its terminator
     NAME_SIZE = 64,
-    CHUNK = 16384, // weights generated at once
+    CHUNK = 16384, // weights that one thread rounds at once: whole blocks of any type
+    ROUND = 64,    // chunks between two writes
+};
+
+// Values of the key general.file_type, which names the type of most weights.
+static const uint32_t file_types[TENSOR_TYPE_COUNT] = {
+    [TENSOR_F32] = 0,   [TENSOR_F16] = 1,   [TENSOR_Q4_0] = 2,  [TENSOR_Q4_1] = 3,
+    [TENSOR_Q8_0] = 7,  [TENSOR_Q5_0] = 8,  [TENSOR_Q5_1] = 9,  [TENSOR_Q4_K] = 14,
+    [TENSOR_Q5_K] = 16, [TENSOR_Q6_K] = 18, [TENSOR_BF16] = 32,
 };
 
 // The ids of the vocabulary: three special tokens, all bytes, the space, the printable
@@ -103,7 +115,8 @@ static enum status write_vocabulary(struct gguf_writer *writer, uint32_t count, 
     return status;
 }
 
-static void write_keys(struct gguf_writer *writer, const struct synthetic_shape *shape, bool half)
+static void write_keys(struct gguf_writer *writer, const struct synthetic_shape *shape,
+                       enum tensor_type type)
 {
     char text[NAME_SIZE];
     (void)snprintf(text, sizeof text, "synthetic-%s", shape->name);
@@ -112,7 +125,9 @@ static void write_keys(struct gguf_writer *writer, const struct synthetic_shape 
     gguf_writer_text(writer, "general.description",
                      "Synthetic: random weights, made by inferstat-worker make-model.  "
                      "What it says means nothing.");
-    gguf_writer_uint(writer, "general.file_type", half ? GGUF_TENSOR_F16 : GGUF_TENSOR_F32);
+    gguf_writer_uint(writer, "general.file_type", file_types[type]);
+    if (tensor_formats[type].block_elements > 1)
+        gguf_writer_uint(writer, "general.quantization_version", 2); // of the blocks' layout
     gguf_writer_uint(writer, "llama.context_length", shape->context);
     gguf_writer_uint(writer, "llama.embedding_length", shape->dim);
     gguf_writer_uint(writer, "llama.feed_forward_length", shape->ff);
@@ -173,69 +188,108 @@ static bool weight_at(const struct synthetic_shape *s, size_t index, struct weig
     return true;
 }
 
-static uint32_t type_of(const struct weight *weight, bool half)
+static const struct tensor_format *format_of(const struct weight *weight, enum tensor_type type)
 {
-    return half && weight->spread > 0.0 ? GGUF_TENSOR_F16 : GGUF_TENSOR_F32;
+    if (weight->spread <= 0.0)
+        return &tensor_formats[TENSOR_F32];
+    return &tensor_formats[weight->columns % tensor_formats[type].block_elements == 0 ? type
+                                                                                      : TENSOR_F16];
 }
 
-// Evenly spread numbers: two of 32 bits each from one drawing.
-static void draw(struct random *random, float *out, size_t count, double spread)
+// The weights of a round, each chunk of them rounded by one thread.
+struct rounding {
+    const struct tensor_format *format;
+    double spread;
+    uint64_t *drawn; // two weights each
+    unsigned char *rounded;
+    size_t count;
+};
+
+// Makes evenly spread numbers of the standard deviation `spread`, and rounds them.
+static void round_chunk(void *context, size_t part, __attribute__((unused)) unsigned int thread)
 {
-    float width = (float)(spread * 2.0 * sqrt(3.0)); // of an even distribution
-    for (size_t i = 0; i < count; i += 2) {
-        uint64_t bits = random_next(random);
-        out[i] = ((float)(bits >> 40) * 0x1p-24F - 0.5F) * width;
-        out[i + 1] = ((float)(bits >> 8 & 0xffffffU) * 0x1p-24F - 0.5F) * width;
+    const struct rounding *r = context;
+    const struct tensor_format *format = r->format;
+    const size_t first = part * CHUNK;
+    const size_t count = r->count - first < CHUNK ? r->count - first : CHUNK;
+    const uint64_t *drawn = r->drawn + first / 2;
+    float single[CHUNK + 1];                                  // drawings make pairs
+    const float width = (float)(r->spread * 2.0 * sqrt(3.0)); // of an even distribution
+    for (size_t i = 0; i < count && r->spread > 0.0; i += 2) {
+        const uint64_t bits = drawn[i / 2];
+        single[i] = ((float)(bits >> 40) * 0x1p-24F - 0.5F) * width;
+        single[i + 1] = ((float)(bits >> 8 & 0xffffffU) * 0x1p-24F - 0.5F) * width;
     }
+    for (size_t i = 0; i < count && r->spread <= 0.0; i++)
+        single[i] = 1.0F;
+    format->narrow(r->rounded + first / format->block_elements * format->block_bytes, single,
+                   count);
 }
 
-static void write_tensor(struct gguf_writer *writer, const struct weight *weight, uint32_t type,
-                         struct random *random)
+static enum status write_tensor(struct gguf_writer *writer, const struct weight *weight,
+                                struct rounding *r, struct random *random, struct thread_pool *pool,
+                                struct error *err)
 {
-    float single[CHUNK + 1]; // `draw` makes pairs
-    uint16_t halves[CHUNK];
-    uint64_t elements = weight->rows * weight->columns;
-    for (uint64_t done = 0; done < elements; done += CHUNK) {
-        size_t count = elements - done < CHUNK ? (size_t)(elements - done) : CHUNK;
-        if (weight->spread > 0.0)
-            draw(random, single, count, weight->spread);
-        else
-            for (size_t i = 0; i < count; i++)
-                single[i] = 1.0F;
-        for (size_t i = 0; type == GGUF_TENSOR_F16 && i < count; i++)
-            halves[i] = half_from_float(single[i]);
-        if (type == GGUF_TENSOR_F16)
-            gguf_writer_data(writer, halves, count * sizeof halves[0]);
-        else
-            gguf_writer_data(writer, single, count * sizeof single[0]);
+    const uint64_t elements = weight->rows * weight->columns;
+    for (uint64_t done = 0; done < elements && !gguf_writer_failed(writer); done += r->count) {
+        if (stop_requested())
+            return error_set(err, STATUS_CANCELLED, "stopped while writing");
+        const uint64_t left = elements - done;
+        r->count = left < (uint64_t)ROUND * CHUNK ? (size_t)left : (size_t)ROUND * CHUNK;
+        for (size_t i = 0; i < r->count && r->spread > 0.0; i += 2)
+            r->drawn[i / 2] = random_next(random);
+        thread_pool_run(pool, round_chunk, r, (r->count + CHUNK - 1) / CHUNK);
+        gguf_writer_data(writer, r->rounded,
+                         r->count / r->format->block_elements * r->format->block_bytes);
     }
     gguf_writer_align(writer);
+    return STATUS_OK;
 }
 
-static void write_weights(struct gguf_writer *writer, const struct synthetic_shape *shape,
-                          bool half, uint64_t seed)
+static enum status write_weights(struct gguf_writer *writer, const struct synthetic_shape *shape,
+                                 enum tensor_type type, uint64_t seed, struct thread_pool *pool,
+                                 struct error *err)
 {
     struct weight weight;
-    struct random random;
-    random_seed(&random, seed);
     for (size_t i = 0; weight_at(shape, i, &weight); i++)
-        gguf_writer_tensor(writer, weight.name, type_of(&weight, half), weight.rows,
+        gguf_writer_tensor(writer, weight.name, format_of(&weight, type)->number, weight.rows,
                            weight.columns);
     gguf_writer_align(writer);
-    for (size_t i = 0; weight_at(shape, i, &weight); i++)
-        write_tensor(writer, &weight, type_of(&weight, half), &random);
+
+    struct random random;
+    random_seed(&random, seed);
+    struct rounding rounding = {
+        .drawn = calloc((size_t)ROUND * CHUNK / 2, sizeof(uint64_t)),
+        .rounded = calloc((size_t)ROUND * CHUNK * sizeof(float), 1),
+    };
+    enum status status =
+        rounding.drawn && rounding.rounded ? STATUS_OK : error_no_memory(err, "weights");
+    for (size_t i = 0; status == STATUS_OK && weight_at(shape, i, &weight); i++) {
+        rounding.format = format_of(&weight, type);
+        rounding.spread = weight.spread;
+        status = write_tensor(writer, &weight, &rounding, &random, pool, err);
+    }
+    free(rounding.drawn);
+    free(rounding.rounded);
+    return status;
 }
 
-enum status synthetic_write(const char *path, const struct synthetic_shape *shape, bool half,
-                            uint64_t seed, struct error *err)
+enum status synthetic_write(const char *path, const struct synthetic_shape *shape,
+                            enum tensor_type type, uint64_t seed, unsigned int threads,
+                            struct error *err)
 {
+    struct thread_pool *pool = NULL;
     struct gguf_writer *writer = NULL;
-    enum status status = gguf_writer_open(&writer, path, err);
-    if (status != STATUS_OK)
-        return status;
-    write_keys(writer, shape, half);
-    status = write_vocabulary(writer, shape->vocabulary, err);
+    enum status status = thread_pool_new(&pool, threads < ROUND ? threads : ROUND, err);
     if (status == STATUS_OK)
-        write_weights(writer, shape, half, seed);
-    return gguf_writer_close(writer, status, err);
+        status = gguf_writer_open(&writer, path, err);
+    if (status == STATUS_OK) {
+        write_keys(writer, shape, type);
+        status = write_vocabulary(writer, shape->vocabulary, err);
+        if (status == STATUS_OK)
+            status = write_weights(writer, shape, type, seed, pool, err);
+        status = gguf_writer_close(writer, status, err);
+    }
+    thread_pool_free(pool);
+    return status;
 }

@@ -61,8 +61,8 @@ refused "prompts from several places" llm --model x --prompt a -
 refused "prompts from several places" llm --model x --prompt a --prompt-file b
 refused "one file to write" make-model
 refused "one file to write" make-model a b
-refused "'1b' is none of tiny, 15m, 42m" make-model --shape 1b x.gguf
-refused "'q8_0' is none of f32, f16" make-model --type q8_0 x.gguf
+refused "'2b' is none of tiny, 15m, 42m, 110m, 1b, 8b" make-model --shape 2b x.gguf
+refused "'q3_k' is none of f32, f16, bf16, q8_0, " make-model --type q3_k x.gguf
 refused "not an address" --collector nonsense://x llm --model x
 
 # ---- Synthetic models ----
@@ -80,9 +80,30 @@ expect_exit 0 "$WORKER" make-model --shape tiny --type f32 --seed 2 "$WORK/secon
 expect_exit 4 "$WORKER" make-model "$WORK/none/x.gguf"
 expect_text "$WORK/err" "$WORK/none/x.gguf: cannot write"
 
+# Every type loads and runs.
+for type in f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 q4_k q5_k q6_k; do
+  expect_exit 0 "$WORKER" make-model --force --shape tiny --type "$type" "$WORK/$type.gguf"
+  expect_exit 0 "$WORKER" llm --no-report --device cpu --model "$WORK/$type.gguf" --tokens 3 --json
+  expect_figure generated_tokens 3
+done
+expect_exit 0 "$WORKER" make-model --force --shape tiny --type q8_0 "$WORK/q8_0.gguf"
+expect_text "$WORK/out" "q8_0 (f16 where rows are no whole blocks)"
+
+# A file of 160 MB is written with less memory.
+python3 - "$WORKER" "$WORK/stream.gguf" <<'PYTHON' || fail "the memory that a model takes to write"
+import os, resource, subprocess, sys
+subprocess.run([sys.argv[1], "make-model", "--shape", "42m", "--type", "f32", sys.argv[2]],
+               check=True, stdout=subprocess.DEVNULL)
+peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+assert os.path.getsize(sys.argv[2]) > 150e6 and peak < 100e6, peak
+PYTHON
+rm "$WORK/stream.gguf"
+
 limited() { (ulimit -f 64 && exec "$@"); } # no file grows beyond 64 KiB
 expect_exit 4 limited "$WORKER" make-model --shape tiny "$WORK/cut.gguf"
 expect_text "$WORK/err" "$WORK/cut.gguf: cannot write"
+# It ends at the error: the rest of a large model would take minutes.
+expect_exit 4 limited timeout 60 "$WORKER" make-model --shape 8b "$WORK/cut.gguf"
 [ "$(find "$WORK" -name 'cut.gguf*' | wc -l)" -eq 0 ] || fail "a model that is cut short is left"
 
 # What is there stays, unless asked; a device or a link always does.

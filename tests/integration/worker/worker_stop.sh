@@ -106,6 +106,15 @@ stop worker
 [ "$(figure cancelled)" -eq 1 ] || fail "the request under way is not cancelled"
 [ "$(figure generated_tokens)" -eq 0 ] || fail "a cancelled prompt has tokens"
 
+# While a model is written: nothing of it is left.
+is_written() {
+  [ -n "$(find "$WORK" -name 'stopped.gguf.*' -size +8M)" ]
+}
+start worker "$WORKER" make-model --shape 8b "$WORK/stopped.gguf"
+wait_until 20 is_written
+stop worker TERM 130
+[ -z "$(find "$WORK" -name 'stopped.gguf*')" ] || fail "a part of a model is left"
+
 # While a model loads.
 : >"$WORK/worker.log"
 has_opened() {

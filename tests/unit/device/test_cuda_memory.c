@@ -132,7 +132,8 @@ static enum status generate(bool failing, struct error *err)
 TEST_CASE(models_without_memory)
 {
     model = model_files_path("smallest.gguf");
-    assert_int_equal(synthetic_write(model, &model_files_smallest, true, 1, NULL), STATUS_OK);
+    assert_int_equal(synthetic_write(model, &model_files_smallest, TENSOR_F16, 1, 1, NULL),
+                     STATUS_OK);
     for (size_t i = 0; i < COUNT_OF(calls); i++) {
         const unsigned int met = fail_each(calls[i], generate);
         assert_true(met > 0 || strcmp(calls[i], "cudaMallocAsync") == 0);
@@ -148,7 +149,7 @@ TEST_CASE(heads_that_are_too_large)
     for (uint32_t head = 256; head <= 258; head += 2) {
         shape.dim = shape.heads * head;
         model = model_files_path("heads.gguf");
-        assert_int_equal(synthetic_write(model, &shape, true, 1, NULL), STATUS_OK);
+        assert_int_equal(synthetic_write(model, &shape, TENSOR_F16, 1, 1, NULL), STATUS_OK);
         const enum status status = generate(false, &err);
         assert_int_equal(status, head == 256 ? STATUS_OK : STATUS_UNSUPPORTED);
     }

@@ -38,7 +38,7 @@ unsigned char *model_files_make(const struct synthetic_shape *shape, bool half, 
 {
     struct error err = {0};
     const char *path = model_files_path("made.gguf");
-    expect_ok(synthetic_write(path, shape, half, 11, &err), &err);
+    expect_ok(synthetic_write(path, shape, half ? TENSOR_F16 : TENSOR_F32, 11, 1, &err), &err);
     return read_file(path, size);
 }
 

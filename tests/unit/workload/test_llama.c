@@ -402,7 +402,8 @@ TEST_CASE(synthetic_models_repeat)
     assert_non_null(memmem(a, a_size, "Synthetic: random weights", 25));
     free(b);
     const char *path = model_files_path("other.gguf");
-    assert_int_equal(synthetic_write(path, &model_files_smallest, true, 12, NULL), STATUS_OK);
+    assert_int_equal(synthetic_write(path, &model_files_smallest, TENSOR_F16, 12, 1, NULL),
+                     STATUS_OK);
     b = read_file(path, &b_size);
     assert_int_equal(b_size, a_size);
     assert_int_not_equal(memcmp(a, b, a_size), 0);

@@ -94,8 +94,9 @@ static struct serving *start_with(const char *path)
 static struct serving *start(void)
 {
     const char *path = model_files_path("served.gguf");
-    assert_int_equal(synthetic_write(path, &synthetic_shapes[SYNTHETIC_TINY], false, 1, NULL),
-                     STATUS_OK);
+    assert_int_equal(
+        synthetic_write(path, &synthetic_shapes[SYNTHETIC_TINY], TENSOR_F32, 1, 1, NULL),
+        STATUS_OK);
     return start_with(path);
 }
 
@@ -412,8 +413,8 @@ TEST_CASE(odd_files_of_prompts)
 TEST_CASE(weights_are_resident_after_the_load)
 {
     const char *path = model_files_path("resident.gguf");
-    assert_int_equal(synthetic_write(path, &synthetic_shapes[SYNTHETIC_15M], false, 1, NULL),
-                     STATUS_OK);
+    assert_int_equal(
+        synthetic_write(path, &synthetic_shapes[SYNTHETIC_15M], TENSOR_F32, 1, 1, NULL), STATUS_OK);
     struct stat info;
     assert_int_equal(stat(path, &info), 0);
     int64_t weights = info.st_size - 1024 * 1024; // without vocabulary and header

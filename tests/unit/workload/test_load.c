@@ -39,7 +39,8 @@ static enum status shrunk_read(const struct byte_source *source, uint64_t offset
 TEST_CASE(load_is_recorded)
 {
     const char *path = model_files_path("recorded.model.gguf");
-    assert_int_equal(synthetic_write(path, &model_files_smallest, true, 1, NULL), STATUS_OK);
+    assert_int_equal(synthetic_write(path, &model_files_smallest, TENSOR_F16, 1, 1, NULL),
+                     STATUS_OK);
     struct inferstat_monitor *monitor = open_monitor();
     struct llm *llm = NULL;
     assert_int_equal(load(&llm, monitor, (struct llm_load_options){.path = path}, NULL), STATUS_OK);
@@ -107,7 +108,8 @@ TEST_CASE(delay_shows_in_its_stage)
     enum { DELAY_NS = 200000000, ATTEMPTS = 5 };
     char delay[64];
     const char *path = model_files_path("delayed.gguf");
-    assert_int_equal(synthetic_write(path, &model_files_smallest, true, 1, NULL), STATUS_OK);
+    assert_int_equal(synthetic_write(path, &model_files_smallest, TENSOR_F16, 1, 1, NULL),
+                     STATUS_OK);
     struct inferstat_monitor *monitor = open_monitor();
     for (size_t delayed = 0; delayed < COUNT_OF(stages); delayed++) {
         bool others_quick = false;
@@ -141,7 +143,8 @@ static bool slowly(void)
 TEST_CASE(slow_weights_show_in_model_building)
 {
     const char *path = model_files_path("slow.gguf");
-    assert_int_equal(synthetic_write(path, &model_files_smallest, true, 1, NULL), STATUS_OK);
+    assert_int_equal(synthetic_write(path, &model_files_smallest, TENSOR_F16, 1, 1, NULL),
+                     STATUS_OK);
     struct inferstat_monitor *monitor = open_monitor();
     bool others_quick = false;
     for (int attempt = 0; attempt < 5 && !others_quick; attempt++) {

@@ -255,7 +255,7 @@ static struct tokenizer *open_synthetic(uint32_t count)
     struct synthetic_shape shape = model_files_smallest;
     shape.vocabulary = count;
     const char *path = model_files_path("synthetic.gguf");
-    assert_int_equal(synthetic_write(path, &shape, false, 1, NULL), STATUS_OK);
+    assert_int_equal(synthetic_write(path, &shape, TENSOR_F32, 1, 1, NULL), STATUS_OK);
     struct tokenizer *tokenizer = NULL;
     assert_int_equal(open_path(path, &tokenizer, NULL), STATUS_OK);
     assert_int_equal(tokenizer_count(tokenizer), count);
