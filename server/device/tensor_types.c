@@ -191,8 +191,10 @@ void tensor_widen(enum tensor_type type, float *out, const void *row, size_t n)
         out[i] = half_to_float(halves[i]);
     for (size_t i = 0; type == TENSOR_BF16 && i < n; i++)
         out[i] = brain_to_float(halves[i]);
+    const unsigned char *at = row;
     for (size_t done = 0; format->unpack && done < n; done += format->block_elements) {
-        format->unpack(&block, (const unsigned char *)row + tensor_row_bytes(type, done));
+        format->unpack(&block, at);
+        at += format->block_bytes;
         for (size_t i = 0, g = 0; i < format->block_elements; g++)
             for (const size_t end = i + format->group; i < end; i++)
                 out[done + i] = block.scales[g] * (float)block.values[i] + block.offsets[g];

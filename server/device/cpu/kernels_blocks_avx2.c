@@ -89,10 +89,12 @@ AVX2_INLINE size_t strip_bytes(enum tensor_type type, size_t groups)
 // Halves at the same place of consecutive blocks.
 AVX2_INLINE __m256 load_halves(const unsigned char *at, size_t stride, size_t count)
 {
-    uint16_t halves[STRIP] = {0};
+    short halves[STRIP] = {0};
     for (size_t g = 0; g < count; g++)
         memcpy(&halves[g], at + g * stride, sizeof halves[g]);
-    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)halves));
+    // Stores to the array would not be forwarded to a wider load.
+    return _mm256_cvtph_ps(_mm_setr_epi16(halves[0], halves[1], halves[2], halves[3], halves[4],
+                                          halves[5], halves[6], halves[7]));
 }
 
 // Of the types Q4_K and Q5_K: multiples of six bits, the upper two bits of the last four apart.
@@ -236,67 +238,81 @@ AVX2_INLINE void add_scales(enum tensor_type type, float scales[STRIP], __m256 *
         *sum = _mm256_fmadd_ps(strip->offsets, _mm256_loadu_ps(in->sums + place), *sum);
 }
 
-// One row of `in`: weights are used as they are read.
+// One row of `in`: weights are used as they are read.  `count` groups are constant at every call.
+AVX2_INLINE void multiply_strip(enum tensor_type type, const struct cpu_rounded *in,
+                                const unsigned char *at, size_t first, size_t count, __m256 sums[2])
+{
+    const struct strip_scales strip = load_scales(type, at, count);
+    float scales[STRIP];
+    add_scales(type, scales, &sums[0], &strip, in, first);
+    for (size_t g = 0; g < count; g++)
+        sums[g % 2] =
+            _mm256_fmadd_ps(_mm256_broadcast_ss(&scales[g]),
+                            multiply(type, load_values(type, at, g), load_factors(type, at, g),
+                                     in->values + (first + g) * CPU_GROUP),
+                            sums[g % 2]);
+}
+
 AVX2_INLINE float multiply_row(enum tensor_type type, const struct cpu_product *p,
                                const unsigned char *at, size_t groups)
 {
-    const struct cpu_rounded *in = &p->rounded;
-    __m256 sum = _mm256_setzero_ps();
-    for (size_t first = 0; first < groups; first += STRIP) {
-        const size_t count = groups - first < STRIP ? groups - first : STRIP;
-        const size_t bytes = strip_bytes(type, count);
-        const struct strip_scales strip = load_scales(type, at, count);
-        float scales[STRIP];
+    const size_t bytes = strip_bytes(type, STRIP);
+    __m256 sums[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+    size_t first = 0;
+    for (; first + STRIP <= groups; first += STRIP, at += bytes) {
         for (size_t line = 0; line < bytes; line += LINE)
             _mm_prefetch((const char *)at + AHEAD + line, _MM_HINT_T0);
-        add_scales(type, scales, &sum, &strip, in, first);
-        for (size_t g = 0; g < count; g++)
-            sum =
-                _mm256_fmadd_ps(_mm256_broadcast_ss(&scales[g]),
-                                multiply(type, load_values(type, at, g), load_factors(type, at, g),
-                                         in->values + (first + g) * CPU_GROUP),
-                                sum);
-        at += bytes;
+        multiply_strip(type, &p->rounded, at, first, STRIP, sums);
     }
-    return add_lanes(sum);
+    if (first < groups)
+        multiply_strip(type, &p->rounded, at, first, groups - first, sums);
+    return add_lanes(_mm256_add_ps(sums[0], sums[1]));
 }
 
 enum { ROWS_MAX = 64 };
 
-// Up to ROWS_MAX rows of `in` from `row` on: a strip is read once for all of them.  Each row's sums
-// grow in the same order as in multiply_row.
+// A strip is read once for `rows` rows of `in` from `row` on.  Each row's sums grow in the same
+// order as in multiply_strip.
+AVX2_INLINE void multiply_strip_rows(enum tensor_type type, const struct cpu_rounded *in,
+                                     const unsigned char *at, size_t first, size_t count,
+                                     size_t row, size_t rows, __m256 (*sums)[2])
+{
+    const struct strip_scales strip = load_scales(type, at, count);
+    __m256i values[STRIP], factors[STRIP];
+    for (size_t g = 0; g < count; g++) {
+        values[g] = load_values(type, at, g);
+        factors[g] = load_factors(type, at, g);
+    }
+    for (size_t r = 0; r < rows; r++) {
+        const size_t place = (row + r) * in->groups + first;
+        __m256 both[2] = {sums[r][0], sums[r][1]};
+        float scales[STRIP];
+        add_scales(type, scales, &both[0], &strip, in, place);
+        for (size_t g = 0; g < count; g++)
+            both[g % 2] = _mm256_fmadd_ps(
+                _mm256_broadcast_ss(&scales[g]),
+                multiply(type, values[g], factors[g], in->values + (place + g) * CPU_GROUP),
+                both[g % 2]);
+        sums[r][0] = both[0];
+        sums[r][1] = both[1];
+    }
+}
+
+// Up to ROWS_MAX rows.
 AVX2_INLINE void multiply_rows(enum tensor_type type, const struct cpu_product *p,
                                const unsigned char *at, size_t groups, size_t row, size_t rows,
                                float *out)
 {
-    const struct cpu_rounded *in = &p->rounded;
-    __m256 sums[ROWS_MAX];
+    __m256 sums[ROWS_MAX][2];
+    size_t first = 0;
     for (size_t r = 0; r < rows; r++)
-        sums[r] = _mm256_setzero_ps();
-    for (size_t first = 0; first < groups; first += STRIP) {
-        const size_t count = groups - first < STRIP ? groups - first : STRIP;
-        const struct strip_scales strip = load_scales(type, at, count);
-        __m256i values[STRIP], factors[STRIP];
-        for (size_t g = 0; g < count; g++) {
-            values[g] = load_values(type, at, g);
-            factors[g] = load_factors(type, at, g);
-        }
-        for (size_t r = 0; r < rows; r++) {
-            const size_t place = (row + r) * in->groups + first;
-            float scales[STRIP];
-            __m256 sum = sums[r];
-            add_scales(type, scales, &sum, &strip, in, place);
-            for (size_t g = 0; g < count; g++)
-                sum = _mm256_fmadd_ps(
-                    _mm256_broadcast_ss(&scales[g]),
-                    multiply(type, values[g], factors[g], in->values + (place + g) * CPU_GROUP),
-                    sum);
-            sums[r] = sum;
-        }
-        at += strip_bytes(type, count);
-    }
+        sums[r][0] = sums[r][1] = _mm256_setzero_ps();
+    for (; first + STRIP <= groups; first += STRIP, at += strip_bytes(type, STRIP))
+        multiply_strip_rows(type, &p->rounded, at, first, STRIP, row, rows, sums);
+    if (first < groups)
+        multiply_strip_rows(type, &p->rounded, at, first, groups - first, row, rows, sums);
     for (size_t r = 0; r < rows; r++)
-        out[(row + r) * p->out_stride] = add_lanes(sums[r]);
+        out[(row + r) * p->out_stride] = add_lanes(_mm256_add_ps(sums[r][0], sums[r][1]));
 }
 
 AVX2_INLINE void matmul(enum tensor_type type, const struct cpu_product *p, size_t first,
