@@ -7,11 +7,12 @@
 #include "server/device/tensor_blocks.h"
 #include "server/device/tensor_types.h"
 
-// The nearest step: x / scale, within least..most; 0 if there is no scale.
-static int step_of(float x, float scale, int least, int most)
+// The nearest step to x / scale, ties to even, within least..most; 0 if there is no scale.
+static int step_of(float x, float scale, float least, float most)
 {
-    const long step = scale != 0.0F ? lrintf(fminf(fmaxf(x / scale, -1e6F), 1e6F)) : 0;
-    return (int)(step < least ? least : step > most ? most : step);
+    const float step = scale != 0.0F ? x / scale : 0.0F;
+    const float bounded = step < least ? least : step > most ? most : step;
+    return (int)(bounded + 0x1.8p23F - 0x1.8p23F); // the addition rounds to an integer
 }
 
 // The element that is farthest from 0.
@@ -28,7 +29,7 @@ static float least_of(const float *in, int n)
 {
     float least = in[0];
     for (int i = 1; i < n; i++)
-        least = fminf(least, in[i]);
+        least = in[i] < least ? in[i] : least;
     return least;
 }
 
@@ -36,7 +37,7 @@ static float most_of(const float *in, int n)
 {
     float most = in[0];
     for (int i = 1; i < n; i++)
-        most = fmaxf(most, in[i]);
+        most = in[i] > most ? in[i] : most;
     return most;
 }
 
@@ -55,7 +56,7 @@ void tensor_narrow_q8_0(void *row, const float *in, size_t n)
     for (size_t done = 0; done < n; done += BLOCK, block++, in += BLOCK) {
         const float scale = round_scale(&block->scale, fabsf(farthest(in, BLOCK)) / 127.0F);
         for (int i = 0; i < BLOCK; i++)
-            block->values[i] = (int8_t)step_of(in[i], scale, -127, 127);
+            block->values[i] = (int8_t)step_of(in[i], scale, -127.0F, 127.0F);
     }
 }
 
@@ -77,9 +78,10 @@ static void pack_fifths(uint8_t high[BLOCK / 8], const int values[BLOCK])
 // exact.
 static void narrow_around(uint16_t *stored, int values[BLOCK], const float *in, int steps)
 {
-    const float scale = round_scale(stored, farthest(in, BLOCK) / (float)(-steps / 2));
+    const float half = (float)(steps / 2);
+    const float scale = round_scale(stored, farthest(in, BLOCK) / -half);
     for (int i = 0; i < BLOCK; i++)
-        values[i] = step_of(in[i], scale, -steps / 2, steps / 2 - 1) + steps / 2;
+        values[i] = step_of(in[i], scale, -half, half - 1.0F) + steps / 2;
 }
 
 static void narrow_above(uint16_t *stored_scale, uint16_t *stored_offset, int values[BLOCK],
@@ -89,7 +91,7 @@ static void narrow_above(uint16_t *stored_scale, uint16_t *stored_offset, int va
     const float scale =
         round_scale(stored_scale, (most_of(in, BLOCK) - offset) / (float)(steps - 1));
     for (int i = 0; i < BLOCK; i++)
-        values[i] = step_of(in[i] - offset, scale, 0, steps - 1);
+        values[i] = step_of(in[i] - offset, scale, 0.0F, (float)(steps - 1));
 }
 
 void tensor_narrow_q4_0(void *row, const float *in, size_t n)
@@ -157,8 +159,8 @@ static void narrow_super(struct super *out, const float *in, int steps)
     const float minimum = round_scale(&out->minimum, most_of(minima, GROUPS) / 63.0F);
     memset(out->scales, 0, sizeof out->scales);
     for (int g = 0; g < GROUPS; g++) {
-        const int multiple = step_of(scales[g], scale, 0, 63);
-        const int least = step_of(minima[g], minimum, 0, 63);
+        const int multiple = step_of(scales[g], scale, 0.0F, 63.0F);
+        const int least = step_of(minima[g], minimum, 0.0F, 63.0F);
         if (g < 4) {
             out->scales[g] |= (uint8_t)multiple;
             out->scales[g + 4] |= (uint8_t)least;
@@ -168,8 +170,8 @@ static void narrow_super(struct super *out, const float *in, int steps)
             out->scales[g] |= (uint8_t)(least >> 4 << 6);
         }
         for (int i = g * BLOCK; i < (g + 1) * BLOCK; i++)
-            out->values[i] =
-                step_of(in[i] + minimum * (float)least, scale * (float)multiple, 0, steps - 1);
+            out->values[i] = step_of(in[i] + minimum * (float)least, scale * (float)multiple, 0.0F,
+                                     (float)(steps - 1));
     }
 }
 
@@ -224,8 +226,8 @@ void tensor_narrow_q6_k(void *row, const float *in, size_t n)
         memset(block->high, 0, sizeof block->high);
         for (int i = 0; i < SUPER; i++) {
             const int g = i / GROUP, half = i / 128, place = i % 128;
-            block->scales[g] = (int8_t)step_of(scales[g], scale, -127, 127);
-            const int value = step_of(in[i], scale * (float)block->scales[g], -32, 31) + 32;
+            block->scales[g] = (int8_t)step_of(scales[g], scale, -127.0F, 127.0F);
+            const int value = step_of(in[i], scale * (float)block->scales[g], -32.0F, 31.0F) + 32;
             block->low[half * 64 + place % 64] |=
                 (uint8_t)(place < 64 ? value & 15 : (value & 15) << 4);
             block->high[half * 32 + place % 32] |= (uint8_t)(value >> 4 << place / 32 * 2);

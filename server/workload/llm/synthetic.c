@@ -201,7 +201,7 @@ struct rounding {
     const struct tensor_format *format;
     double spread;
     uint64_t *drawn; // two weights each
-    unsigned char *rounded;
+    void *rounded;
     size_t count;
 };
 
@@ -222,8 +222,8 @@ static void round_chunk(void *context, size_t part, __attribute__((unused)) unsi
     }
     for (size_t i = 0; i < count && r->spread <= 0.0; i++)
         single[i] = 1.0F;
-    format->narrow(r->rounded + first / format->block_elements * format->block_bytes, single,
-                   count);
+    unsigned char *rounded = r->rounded;
+    format->narrow(rounded + first / format->block_elements * format->block_bytes, single, count);
 }
 
 static enum status write_tensor(struct gguf_writer *writer, const struct weight *weight,
@@ -260,7 +260,7 @@ static enum status write_weights(struct gguf_writer *writer, const struct synthe
     random_seed(&random, seed);
     struct rounding rounding = {
         .drawn = calloc((size_t)ROUND * CHUNK / 2, sizeof(uint64_t)),
-        .rounded = calloc((size_t)ROUND * CHUNK * sizeof(float), 1),
+        .rounded = calloc((size_t)ROUND * CHUNK, sizeof(float)),
     };
     enum status status =
         rounding.drawn && rounding.rounded ? STATUS_OK : error_no_memory(err, "weights");
