@@ -143,6 +143,16 @@ bool gguf_has(const struct gguf *gguf, const char *key)
     return find_key(gguf, key) != NULL;
 }
 
+size_t gguf_key_count(const struct gguf *gguf)
+{
+    return gguf->entry_count;
+}
+
+const struct gguf_text *gguf_key_at(const struct gguf *gguf, size_t index)
+{
+    return &gguf->entries[index].name;
+}
+
 // Finds a key whose value has one of `types`, a bit for each enum gguf_value_type; `wanted` names
 // them in the error.
 static enum status find_value(const struct gguf *gguf, const char *key, unsigned int types,

@@ -80,6 +80,11 @@ struct gguf_text {
     size_t size;
 };
 
+size_t gguf_key_count(const struct gguf *gguf);
+
+// Key `index` < count, in no particular order.
+const struct gguf_text *gguf_key_at(const struct gguf *gguf, size_t index);
+
 bool gguf_text_is(const struct gguf_text *text, const char *word);
 
 // Getters of the value of `key`.  They fail with STATUS_NOT_FOUND if the key is missing, and with

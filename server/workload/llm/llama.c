@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/core/base/unit.h"
+#include "server/workload/llm/experts.h"
 #include "server/workload/llm/llama_weights.h"
 
 // Tokens of a prompt evaluated at once: enough to reuse each weight many times while it is
@@ -18,6 +19,8 @@ struct llama {
     struct device *device;
     struct llama_config config;
     struct llama_weights weights;
+    double *frequencies; // of the rotary embedding: rope.size / 2
+    double magnitude;    // of its cosines and sines
 };
 
 // Activations of up to a batch of positions, a row each.
@@ -29,6 +32,8 @@ enum activation {
     ATTENDED,
     GATE,
     UP,
+    SCORES,   // of experts
+    GATHERED, // rows of one expert
     ACTIVATIONS
 };
 
@@ -38,6 +43,8 @@ struct llama_session {
     size_t position;
     struct tensor *keys, *values; // (context, kv_heads * head_size), one per layer
     float *angles;                // host copy of the cosines and sines in ROPE
+    float *scores;                // host copy of SCORES
+    float *expert_weights;        // what experts_weigh makes of `scores`
     bool (*cancelled)(void);      // NULL: never
     size_t batch;
     struct tensor activations[ACTIVATIONS]; // of `batch` rows
@@ -61,6 +68,30 @@ static enum status check_heads(const struct device *device, const struct llama_c
         config->head_size, description.name, description.head_size_max);
 }
 
+// Computes the frequencies from the configuration and the divisors that the file may have.
+static enum status init_rope(struct llama *llama, struct error *err)
+{
+    const struct tensor *from = &llama->weights.divisors;
+    const size_t pairs = llama->config.rope.size / 2;
+    float *divisors = calloc(pairs, sizeof *divisors);
+    llama->frequencies = calloc(pairs, sizeof *llama->frequencies);
+    enum status status = STATUS_OK;
+    if (!divisors || !llama->frequencies)
+        status = error_no_memory(err, "model");
+    for (size_t i = 0; status == STATUS_OK && i < pairs; i++)
+        divisors[i] = 1.0F;
+    if (status == STATUS_OK && from->data)
+        status = device_download(llama->device, divisors, from, 0, tensor_bytes(from), err);
+    for (size_t i = 0; status == STATUS_OK && i < pairs; i++)
+        if (!isfinite(divisors[i]) || divisors[i] <= 0.0F)
+            status = error_set(err, STATUS_CORRUPT, "tensor 'rope_freqs.weight': divisor %zu is %g",
+                               i, (double)divisors[i]);
+    if (status == STATUS_OK)
+        llama->magnitude = rope_frequencies(llama->frequencies, &llama->config.rope, divisors);
+    free(divisors);
+    return status;
+}
+
 enum status llama_load(struct llama **out, struct device *device, const struct byte_source *source,
                        const struct gguf *gguf, const struct llama_config *config,
                        bool (*cancelled)(void), struct transfer_figures *figures, struct error *err)
@@ -76,6 +107,8 @@ enum status llama_load(struct llama **out, struct device *device, const struct b
     llama->config = *config;
     status =
         llama_weights_load(&llama->weights, device, source, gguf, config, cancelled, figures, err);
+    if (status == STATUS_OK)
+        status = init_rope(llama, err);
     if (status != STATUS_OK) {
         llama_free(llama);
         return status;
@@ -89,6 +122,7 @@ void llama_free(struct llama *llama)
     if (!llama)
         return;
     llama_weights_free(&llama->weights, llama->device);
+    free(llama->frequencies);
     free(llama);
 }
 
@@ -117,12 +151,20 @@ const char *llama_quantisation(const struct llama *llama)
 
 // ---- Sessions -------------------------------------------------------------
 
+// Columns of an activation; 0: the model needs none.
 static size_t columns_of(const struct llama_config *config, enum activation activation)
 {
     const size_t query = config->heads * config->head_size;
     const size_t columns[ACTIVATIONS] = {
-        [ROPE] = config->rope_size, [X] = config->dim,   [NORMED] = config->dim, [QUERY] = query,
-        [ATTENDED] = query,         [GATE] = config->ff, [UP] = config->ff,
+        [ROPE] = config->rope.size,
+        [X] = config->dim,
+        [NORMED] = config->dim,
+        [QUERY] = query,
+        [ATTENDED] = query,
+        [GATE] = config->ff,
+        [UP] = config->ff,
+        [SCORES] = config->experts,
+        [GATHERED] = config->experts > 0 ? config->dim : 0,
     };
     return columns[activation];
 }
@@ -130,7 +172,17 @@ static size_t columns_of(const struct llama_config *config, enum activation acti
 uint64_t llama_weight_bytes_per_token(const struct llama *llama)
 {
     const struct llama_weights *weights = &llama->weights;
-    return weights->bytes - (weights->output.data ? tensor_bytes(&weights->embedding) : 0);
+    const struct llama_config *config = &llama->config;
+    uint64_t bytes = weights->bytes - tensor_bytes(&weights->divisors);
+    if (weights->output.data)
+        bytes -= tensor_bytes(&weights->embedding);
+    for (size_t i = 0; config->experts > 0 && i < weights->layer_count; i++) {
+        const struct llama_layer *layer = &weights->layers[i];
+        const uint64_t all =
+            tensor_bytes(&layer->gate) + tensor_bytes(&layer->up) + tensor_bytes(&layer->down);
+        bytes -= all / config->experts * (config->experts - config->experts_used);
+    }
+    return bytes;
 }
 
 uint64_t llama_kv_bytes_per_token(const struct llama *llama)
@@ -185,15 +237,22 @@ static enum status allocate(struct llama_session *session, struct error *err)
     struct device *device = session->llama->device;
     session->keys = calloc(config->layers, sizeof *session->keys);
     session->values = calloc(config->layers, sizeof *session->values);
-    session->angles = calloc(session->batch * config->rope_size, sizeof *session->angles);
-    if (!session->keys || !session->values || !session->angles)
+    session->angles = calloc(session->batch * config->rope.size, sizeof *session->angles);
+    const size_t scores = session->batch * config->experts + 1; // not 0, which may give NULL
+    session->scores = calloc(scores, sizeof *session->scores);
+    session->expert_weights = calloc(scores, sizeof *session->expert_weights);
+    if (!session->keys || !session->values || !session->angles || !session->scores ||
+        !session->expert_weights)
         return error_no_memory(err, "session");
 
     enum status status =
         device_tensor_new(device, &session->logits, TENSOR_F32, 1, config->vocabulary, err);
-    for (size_t i = 0; i < ACTIVATIONS && status == STATUS_OK; i++)
-        status = device_tensor_new(device, &session->activations[i], TENSOR_F32, session->batch,
-                                   columns_of(config, (enum activation)i), err);
+    for (size_t i = 0; i < ACTIVATIONS && status == STATUS_OK; i++) {
+        const size_t columns = columns_of(config, (enum activation)i);
+        if (columns > 0)
+            status = device_tensor_new(device, &session->activations[i], TENSOR_F32, session->batch,
+                                       columns, err);
+    }
     size_t kv = config->kv_heads * config->head_size;
     for (size_t i = 0; i < config->layers && status == STATUS_OK; i++) {
         status =
@@ -248,6 +307,8 @@ void llama_session_free(struct llama_session *session)
     free(session->keys);
     free(session->values);
     free(session->angles);
+    free(session->scores);
+    free(session->expert_weights);
     for (size_t i = 0; i < ACTIVATIONS; i++)
         device_tensor_free(device, &session->activations[i]);
     device_tensor_free(device, &session->logits);
@@ -276,6 +337,35 @@ size_t llama_session_context(const struct llama_session *session)
 
 // ---- Computing ------------------------------------------------------------
 
+// out = weight . in + bias
+static enum status project(struct device *device, struct tensor *out, const struct tensor *in,
+                           const struct tensor *weight, const struct tensor *bias,
+                           struct error *err)
+{
+    enum status status = device_matmul(device, out, in, weight, err);
+    if (status == STATUS_OK && bias->data)
+        status = device_add(device, out, bias, err);
+    return status;
+}
+
+// x = rope(norm(x)), head by head; a `norm` without data: none.
+static enum status turn(const struct llama_session *session, struct tensor *x,
+                        const struct tensor *norm, const struct tensor *rope, size_t heads,
+                        struct error *err)
+{
+    const struct llama_config *config = &session->llama->config;
+    struct device *device = session->llama->device;
+    struct tensor each = *x; // a row a head
+    each.rows = x->rows * heads;
+    each.columns = config->head_size;
+    enum status status = STATUS_OK;
+    if (norm->data)
+        status = device_rms_norm(device, &each, &each, norm, config->epsilon, err);
+    if (status == STATUS_OK)
+        status = device_rope(device, x, rope, 0, heads, config->architecture->pairs, err);
+    return status;
+}
+
 // Of the batch `b`: x += output . attention(norm(x)); keys and values are written directly to the
 // caches.
 static enum status attend(struct llama_session *session, struct tensor b[ACTIVATIONS],
@@ -291,19 +381,19 @@ static enum status attend(struct llama_session *session, struct tensor b[ACTIVAT
     enum status status =
         device_rms_norm(device, &b[NORMED], &b[X], &layer->attention_norm, config->epsilon, err);
     if (status == STATUS_OK)
-        status = device_matmul(device, &b[QUERY], &b[NORMED], &layer->query, err);
+        status = project(device, &b[QUERY], &b[NORMED], &layer->query, &layer->query_bias, err);
     if (status == STATUS_OK)
-        status = device_matmul(device, &keys, &b[NORMED], &layer->key, err);
+        status = project(device, &keys, &b[NORMED], &layer->key, &layer->key_bias, err);
     if (status == STATUS_OK)
-        status = device_matmul(device, &values, &b[NORMED], &layer->value, err);
+        status = project(device, &values, &b[NORMED], &layer->value, &layer->value_bias, err);
     if (status == STATUS_OK)
-        status = device_rope(device, &b[QUERY], &b[ROPE], 0, config->heads, ROPE_ADJACENT, err);
+        status = turn(session, &b[QUERY], &layer->query_norm, &b[ROPE], config->heads, err);
     if (status == STATUS_OK)
-        status = device_rope(device, &keys, &b[ROPE], 0, config->kv_heads, ROPE_ADJACENT, err);
+        status = turn(session, &keys, &layer->key_norm, &b[ROPE], config->kv_heads, err);
     if (status == STATUS_OK)
         status = device_attention(device, &b[ATTENDED], &b[QUERY], &session->keys[number],
                                   &session->values[number], position, config->heads,
-                                  config->kv_heads, 0, err);
+                                  config->kv_heads, config->window, err);
     if (status == STATUS_OK)
         status = device_matmul(device, &b[NORMED], &b[ATTENDED], &layer->attention_output, err);
     if (status == STATUS_OK)
@@ -311,43 +401,96 @@ static enum status attend(struct llama_session *session, struct tensor b[ACTIVAT
     return status;
 }
 
-// x += down . (silu(gate . norm(x)) * (up . norm(x)))
+// Weights of a feed-forward layer, or of one expert.
+struct gated {
+    struct tensor gate, up, down;
+};
+
+// out = down . (silu(gate . in) * (up . in)) for the first rows of `b`; `out` may be `in`.
+static enum status compute_gated(struct device *device, struct tensor *out, const struct tensor *in,
+                                 const struct gated *weights, struct tensor b[ACTIVATIONS],
+                                 struct error *err)
+{
+    struct tensor gate = tensor_rows(&b[GATE], 0, in->rows);
+    struct tensor up = tensor_rows(&b[UP], 0, in->rows);
+    enum status status = device_matmul(device, &gate, in, &weights->gate, err);
+    if (status == STATUS_OK)
+        status = device_matmul(device, &up, in, &weights->up, err);
+    if (status == STATUS_OK)
+        status = device_swiglu(device, &gate, &up, err);
+    if (status == STATUS_OK)
+        status = device_matmul(device, out, &gate, &weights->down, err);
+    return status;
+}
+
+// x += sum of weight * gated(normed) over the experts that each row uses, in the order of their
+// numbers, so that a row's result does not depend on other rows.
+static enum status mix_experts(struct llama_session *session, struct tensor b[ACTIVATIONS],
+                               const struct llama_layer *layer, struct error *err)
+{
+    const struct llama_config *config = &session->llama->config;
+    struct device *device = session->llama->device;
+    const size_t count = config->experts;
+    enum status status = device_matmul(device, &b[SCORES], &b[NORMED], &layer->router, err);
+    if (status == STATUS_OK)
+        status =
+            device_download(device, session->scores, &b[SCORES], 0, tensor_bytes(&b[SCORES]), err);
+    for (size_t row = 0; row < b[X].rows && status == STATUS_OK; row++)
+        experts_weigh(session->expert_weights + row * count, session->scores + row * count, count,
+                      config->experts_used);
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        uint32_t rows[BATCH];
+        float weights[BATCH];
+        const size_t n = experts_rows(rows, weights, session->expert_weights, b[X].rows, count, i);
+        if (n == 0)
+            continue;
+        const struct gated expert = {.gate = tensor_rows(&layer->gate, i * config->ff, config->ff),
+                                     .up = tensor_rows(&layer->up, i * config->ff, config->ff),
+                                     .down =
+                                         tensor_rows(&layer->down, i * config->dim, config->dim)};
+        struct tensor some = tensor_rows(&b[GATHERED], 0, n);
+        status = device_embed(device, &some, &b[NORMED], rows, n, err);
+        if (status == STATUS_OK)
+            status = compute_gated(device, &some, &some, &expert, b, err);
+        if (status == STATUS_OK)
+            status = device_scatter_add(device, &b[X], &some, rows, weights, err);
+    }
+    return status;
+}
+
+// x += gated(norm(x)), or what experts make of norm(x)
 static enum status feed_forward(struct llama_session *session, struct tensor b[ACTIVATIONS],
                                 size_t number, struct error *err)
 {
     const struct llama_layer *layer = &session->llama->weights.layers[number];
     struct device *device = session->llama->device;
+    const struct gated all = {.gate = layer->gate, .up = layer->up, .down = layer->down};
     enum status status = device_rms_norm(device, &b[NORMED], &b[X], &layer->ffn_norm,
                                          session->llama->config.epsilon, err);
+    if (status == STATUS_OK && session->llama->config.experts > 0)
+        return mix_experts(session, b, layer, err);
     if (status == STATUS_OK)
-        status = device_matmul(device, &b[GATE], &b[NORMED], &layer->gate, err);
-    if (status == STATUS_OK)
-        status = device_matmul(device, &b[UP], &b[NORMED], &layer->up, err);
-    if (status == STATUS_OK)
-        status = device_swiglu(device, &b[GATE], &b[UP], err);
-    if (status == STATUS_OK)
-        status = device_matmul(device, &b[NORMED], &b[GATE], &layer->down, err);
+        status = compute_gated(device, &b[NORMED], &b[NORMED], &all, b, err);
     if (status == STATUS_OK)
         status = device_add(device, &b[X], &b[NORMED], err);
     return status;
 }
 
-// Cosine and sine of the angles of `n` positions from the session's on, in double
-// precision until they are stored:
-//   angle = position / scale * base^(-2 pair / rope_size)
+// Cosine and sine of the angles of `n` positions from the session's on, in double precision until
+// they are stored.
 static enum status turn_to(struct llama_session *session, size_t n, struct error *err)
 {
-    const struct llama_config *config = &session->llama->config;
-    for (size_t i = 0; i < config->rope_size; i += 2) {
-        const double frequency = pow(config->rope_base, -(double)i / (double)config->rope_size);
+    const struct llama *llama = session->llama;
+    const size_t size = llama->config.rope.size;
+    for (size_t pair = 0; pair < size / 2; pair++) {
         for (size_t row = 0; row < n; row++) {
-            double angle = (double)(session->position + row) / config->rope_scale * frequency;
-            session->angles[row * config->rope_size + i] = (float)cos(angle);
-            session->angles[row * config->rope_size + i + 1] = (float)sin(angle);
+            double angle = (double)(session->position + row) * llama->frequencies[pair];
+            session->angles[row * size + 2 * pair] = (float)(llama->magnitude * cos(angle));
+            session->angles[row * size + 2 * pair + 1] = (float)(llama->magnitude * sin(angle));
         }
     }
-    return device_upload(session->llama->device, &session->activations[ROPE], 0, session->angles,
-                         n * config->rope_size * sizeof *session->angles, err);
+    return device_upload(llama->device, &session->activations[ROPE], 0, session->angles,
+                         n * size * sizeof *session->angles, err);
 }
 
 // Runs one batch through all layers and adds its keys and values to the caches.

@@ -1,5 +1,7 @@
-// Inference of llama models (Touvron et al., arXiv:2302.13971): a model has the weights in device
-// memory; a session of the model has the KV cache of one text and computes the next token's logits.
+// Inference of llama models (Touvron et al., arXiv:2302.13971) and of the families that
+// architecture.h lists, which compute the same but for a few differences: a model has the weights
+// in device memory; a session of the model has the KV cache of one text and computes the next
+// token's logits.
 //
 // One thread uses a model, its sessions and its device.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_LLAMA_H
@@ -13,26 +15,30 @@
 #include "server/device/device.h"
 #include "server/pipeline/pipeline.h"
 #include "server/workload/byte_source.h"
+#include "server/workload/llm/architecture.h"
 #include "server/workload/llm/gguf.h"
+#include "server/workload/llm/rope.h"
 
 // Hyperparameters, from the metadata keys of the GGUF file.
 struct llama_config {
+    const struct architecture *architecture; // static
     size_t context;         // maximum number of positions that the model was trained for
     size_t dim, ff;         // elements of an embedding and of a feed-forward layer
     size_t layers;          // number of transformer blocks
     size_t heads, kv_heads; // query heads, key/value heads; kv_heads divides heads
     size_t head_size;       // elements of one head
-    size_t rope_size;       // elements of a head that rotary embedding rotates; even
-    size_t vocabulary;      // rows of the embedding: tokens
-    float epsilon;          // of RMSNorm
-    double rope_base;       // base of the rotary embedding's frequencies
-    double rope_scale;      // positions are divided by it
+    size_t window;          // positions, its own included, that a token attends to; 0: all
+    size_t experts;      // experts of a feed-forward layer, of `ff` elements each; 0: it has none
+    size_t experts_used; // of them, by a token: 1..experts
+    size_t vocabulary;   // rows of the embedding: tokens
+    float epsilon;       // of RMSNorm
+    struct rope rope;    // rotary embedding
 };
 
 // Reads and checks the hyperparameters.  `vocabulary` is the tokenizer's number of tokens.  Fails
-// with STATUS_UNSUPPORTED if the architecture is not llama or a variant is unknown,
-// STATUS_NOT_FOUND if a key is missing, STATUS_CORRUPT if a value has the wrong type or is out of
-// range.
+// with STATUS_UNSUPPORTED if the architecture or a key of its attention, rotary embedding or
+// experts is unknown, STATUS_NOT_FOUND if a key is missing, STATUS_CORRUPT if a value has the wrong
+// type or is out of range.
 MUST_CHECK enum status llama_config_read(struct llama_config *out, const struct gguf *gguf,
                                          size_t vocabulary, struct error *err);
 
@@ -51,10 +57,11 @@ struct llama_session;
 // Creates a model: copies all weights to the memory of `device`.  Borrows `device` until
 // llama_free, `source` and `gguf` only during the call.  Polls `cancelled` (may be NULL); once it
 // returns true, the load ends with STATUS_CANCELLED.  Fills `*figures` also after a failure.  Fails
-// with STATUS_NOT_FOUND if a tensor is missing, STATUS_CORRUPT if a tensor has the wrong shape or a
-// read meets the file's end, STATUS_UNSUPPORTED if a tensor is unknown, is not F32 or F16 (norms:
-// F32), or heads are too large for the device, STATUS_INVALID if a chunk or pool size from the
-// environment is out of range (tuning.h), STATUS_NOMEM, or STATUS_IO.
+// with STATUS_NOT_FOUND if a tensor is missing, STATUS_CORRUPT if a tensor has the wrong shape, a
+// divisor of the rotary embedding's frequencies is no positive number, or a read meets the file's
+// end, STATUS_UNSUPPORTED if a tensor is unknown, is not F32 or F16 (norms: F32), or heads are too
+// large for the device, STATUS_INVALID if a chunk or pool size from the environment is out of range
+// (tuning.h), STATUS_NOMEM, or STATUS_IO.
 MUST_CHECK enum status llama_load(struct llama **out, struct device *device,
                                   const struct byte_source *source, const struct gguf *gguf,
                                   const struct llama_config *config, bool (*cancelled)(void),
@@ -65,11 +72,12 @@ void llama_free(struct llama *llama);
 
 const struct llama_config *llama_get_config(const struct llama *llama);
 
-// The number of elements of all weights.  An output matrix that is also the embedding counts once.
+// The number of elements of all weights, of all experts too.  An output matrix that is also the
+// embedding counts once.
 uint64_t llama_parameters(const struct llama *llama);
 
-// Bytes of weights that the computation of a token reads: all but those of an embedding that is not
-// the output matrix, too, of which it reads one row.
+// Bytes of weights that the computation of a token reads: all but those of experts that it does not
+// use, and those of an embedding that is not the output matrix, too, of which it reads one row.
 uint64_t llama_weight_bytes_per_token(const struct llama *llama);
 
 // Bytes of a session's KV cache per position.

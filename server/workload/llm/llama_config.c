@@ -1,7 +1,8 @@
 #include "server/workload/llm/llama.h"
 
-#include <inttypes.h>
 #include <string.h>
+
+#include "common/core/base/text.h"
 
 // Limits of accepted models, beyond all known ones: the bytes of a session's KV cache,
 // 8 * context * layers * heads * head_size, fit 64 bits.
@@ -12,27 +13,135 @@ enum {
     LAYERS_MAX = 1 << 12,
     HEADS_MAX = 1 << 14,
     HEAD_SIZE_MAX = 1024,
+    EXPERTS_MAX = 1024,
+    SHOWN_SIZE = 80, // of a key in a message
 };
 
-static enum status check_architecture(const struct gguf *gguf, struct error *err)
-{
-    struct gguf_text name;
-    enum status status = gguf_get_text(gguf, "general.architecture", &name, err);
-    if (status != STATUS_OK)
-        return status;
-    if (!gguf_text_is(&name, "llama"))
-        return error_set(err, STATUS_UNSUPPORTED,
-                         "architecture '%.*s' is not supported, only 'llama'",
-                         (int)(name.size < 32 ? name.size : 32), name.data);
+// What is read before it is checked.
+struct values {
+    struct llama_config config;
+    size_t value_size, expert_ff; // 0: not given
+    double epsilon, linear;       // `linear`: the factor under its old key
+    struct gguf_text scaling;     // of rope; `data` NULL: not given
+};
 
-    uint64_t experts = 0;
-    if (gguf_has(gguf, "llama.expert_count")) {
-        status = gguf_get_uint(gguf, "llama.expert_count", 0, UINT32_MAX, &experts, err);
-        if (status == STATUS_OK && experts > 0)
-            status = error_set(err, STATUS_UNSUPPORTED,
-                               "a mixture of %" PRIu64 " experts is not supported", experts);
+enum kind { SIZE, REAL, TEXT, NOTE }; // a note changes nothing in the computation
+
+enum presence {
+    REQUIRED,
+    OPTIONAL,
+    WITH_WINDOW,  // optional where architecture->window, else not understood
+    WITH_EXPERTS, // the same of architecture->experts
+};
+
+// A key that is understood: its name behind that of the architecture, its member of struct values
+// (size_t, double or struct gguf_text) and the limits of its value.
+static const struct key_line {
+    const char *name;
+    enum kind kind;
+    size_t place;
+    double minimum, maximum;
+    enum presence presence;
+} key_lines[] = {
+#define CONFIG(member) offsetof(struct values, config.member)
+    {"context_length", SIZE, CONFIG(context), 1, CONTEXT_MAX, REQUIRED},
+    {"embedding_length", SIZE, CONFIG(dim), 1, DIM_MAX, REQUIRED},
+    {"feed_forward_length", SIZE, CONFIG(ff), 1, FF_MAX, OPTIONAL},
+    {"block_count", SIZE, CONFIG(layers), 1, LAYERS_MAX, REQUIRED},
+    {"attention.head_count", SIZE, CONFIG(heads), 1, HEADS_MAX, REQUIRED},
+    {"attention.head_count_kv", SIZE, CONFIG(kv_heads), 1, HEADS_MAX, OPTIONAL},
+    {"attention.key_length", SIZE, CONFIG(head_size), 1, HEAD_SIZE_MAX, OPTIONAL},
+    {"attention.value_length", SIZE, offsetof(struct values, value_size), 1, HEAD_SIZE_MAX,
+     OPTIONAL},
+    {"attention.layer_norm_rms_epsilon", REAL, offsetof(struct values, epsilon), 0, 1, REQUIRED},
+    {"attention.sliding_window", SIZE, CONFIG(window), 0, UINT32_MAX, WITH_WINDOW},
+    {"rope.dimension_count", SIZE, CONFIG(rope.size), 1, HEAD_SIZE_MAX, OPTIONAL},
+    {"rope.freq_base", REAL, CONFIG(rope.base), 1, 1e12, OPTIONAL},
+    {"rope.scale_linear", REAL, offsetof(struct values, linear), 1e-3, 1e6, OPTIONAL},
+    {"rope.scaling.type", TEXT, offsetof(struct values, scaling), 0, 0, OPTIONAL},
+    {"rope.scaling.factor", REAL, CONFIG(rope.factor), 1e-3, 1e6, OPTIONAL},
+    {"rope.scaling.attn_factor", REAL, CONFIG(rope.magnitude), 1e-3, 1e3, OPTIONAL},
+    {"rope.scaling.original_context_length", SIZE, CONFIG(rope.context), 1, CONTEXT_MAX, OPTIONAL},
+    {"rope.scaling.finetuned", NOTE, 0, 0, 0, OPTIONAL},
+    {"rope.scaling.yarn_beta_fast", REAL, CONFIG(rope.fast), 1e-3, 1e6, OPTIONAL},
+    {"rope.scaling.yarn_beta_slow", REAL, CONFIG(rope.slow), 1e-3, 1e6, OPTIONAL},
+    {"expert_count", SIZE, CONFIG(experts), 0, EXPERTS_MAX, WITH_EXPERTS},
+    {"expert_used_count", SIZE, CONFIG(experts_used), 0, EXPERTS_MAX, WITH_EXPERTS},
+    {"expert_feed_forward_length", SIZE, offsetof(struct values, expert_ff), 1, FF_MAX,
+     WITH_EXPERTS},
+#undef CONFIG
+};
+
+enum { KEY_LINES = sizeof key_lines / sizeof key_lines[0] };
+
+static bool is_understood(const struct key_line *line, const struct architecture *architecture)
+{
+    return (line->presence != WITH_WINDOW || architecture->window) &&
+           (line->presence != WITH_EXPERTS || architecture->experts != EXPERTS_NEVER);
+}
+
+static enum status read_key(struct values *values, const struct gguf *gguf,
+                            const struct key_line *line, struct error *err)
+{
+    char key[ARCHITECTURE_KEY_SIZE];
+    (void)architecture_key(key, values->config.architecture, line->name);
+    if (line->presence != REQUIRED && !gguf_has(gguf, key))
+        return STATUS_OK;
+    void *place = (unsigned char *)values + line->place;
+    uint64_t size = 0;
+    enum status status = STATUS_OK;
+    switch (line->kind) {
+    case SIZE:
+        status =
+            gguf_get_uint(gguf, key, (uint64_t)line->minimum, (uint64_t)line->maximum, &size, err);
+        *(size_t *)place = (size_t)size;
+        break;
+    case REAL:
+        status = gguf_get_float(gguf, key, line->minimum, line->maximum, place, err);
+        break;
+    case TEXT:
+        status = gguf_get_text(gguf, key, place, err);
+        break;
+    case NOTE:
+        break;
     }
     return status;
+}
+
+static bool begins_with(const struct gguf_text *text, const char *start)
+{
+    return text->size >= strlen(start) && memcmp(text->data, start, strlen(start)) == 0;
+}
+
+// `name` is that of a key behind that of the architecture.  In these groups a key that is not
+// understood means another computation.
+static bool is_unknown(const struct gguf_text *name, const struct architecture *architecture)
+{
+    if (!begins_with(name, "attention.") && !begins_with(name, "rope.") &&
+        !begins_with(name, "expert_"))
+        return false;
+    for (size_t i = 0; i < KEY_LINES; i++)
+        if (gguf_text_is(name, key_lines[i].name) && is_understood(&key_lines[i], architecture))
+            return false;
+    return true;
+}
+
+static enum status refuse_unknown(const struct gguf *gguf, const struct architecture *architecture,
+                                  struct error *err)
+{
+    char prefix[ARCHITECTURE_KEY_SIZE];
+    char shown[SHOWN_SIZE];
+    const size_t length = strlen(architecture_key(prefix, architecture, ""));
+    for (size_t i = 0; i < gguf_key_count(gguf); i++) {
+        const struct gguf_text *key = gguf_key_at(gguf, i);
+        if (!begins_with(key, prefix))
+            continue;
+        const struct gguf_text name = {.data = key->data + length, .size = key->size - length};
+        if (is_unknown(&name, architecture))
+            return error_set(err, STATUS_UNSUPPORTED, "key '%s' is not supported",
+                             text_escape(shown, sizeof shown, key->data, key->size));
+    }
+    return STATUS_OK;
 }
 
 // Completes and checks the heads; `value_size` is that of their values, 0: not given.
@@ -57,76 +166,77 @@ static enum status check_heads(struct llama_config *config, size_t value_size, s
     return STATUS_OK;
 }
 
-static enum status read_rope_scale(struct llama_config *config, const struct gguf *gguf,
-                                   struct error *err)
+// A factor without a type is linear: older files have only the factor.
+static enum status check_rope(struct values *values, struct error *err)
 {
-    static const char key[] = "llama.rope.scaling.type";
-    config->rope_scale = 1.0;
-    if (!gguf_has(gguf, key))
-        return STATUS_OK;
-    struct gguf_text type;
-    enum status status = gguf_get_text(gguf, key, &type, err);
-    if (status != STATUS_OK || gguf_text_is(&type, "none"))
-        return status;
-    if (!gguf_text_is(&type, "linear"))
-        return error_set(err, STATUS_UNSUPPORTED, "rotary scaling '%.*s' is not supported",
-                         (int)(type.size < 32 ? type.size : 32), type.data);
-    return gguf_get_float(gguf, "llama.rope.scaling.factor", 1e-3, 1e6, &config->rope_scale, err);
+    struct llama_config *config = &values->config;
+    struct rope *rope = &config->rope;
+    const struct gguf_text *type = &values->scaling;
+    if (rope->size == 0)
+        rope->size = config->head_size;
+    if (rope->size > config->head_size || rope->size % 2 != 0)
+        return error_set(err, STATUS_CORRUPT,
+                         "%zu rotary elements do not fit a head of %zu in pairs", rope->size,
+                         config->head_size);
+    if (rope->context == 0)
+        rope->context = config->context;
+    if (rope->factor == 0.0)
+        rope->factor = values->linear;
+    if (type->data && gguf_text_is(type, "none"))
+        rope->factor = 1.0;
+    rope->yarn = type->data && gguf_text_is(type, "yarn");
+    char shown[SHOWN_SIZE];
+    if (type->data && !rope->yarn && !gguf_text_is(type, "none") && !gguf_text_is(type, "linear"))
+        return error_set(err, STATUS_UNSUPPORTED, "rotary scaling '%s' is not supported",
+                         text_escape(shown, sizeof shown, type->data, type->size));
+    if (type->data && rope->factor == 0.0)
+        return error_set(err, STATUS_NOT_FOUND, "key '%s.rope.scaling.factor' is missing",
+                         config->architecture->name);
+    if (rope->factor == 0.0)
+        rope->factor = 1.0;
+    return STATUS_OK;
 }
 
-static enum status read_rope(struct llama_config *config, const struct gguf *gguf,
-                             struct error *err)
+static enum status check_experts(struct values *values, struct error *err)
 {
-    if (config->rope_size == 0)
-        config->rope_size = config->head_size;
-    if (config->rope_size > config->head_size || config->rope_size % 2 != 0)
-        return error_set(err, STATUS_CORRUPT,
-                         "%zu rotary elements do not fit a head of %zu in pairs", config->rope_size,
-                         config->head_size);
-    enum status status = STATUS_OK;
-    config->rope_base = 10000.0;
-    if (gguf_has(gguf, "llama.rope.freq_base"))
-        status = gguf_get_float(gguf, "llama.rope.freq_base", 1.0, 1e12, &config->rope_base, err);
-    return status == STATUS_OK ? read_rope_scale(config, gguf, err) : status;
+    struct llama_config *config = &values->config;
+    const char *name = config->architecture->name;
+    if (config->experts == 0 && config->architecture->experts == EXPERTS_ALWAYS)
+        return error_set(err, STATUS_NOT_FOUND, "key '%s.expert_count' is missing or 0", name);
+    if (config->experts > 0 &&
+        (config->experts_used == 0 || config->experts_used > config->experts))
+        return error_set(err, STATUS_CORRUPT, "key '%s.expert_used_count' is %zu of %zu experts",
+                         name, config->experts_used, config->experts);
+    if (config->experts > 0 && values->expert_ff > 0)
+        config->ff = values->expert_ff;
+    if (config->ff == 0)
+        return error_set(err, STATUS_NOT_FOUND, "key '%s.feed_forward_length' is missing", name);
+    return STATUS_OK;
 }
 
 enum status llama_config_read(struct llama_config *out, const struct gguf *gguf, size_t vocabulary,
                               struct error *err)
 {
-    memset(out, 0, sizeof *out);
-    out->vocabulary = vocabulary;
-    enum status status = check_architecture(gguf, err);
-    if (status != STATUS_OK)
-        return status;
-    size_t value_size = 0;
-    const struct {
-        const char *key;
-        size_t maximum;
-        size_t *out;
-        bool optional; // if missing, `*out` stays 0
-    } sizes[] = {
-        {"llama.context_length", CONTEXT_MAX, &out->context, false},
-        {"llama.embedding_length", DIM_MAX, &out->dim, false},
-        {"llama.feed_forward_length", FF_MAX, &out->ff, false},
-        {"llama.block_count", LAYERS_MAX, &out->layers, false},
-        {"llama.attention.head_count", HEADS_MAX, &out->heads, false},
-        {"llama.attention.head_count_kv", HEADS_MAX, &out->kv_heads, true},
-        {"llama.attention.key_length", HEAD_SIZE_MAX, &out->head_size, true},
-        {"llama.attention.value_length", HEAD_SIZE_MAX, &value_size, true},
-        {"llama.rope.dimension_count", HEAD_SIZE_MAX, &out->rope_size, true},
+    struct values values = {
+        .config = {.vocabulary = vocabulary,
+                   .rope = {.base = 10000.0, .magnitude = 1.0, .fast = 32.0, .slow = 1.0}},
     };
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] && status == STATUS_OK; i++) {
-        uint64_t value = 0;
-        if (!sizes[i].optional || gguf_has(gguf, sizes[i].key))
-            status = gguf_get_uint(gguf, sizes[i].key, 1, sizes[i].maximum, &value, err);
-        *sizes[i].out = (size_t)value;
-    }
-    double epsilon = 0.0;
+    struct llama_config *config = &values.config;
+    memset(out, 0, sizeof *out);
+    enum status status = architecture_find(&config->architecture, gguf, err);
+    for (size_t i = 0; i < KEY_LINES && status == STATUS_OK; i++)
+        if (is_understood(&key_lines[i], config->architecture))
+            status = read_key(&values, gguf, &key_lines[i], err);
     if (status == STATUS_OK)
-        status =
-            gguf_get_float(gguf, "llama.attention.layer_norm_rms_epsilon", 0.0, 1.0, &epsilon, err);
-    out->epsilon = (float)epsilon;
+        status = refuse_unknown(gguf, config->architecture, err);
     if (status == STATUS_OK)
-        status = check_heads(out, value_size, err);
-    return status == STATUS_OK ? read_rope(out, gguf, err) : status;
+        status = check_heads(config, values.value_size, err);
+    if (status == STATUS_OK)
+        status = check_rope(&values, err);
+    if (status == STATUS_OK)
+        status = check_experts(&values, err);
+    config->epsilon = (float)values.epsilon;
+    if (status == STATUS_OK)
+        *out = *config;
+    return status;
 }

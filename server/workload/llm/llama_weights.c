@@ -15,36 +15,71 @@ enum {
     SHOWN_SIZE = 80,
 };
 
-// The extents a tensor of a llama model can have.
-enum extent { ONE, DIM, FF, QUERY, KEY_VALUE, VOCABULARY, EXTENT_COUNT };
+// The extents a tensor of a model can have.
+enum extent { ONE, DIM, FF, QUERY, KEY_VALUE, VOCABULARY, HEAD, TURNS, EXPERTS, EXTENT_COUNT };
 
-// One line per tensor: its name in the file, its member in the struct, its shape.
+// Which models have a tensor.  An expert's is one matrix per expert.
+enum presence { ALWAYS, MAYBE, WITH_BIASES, WITH_HEAD_NORMS, DENSE, ROUTER, EXPERT };
+
+// One line per tensor: its name in the file, its member in the struct, its shape, the models that
+// have it.
 struct weight_line {
     const char *name;
     size_t place;
     enum extent rows, columns;
-    bool optional;
+    enum presence presence;
 };
 
-enum { MODEL_LINES = 3, LAYER_LINES = 9 };
+enum { MODEL_LINES = 4, LAYER_LINES = 18 };
 
 static const struct weight_line model_lines[MODEL_LINES] = {
-    {"token_embd.weight", offsetof(struct llama_weights, embedding), VOCABULARY, DIM, false},
-    {"output_norm.weight", offsetof(struct llama_weights, output_norm), ONE, DIM, false},
-    {"output.weight", offsetof(struct llama_weights, output), VOCABULARY, DIM, true},
+    {"token_embd.weight", offsetof(struct llama_weights, embedding), VOCABULARY, DIM, ALWAYS},
+    {"output_norm.weight", offsetof(struct llama_weights, output_norm), ONE, DIM, ALWAYS},
+    {"output.weight", offsetof(struct llama_weights, output), VOCABULARY, DIM, MAYBE},
+    {"rope_freqs.weight", offsetof(struct llama_weights, divisors), ONE, TURNS, MAYBE},
 };
 
 static const struct weight_line layer_lines[LAYER_LINES] = {
-    {"attn_norm.weight", offsetof(struct llama_layer, attention_norm), ONE, DIM, false},
-    {"attn_q.weight", offsetof(struct llama_layer, query), QUERY, DIM, false},
-    {"attn_k.weight", offsetof(struct llama_layer, key), KEY_VALUE, DIM, false},
-    {"attn_v.weight", offsetof(struct llama_layer, value), KEY_VALUE, DIM, false},
-    {"attn_output.weight", offsetof(struct llama_layer, attention_output), DIM, QUERY, false},
-    {"ffn_norm.weight", offsetof(struct llama_layer, ffn_norm), ONE, DIM, false},
-    {"ffn_gate.weight", offsetof(struct llama_layer, gate), FF, DIM, false},
-    {"ffn_up.weight", offsetof(struct llama_layer, up), FF, DIM, false},
-    {"ffn_down.weight", offsetof(struct llama_layer, down), DIM, FF, false},
+#define LAYER(member) offsetof(struct llama_layer, member)
+    {"attn_norm.weight", LAYER(attention_norm), ONE, DIM, ALWAYS},
+    {"attn_q.weight", LAYER(query), QUERY, DIM, ALWAYS},
+    {"attn_k.weight", LAYER(key), KEY_VALUE, DIM, ALWAYS},
+    {"attn_v.weight", LAYER(value), KEY_VALUE, DIM, ALWAYS},
+    {"attn_q.bias", LAYER(query_bias), ONE, QUERY, WITH_BIASES},
+    {"attn_k.bias", LAYER(key_bias), ONE, KEY_VALUE, WITH_BIASES},
+    {"attn_v.bias", LAYER(value_bias), ONE, KEY_VALUE, WITH_BIASES},
+    {"attn_q_norm.weight", LAYER(query_norm), ONE, HEAD, WITH_HEAD_NORMS},
+    {"attn_k_norm.weight", LAYER(key_norm), ONE, HEAD, WITH_HEAD_NORMS},
+    {"attn_output.weight", LAYER(attention_output), DIM, QUERY, ALWAYS},
+    {"ffn_norm.weight", LAYER(ffn_norm), ONE, DIM, ALWAYS},
+    {"ffn_gate.weight", LAYER(gate), FF, DIM, DENSE},
+    {"ffn_up.weight", LAYER(up), FF, DIM, DENSE},
+    {"ffn_down.weight", LAYER(down), DIM, FF, DENSE},
+    {"ffn_gate_inp.weight", LAYER(router), EXPERTS, DIM, ROUTER},
+    {"ffn_gate_exps.weight", LAYER(gate), FF, DIM, EXPERT},
+    {"ffn_up_exps.weight", LAYER(up), FF, DIM, EXPERT},
+    {"ffn_down_exps.weight", LAYER(down), DIM, FF, EXPERT},
+#undef LAYER
 };
+
+static bool has_line(const struct llama_config *config, const struct weight_line *line)
+{
+    switch (line->presence) {
+    case WITH_BIASES:
+        return config->architecture->biases;
+    case WITH_HEAD_NORMS:
+        return config->architecture->head_norms;
+    case DENSE:
+        return config->experts == 0;
+    case ROUTER:
+    case EXPERT:
+        return config->experts > 0;
+    case ALWAYS:
+    case MAYBE:
+        break;
+    }
+    return true;
+}
 
 // A tensor of a model: one of the model's lines, or one of a layer's.
 struct weight {
@@ -260,6 +295,7 @@ static enum status transfer_run(struct piece *pieces, size_t count, struct devic
 struct loader {
     struct device *device;
     const struct gguf *gguf;
+    const struct llama_config *config;
     struct llama_weights *weights;
     struct piece *pieces; // of the tensors allocated so far
     size_t piece_count;
@@ -299,18 +335,22 @@ static enum status load_tensor(struct loader *loader, const struct weight *weigh
 {
     const char *name = weight->name;
     const struct gguf_tensor *from = gguf_find_tensor(loader->gguf, name);
-    if (!from && weight->line->optional)
+    if (!from && weight->line->presence == MAYBE)
         return STATUS_OK;
     if (!from)
         return error_set(err, STATUS_NOT_FOUND, "tensor '%s' is missing", name);
 
     size_t rows = loader->extents[weight->line->rows];
     size_t columns = loader->extents[weight->line->columns];
-    if (from->shape[0] != columns || from->shape[1] != rows || from->shape[2] != 1 ||
+    size_t matrices = weight->line->presence == EXPERT ? loader->config->experts : 1;
+    if (from->shape[0] != columns || from->shape[1] != rows || from->shape[2] != matrices ||
         from->shape[3] != 1)
-        return error_set(
-            err, STATUS_CORRUPT, "tensor '%s' is %llu x %llu, but the keys ask for %zu x %zu", name,
-            (unsigned long long)from->shape[0], (unsigned long long)from->shape[1], columns, rows);
+        return error_set(err, STATUS_CORRUPT,
+                         "tensor '%s' is %llu x %llu x %llu, but the keys ask for %zu x %zu x %zu",
+                         name, (unsigned long long)from->shape[0],
+                         (unsigned long long)from->shape[1], (unsigned long long)from->shape[2],
+                         columns, rows, matrices);
+    rows *= matrices;
     enum tensor_type type = TENSOR_F32;
     enum status status = tensor_type_of(loader, from, weight, &type, err);
     if (status != STATUS_OK)
@@ -337,7 +377,7 @@ static enum status refuse_unknown(const struct loader *loader, struct error *err
     for (size_t i = 0; i < weight_count(loader->weights); i++) {
         struct weight weight = weight_at(loader->weights, i);
         const struct gguf_tensor *tensor = gguf_find_tensor(loader->gguf, weight.name);
-        if (tensor)
+        if (tensor && has_line(loader->config, weight.line))
             known[tensor - gguf_tensor_at(loader->gguf, 0)] = true;
     }
     size_t first = 0;
@@ -348,9 +388,10 @@ static enum status refuse_unknown(const struct loader *loader, struct error *err
         return STATUS_OK;
     const struct gguf_text *name = &gguf_tensor_at(loader->gguf, first)->name;
     char shown[SHOWN_SIZE];
-    return error_set(
-        err, STATUS_UNSUPPORTED, "tensor '%s' belongs to no llama model of %zu layers known here",
-        text_escape(shown, sizeof shown, name->data, name->size), loader->weights->layer_count);
+    return error_set(err, STATUS_UNSUPPORTED,
+                     "tensor '%s' belongs to no %s model of %zu layers known here",
+                     text_escape(shown, sizeof shown, name->data, name->size),
+                     loader->config->architecture->name, loader->weights->layer_count);
 }
 
 static enum status load_all(struct loader *loader, struct error *err)
@@ -358,7 +399,8 @@ static enum status load_all(struct loader *loader, struct error *err)
     enum status status = refuse_unknown(loader, err);
     for (size_t i = 0; i < weight_count(loader->weights) && status == STATUS_OK; i++) {
         struct weight weight = weight_at(loader->weights, i);
-        status = load_tensor(loader, &weight, err);
+        if (has_line(loader->config, weight.line))
+            status = load_tensor(loader, &weight, err);
     }
     return status;
 }
@@ -372,13 +414,17 @@ enum status llama_weights_load(struct llama_weights *weights, struct device *dev
     struct loader loader = {
         .device = device,
         .gguf = gguf,
+        .config = config,
         .weights = weights,
         .extents = {[ONE] = 1,
                     [DIM] = config->dim,
                     [FF] = config->ff,
                     [QUERY] = config->heads * config->head_size,
                     [KEY_VALUE] = config->kv_heads * config->head_size,
-                    [VOCABULARY] = config->vocabulary},
+                    [VOCABULARY] = config->vocabulary,
+                    [HEAD] = config->head_size,
+                    [TURNS] = config->rope.size / 2,
+                    [EXPERTS] = config->experts},
     };
     weights->layers = calloc(config->layers, sizeof *weights->layers);
     weights->layer_count = weights->layers ? config->layers : 0;

@@ -1,18 +1,22 @@
-// Weights of a llama model: the tensors in device memory.  Used only by llama.c.
+// Weights of a model: the tensors in device memory.  Used only by llama.c.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_LLAMA_WEIGHTS_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_LLAMA_WEIGHTS_H
 
 #include "server/workload/llm/llama.h"
 
-// Weights of a transformer block.  The norms are vectors, the others matrices.
+// Weights of a transformer block.  Norms and biases are vectors, the others matrices.  What a model
+// lacks is zeroed.
 struct llama_layer {
     struct tensor attention_norm, query, key, value, attention_output;
-    struct tensor ffn_norm, gate, up, down;
+    struct tensor query_bias, key_bias, value_bias, query_norm, key_norm;
+    struct tensor ffn_norm, router;
+    struct tensor gate, up, down; // those of experts one below the other
 };
 
 struct llama_weights {
     struct tensor embedding, output_norm;
     struct tensor output;       // zeroed when tied: the embedding is the output matrix
+    struct tensor divisors;     // of rotary frequencies; zeroed: none
     struct llama_layer *layers; // layer_count of them, allocated by llama_weights_load
     size_t layer_count;
     // Elements by type, and bytes, of all tensors.  A tied output counts once.

@@ -71,7 +71,7 @@ static void describe_model(const struct loading *l)
     if (byte_source_digest(&l->source, digest, NULL) == STATUS_OK) // else nothing is said of it
         model.digest = digest;
     model.format = "gguf";
-    model.architecture = "llama";
+    model.architecture = config->architecture->name;
     model.quantisation = llama_quantisation(l->llm->llama);
     model.parameters = (int64_t)llama_parameters(l->llm->llama);
     model.file_bytes = (int64_t)l->source.size;

@@ -70,9 +70,9 @@ static void turn(double *x, size_t heads, const struct llama_config *c, size_t p
 {
     size_t size = c->head_size;
     for (size_t h = 0; h < heads; h++) {
-        for (size_t i = 0; i < c->rope_size; i += 2) {
-            double frequency = 1.0 / pow(c->rope_base, (double)i / (double)c->rope_size);
-            double angle = (double)position / c->rope_scale * frequency;
+        for (size_t i = 0; i < c->rope.size; i += 2) {
+            double frequency = 1.0 / pow(c->rope.base, (double)i / (double)c->rope.size);
+            double angle = (double)position / c->rope.factor * frequency;
             double *pair = x + h * size + i;
             double a = pair[0];
             double b = pair[1];
@@ -219,9 +219,9 @@ TEST_CASE(rotary_variants)
         struct ready r = llama_ready_make(&shapes[0], false, 1, 80);
         llama_session_free(r.session);
         llama_free(r.llama);
-        r.config.rope_base = cases[i].base;
-        r.config.rope_scale = cases[i].scale;
-        r.config.rope_size = cases[i].size;
+        r.config.rope.base = cases[i].base;
+        r.config.rope.factor = cases[i].scale;
+        r.config.rope.size = cases[i].size;
         struct transfer_figures transfer;
         assert_int_equal(
             llama_load(&r.llama, r.device, &r.source, r.gguf, &r.config, NULL, &transfer, NULL),

@@ -44,8 +44,10 @@ static const struct change changes[] = {
     RENAME("llama.attention.layer_norm_rms_epsilon", "llama.attention.layer_norm_rms_epsilo_",
            STATUS_NOT_FOUND, "epsilon"),
     // Without it every query has a key of its own, and those are not in the file.
-    RENAME("llama.attention.head_count_kv", "llama.attention.head_count_k_", STATUS_CORRUPT,
+    RENAME("llama.attention.head_count_kv", "llama_attention.head_count_kv", STATUS_CORRUPT,
            "attn_k"),
+    RENAME("llama.attention.head_count_kv", "llama.attention.head_count_k_", STATUS_UNSUPPORTED,
+           "'llama.attention.head_count_k_' is not supported"),
     UINT_KEY("llama.context_length", 0, STATUS_CORRUPT, "context_length"),
     UINT_KEY("llama.context_length", UINT32_MAX, STATUS_CORRUPT, "context_length"),
     UINT_KEY("llama.embedding_length", 0, STATUS_CORRUPT, "embedding_length"),
@@ -119,53 +121,118 @@ TEST_CASE(refusals)
     free(data);
 }
 
+// A key beside the necessary ones: a text where `text` is set, an integer where `number` is not -1,
+// else a float.
+struct more_key {
+    const char *name, *text;
+    int64_t number;
+    float real;
+};
+
+#define TEXT(name, text)                                                                           \
+    {                                                                                              \
+        name, text, -1, 0                                                                          \
+    }
+#define NUMBER(name, number)                                                                       \
+    {                                                                                              \
+        name, NULL, number, 0                                                                      \
+    }
+#define REAL(name, real)                                                                           \
+    {                                                                                              \
+        name, NULL, -1, real                                                                       \
+    }
+
+static void write_keys(const char *path, const char *architecture, const struct more_key *more)
+{
+    struct gguf_writer *writer = NULL;
+    assert_int_equal(gguf_writer_open(&writer, path, NULL), STATUS_OK);
+    gguf_writer_text(writer, "general.architecture", architecture);
+    const struct more_key keys[] = {
+        NUMBER("context_length", 16),      NUMBER("embedding_length", 8),
+        NUMBER("feed_forward_length", 12), NUMBER("block_count", 1),
+        NUMBER("attention.head_count", 2), REAL("attention.layer_norm_rms_epsilon", 1e-6F),
+    };
+    for (size_t i = 0; i < COUNT_OF(keys) + 3; i++) {
+        const struct more_key *key = i < COUNT_OF(keys) ? &keys[i] : &more[i - COUNT_OF(keys)];
+        const char *name = format_text("%s.%s", architecture, key->name ? key->name : "");
+        if (key->text)
+            gguf_writer_text(writer, name, key->text);
+        else if (key->name && key->number >= 0)
+            gguf_writer_uint(writer, name, (uint32_t)key->number);
+        else if (key->name)
+            gguf_writer_float(writer, name, key->real);
+    }
+    assert_int_equal(gguf_writer_close(writer, STATUS_OK, NULL), STATUS_OK);
+}
+
 // Keys that not every model has.
 TEST_CASE(optional_keys)
 {
     static const struct {
-        const char *text_key, *text; // NULL: none
-        const char *uint_key;
-        uint32_t number;
-        const char *float_key;
-        float real;
+        struct more_key more[3];
+        double factor;            // of rope; 0: 1
+        const char *architecture; // NULL: llama
         enum status status;
         const char *says;
     } cases[] = {
-        {NULL, NULL, NULL, 0, NULL, 0, STATUS_OK, NULL},
-        {"llama.rope.scaling.type", "none", NULL, 0, NULL, 0, STATUS_OK, NULL},
-        {"llama.rope.scaling.type", "yarn", NULL, 0, NULL, 0, STATUS_UNSUPPORTED, "'yarn'"},
-        {"llama.rope.scaling.type", "linear", NULL, 0, NULL, 0, STATUS_NOT_FOUND, "factor"},
-        {"llama.rope.scaling.type", "linear", NULL, 0, "llama.rope.scaling.factor", 4, STATUS_OK,
-         NULL},
-        {"llama.rope.scaling.type", "linear", NULL, 0, "llama.rope.scaling.factor", 0,
-         STATUS_CORRUPT, "factor"},
-        {NULL, NULL, "llama.expert_count", 0, NULL, 0, STATUS_OK, NULL},
-        {NULL, NULL, "llama.expert_count", 8, NULL, 0, STATUS_UNSUPPORTED, "8 experts"},
-        {NULL, NULL, "llama.attention.key_length", 16, NULL, 0, STATUS_OK, NULL},
-        {NULL, NULL, "llama.attention.value_length", 6, NULL, 0, STATUS_UNSUPPORTED, "6 values"},
-        {NULL, NULL, "llama.attention.key_length", 262144, NULL, 0, STATUS_CORRUPT, "key_length"},
-        {NULL, NULL, "llama.attention.value_length", 4, NULL, 0, STATUS_OK, NULL},
-        {"llama.attention.key_length", "4", NULL, 0, NULL, 0, STATUS_CORRUPT, "key_length"},
+        {.says = NULL},
+        {.more = {TEXT("rope.scaling.type", "none")}},
+        {.more = {TEXT("rope.scaling.type", "none"), REAL("rope.scaling.factor", 4)}},
+        {.more = {REAL("rope.scaling.factor", 4)}, .factor = 4},
+        {.more = {REAL("rope.scale_linear", 4)}, .factor = 4},
+        {.more = {TEXT("rope.scaling.type", "linear"), REAL("rope.scaling.factor", 4)},
+         .factor = 4},
+        {.more = {TEXT("rope.scaling.type", "yarn"), REAL("rope.scaling.factor", 4)}, .factor = 4},
+        {.more = {TEXT("rope.scaling.type", "longrope")},
+         .status = STATUS_UNSUPPORTED,
+         .says = "'longrope'"},
+        {.more = {TEXT("rope.scaling.type", "linear")},
+         .status = STATUS_NOT_FOUND,
+         .says = "'llama.rope.scaling.factor'"},
+        {.more = {REAL("rope.scaling.factor", 0)}, .status = STATUS_CORRUPT, .says = "factor"},
+        {.more = {NUMBER("attention.value_length", 4)}},
+        {.more = {NUMBER("attention.value_length", 6)},
+         .status = STATUS_UNSUPPORTED,
+         .says = "6 values"},
+        {.more = {NUMBER("attention.key_length", 262144)},
+         .status = STATUS_CORRUPT,
+         .says = "key_length"},
+        {.more = {TEXT("attention.key_length", "4")},
+         .status = STATUS_CORRUPT,
+         .says = "key_length"},
+        {.more = {NUMBER("attention.sliding_window", 0)}},
+        // Those that would have another meaning, or any.
+        {.more = {NUMBER("attention.sliding_window", 8)},
+         .architecture = "qwen2",
+         .status = STATUS_UNSUPPORTED,
+         .says = "key 'qwen2.attention.sliding_window' is not supported"},
+        {.more = {REAL("attention.scale", 1)}, .status = STATUS_UNSUPPORTED, .says = "n.scale'"},
+        {.more = {REAL("rope.freq_base_swa", 1)}, .status = STATUS_UNSUPPORTED, .says = "_swa'"},
+        {.more = {NUMBER("expert_shared_count", 1)},
+         .status = STATUS_UNSUPPORTED,
+         .says = "'llama.expert_shared_count'"},
+        {.more = {NUMBER("vocab_size", 400)}},
+        // Mixtures.
+        {.more = {NUMBER("expert_count", 0)}},
+        {.more = {NUMBER("expert_count", 8), NUMBER("expert_used_count", 8)}},
+        {.more = {NUMBER("expert_count", 8)}, .status = STATUS_CORRUPT, .says = "is 0 of 8"},
+        {.more = {NUMBER("expert_count", 8), NUMBER("expert_used_count", 9)},
+         .status = STATUS_CORRUPT,
+         .says = "'llama.expert_used_count' is 9 of 8"},
+        {.more = {NUMBER("expert_count", 8)},
+         .architecture = "qwen3",
+         .status = STATUS_UNSUPPORTED,
+         .says = "'qwen3.expert_count'"},
+        {.architecture = "qwen3moe", .status = STATUS_NOT_FOUND, .says = "'qwen3moe.expert_count'"},
+        {.architecture = "gemma",
+         .status = STATUS_UNSUPPORTED,
+         .says = "'gemma' is not supported, "
+                 "only llama, qwen2"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct gguf_writer *writer = NULL;
         const char *path = model_files_path("keys.gguf");
-        assert_int_equal(gguf_writer_open(&writer, path, NULL), STATUS_OK);
-        gguf_writer_text(writer, "general.architecture", "llama");
-        gguf_writer_uint(writer, "llama.context_length", 16);
-        gguf_writer_uint(writer, "llama.embedding_length", 8);
-        gguf_writer_uint(writer, "llama.feed_forward_length", 12);
-        gguf_writer_uint(writer, "llama.block_count", 1);
-        gguf_writer_uint(writer, "llama.attention.head_count", 2);
-        gguf_writer_float(writer, "llama.attention.layer_norm_rms_epsilon", 1e-6F);
-        if (cases[i].text_key)
-            gguf_writer_text(writer, cases[i].text_key, cases[i].text);
-        if (cases[i].uint_key)
-            gguf_writer_uint(writer, cases[i].uint_key, cases[i].number);
-        if (cases[i].float_key)
-            gguf_writer_float(writer, cases[i].float_key, cases[i].real);
-        assert_int_equal(gguf_writer_close(writer, STATUS_OK, NULL), STATUS_OK);
-
+        const char *architecture = cases[i].architecture ? cases[i].architecture : "llama";
+        write_keys(path, architecture, cases[i].more);
         struct byte_source source;
         struct gguf *gguf = NULL;
         struct llama_config config;
@@ -177,10 +244,10 @@ TEST_CASE(optional_keys)
             fail_msg("case %zu: status %d, %s", i, (int)status, err.text);
         if (status == STATUS_OK) {
             assert_int_equal(config.kv_heads, 2);
-            assert_int_equal(config.head_size, i == 8 ? 16 : 4);
-            assert_int_equal(config.rope_size, config.head_size);
-            assert_true(config.rope_base == 10000.0);
-            assert_true(config.rope_scale == (i == 4 ? 4.0 : 1.0));
+            assert_int_equal(config.head_size, 4);
+            assert_int_equal(config.rope.size, config.head_size);
+            assert_true(config.rope.base == 10000.0);
+            assert_true(config.rope.factor == (cases[i].factor > 0.0 ? cases[i].factor : 1.0));
         }
         gguf_free(gguf);
         byte_source_close(&source);
@@ -196,8 +263,8 @@ TEST_CASE(types_that_are_not_supported)
         uint32_t type;
         const char *says;
     } cases[] = {
-        // 400 x 8 described as BF16: half as many bytes.
-        {"token_embd.weight", 4 + 16, 30, "'token_embd.weight' is of type BF16"},
+        // 400 x 8 described as I8: a quarter of the bytes.
+        {"token_embd.weight", 4 + 16, 24, "'token_embd.weight' is of type I8"},
         {"output_norm.weight", 4 + 8, 1, "'output_norm.weight' is of type F16: only F32"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
