@@ -251,8 +251,9 @@ static void eval_prompt(struct running *r, const struct token_list *list, size_t
     }
 }
 
-static void check_generation(struct running *r, const json_t *c, size_t piece,
-                             const struct tolerance *tolerance)
+// Returns how many ids were certain enough to compare.
+static size_t check_generation(struct running *r, const json_t *c, size_t piece,
+                               const struct tolerance *tolerance)
 {
     size_t size;
     char *prompt = vectors_hex(vectors_get(c, "prompt_hex"), &size);
@@ -283,11 +284,11 @@ static void check_generation(struct running *r, const json_t *c, size_t piece,
         if (compared + 1 < count)
             assert_int_equal(llama_session_eval(r->session, &next, 1, logits, NULL), STATUS_OK);
     }
-    assert_true(compared > 0);
     token_sampler_free(greedy);
     free(logits);
     free(list.ids);
     free(prompt);
+    return compared;
 }
 
 static void check_model(const char *model, const char *vectors, const struct tolerance *tolerance)
@@ -298,8 +299,10 @@ static void check_model(const char *model, const char *vectors, const struct tol
         json_t *json = vectors_read(path_or_skip(vectors));
         const json_t *cases = vectors_get(json, "cases");
         assert_true(json_array_size(cases) >= CASES_MOST);
+        size_t compared = 0;
         for (size_t i = 0; i < CASES_MOST; i++)
-            check_generation(&r, json_array_get(cases, i), pieces[i % 3], tolerance);
+            compared += check_generation(&r, json_array_get(cases, i), pieces[i % 3], tolerance);
+        assert_true(compared > 0);
         json_decref(json);
         stop_model(&r);
     }
