@@ -20,6 +20,7 @@ ninja-build            | tool:ninja             | building
 pkg-config             | tool:pkg-config        | finding libraries
 libzmq3-dev            | lib:libzmq             | messages between the programs
 libsodium-dev          | lib:libsodium          | encryption of the collector's TCP sockets
+libpcre2-dev           | lib:libpcre2-8         | cutting texts into words, as language models expect
 libprotobuf-c-dev      | lib:libprotobuf-c      | their encoding
 protobuf-c-compiler    | tool:protoc-c          | C code from proto/
 libsqlite3-dev         | lib:sqlite3            | the store

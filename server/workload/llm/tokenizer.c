@@ -6,6 +6,7 @@
 
 #include "common/core/base/array.h"
 #include "common/core/base/text.h"
+#include "server/workload/llm/pre_tokenizer.h"
 #include "server/workload/llm/vocabulary.h"
 
 enum { TEXT_SIZE_MAX = 16 << 20 };
@@ -42,7 +43,10 @@ size_t tokenizer_piece(const struct tokenizer *tokenizer, uint32_t id, char *out
         out[0] = (char)byte;
         return 1;
     }
-    return write_unmarked(out, token);
+    if (!tokenizer->merges)
+        return write_unmarked(out, token);
+    memcpy(out, token->text, token->size);
+    return token->size;
 }
 
 uint32_t tokenizer_count(const struct tokenizer *tokenizer)
@@ -52,7 +56,7 @@ uint32_t tokenizer_count(const struct tokenizer *tokenizer)
 
 bool tokenizer_is_end(const struct tokenizer *tokenizer, uint32_t id)
 {
-    return id != TOKEN_NONE && (id == tokenizer->eos || id == tokenizer->end_of_turn);
+    return id < tokenizer->count && tokenizer->tokens[id].is_end;
 }
 
 // ---- Merging --------------------------------------------------------------
@@ -63,6 +67,7 @@ bool tokenizer_is_end(const struct tokenizer *tokenizer, uint32_t id)
 struct symbol {
     uint32_t start, size; // size 0: merged into the one before
     uint32_t previous, next;
+    uint32_t id; // byte-level: its token
 };
 
 // Two neighbours that could be merged.
@@ -70,6 +75,7 @@ struct pair {
     float score;
     uint32_t left, right;
     uint32_t size; // of both together, to detect stale pairs
+    uint32_t id;   // the token that they become
 };
 
 struct merger {
@@ -129,35 +135,51 @@ static struct pair heap_pop(struct merger *merger)
 
 // ---- Symbols --------------------------------------------------------------
 
-static void split_characters(struct merger *merger, uint32_t size)
+// Byte-level vocabularies merge bytes, the others characters.
+static void split_symbols(struct merger *merger, uint32_t size)
 {
+    const struct tokenizer *tokenizer = merger->tokenizer;
     uint32_t at = 0;
     while (at < size) {
-        uint32_t length = (uint32_t)text_character(merger->text + at, size - at, NULL);
+        uint32_t length = 1;
+        if (!tokenizer->merges)
+            length = (uint32_t)text_character(merger->text + at, size - at, NULL);
         if (length == 0)
             length = 1; // malformed
         uint32_t number = merger->symbol_count++;
-        merger->symbols[number] = (struct symbol){
-            .start = at, .size = length, .previous = number - 1, .next = number + 1};
+        merger->symbols[number] =
+            (struct symbol){.start = at,
+                            .size = length,
+                            .previous = number - 1,
+                            .next = number + 1,
+                            .id = tokenizer->bytes[(unsigned char)merger->text[at]]};
         at += length;
     }
     merger->symbols[0].previous = NO_SYMBOL;
     merger->symbols[merger->symbol_count - 1].next = NO_SYMBOL;
 }
 
-// Adds a pair of neighbours to the heap if their text is a token.
+// Adds a pair of neighbours to the heap if they can become a token.
 static void propose(struct merger *merger, uint32_t left, uint32_t right)
 {
+    const struct tokenizer *tokenizer = merger->tokenizer;
     if (left == NO_SYMBOL || right == NO_SYMBOL)
         return;
-    const struct symbol *a = &merger->symbols[left];
-    uint32_t size = a->size + merger->symbols[right].size;
-    uint32_t id = vocabulary_find(merger->tokenizer, merger->text + a->start, size);
-    if (id != TOKEN_NONE)
-        heap_push(merger, (struct pair){.score = merger->tokenizer->tokens[id].score,
-                                        .left = left,
-                                        .right = right,
-                                        .size = size});
+    const struct symbol *a = &merger->symbols[left], *b = &merger->symbols[right];
+    struct pair pair = {.left = left, .right = right, .size = a->size + b->size, .id = TOKEN_NONE};
+    if (tokenizer->merges) {
+        const uint32_t number = vocabulary_find_merge(tokenizer, a->id, b->id);
+        if (number == TOKEN_NONE)
+            return;
+        pair.id = tokenizer->merges[number].merged;
+        pair.score = -(float)number; // exact: see MERGES_MAX
+    } else {
+        pair.id = vocabulary_find(tokenizer, merger->text + a->start, pair.size);
+        if (pair.id == TOKEN_NONE)
+            return;
+        pair.score = tokenizer->tokens[pair.id].score;
+    }
+    heap_push(merger, pair);
 }
 
 static void merge_all(struct merger *merger)
@@ -171,6 +193,7 @@ static void merge_all(struct merger *merger)
         if (left->size == 0 || right->size == 0 || left->size + right->size != pair.size)
             continue; // stale: one of them has been merged
         left->size = pair.size;
+        left->id = pair.id;
         right->size = 0;
         left->next = right->next;
         if (right->next != NO_SYMBOL)
@@ -203,8 +226,9 @@ static enum status add_tokens(const struct merger *merger, struct token_list *ou
     enum status status = STATUS_OK;
     for (uint32_t i = 0; i != NO_SYMBOL && status == STATUS_OK; i = merger->symbols[i].next) {
         const struct symbol *symbol = &merger->symbols[i];
-        uint32_t id =
-            vocabulary_find(merger->tokenizer, merger->text + symbol->start, symbol->size);
+        uint32_t id = symbol->id;
+        if (!merger->tokenizer->merges)
+            id = vocabulary_find(merger->tokenizer, merger->text + symbol->start, symbol->size);
         status =
             id != TOKEN_NONE ? token_list_add(out, id, err) : add_bytes(merger, symbol, out, err);
     }
@@ -225,7 +249,7 @@ static enum status merge_text(const struct tokenizer *tokenizer, const char *tex
     merger.heap = calloc(size, 3 * sizeof *merger.heap);
     enum status status = STATUS_OK;
     if (merger.symbols && merger.heap) {
-        split_characters(&merger, (uint32_t)size);
+        split_symbols(&merger, (uint32_t)size);
         merge_all(&merger);
         status = add_tokens(&merger, out, err);
     } else {
@@ -267,9 +291,25 @@ static void find_special(const struct tokenizer *tokenizer, const char *text, si
     }
 }
 
+struct words {
+    const struct tokenizer *tokenizer;
+    struct token_list *out;
+};
+
+static enum status encode_word(void *context, const char *text, size_t size, struct error *err)
+{
+    const struct words *words = context;
+    const struct tokenizer *tokenizer = words->tokenizer;
+    uint32_t id = TOKEN_NONE;
+    if (tokenizer->ignore_merges)
+        id = vocabulary_find(tokenizer, text, size);
+    return id != TOKEN_NONE ? token_list_add(words->out, id, err)
+                            : merge_text(tokenizer, text, size, words->out, err);
+}
+
 // Encodes a part of plain text, with spaces replaced by U+2581.
-static enum status encode_text(const struct tokenizer *tokenizer, const char *text, size_t size,
-                               bool prefix, struct token_list *out, struct error *err)
+static enum status encode_marked(const struct tokenizer *tokenizer, const char *text, size_t size,
+                                 bool prefix, struct token_list *out, struct error *err)
 {
     size_t spaces = prefix;
     for (size_t i = 0; i < size; i++)
@@ -309,8 +349,13 @@ static enum status encode_all(const struct tokenizer *tokenizer, const char *tex
         end = at + 1;
         while (end < size && found[end] == TOKEN_NONE)
             end++;
-        status = encode_text(tokenizer, text + at, end - at,
-                             tokenizer->add_space_prefix && after_special, out, err);
+        struct words words = {tokenizer, out};
+        if (tokenizer->merges)
+            status = pre_tokenizer_run(tokenizer->pre_tokenizer, text + at, end - at, encode_word,
+                                       &words, err);
+        else
+            status = encode_marked(tokenizer, text + at, end - at,
+                                   tokenizer->add_space_prefix && after_special, out, err);
         after_special = false;
     }
     return status;

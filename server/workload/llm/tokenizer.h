@@ -1,6 +1,11 @@
-// Tokenizer compatible with SentencePiece's BPE (byte-pair encoding): converts text to token ids
-// and back.  It merges neighbouring characters into tokens of the vocabulary, the pair with the
-// best score first.  A character without a token becomes one token per byte.
+// Tokenizers by byte-pair encoding (BPE): convert text to token ids and back.
+//
+// SentencePiece ("llama" in the file): merges neighbouring characters into tokens of the
+// vocabulary, the pair with the best score first.  A character without a token becomes one token
+// per byte.  Of a character cut off before a space each byte counts as a character.
+//
+// Byte-level ("gpt2"): cuts the text into words (pre_tokenizer.h) and merges the bytes of each, the
+// pair that comes first in the list of merges first.
 //
 // A tokenizer is immutable; any thread may use it.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_TOKENIZER_H
@@ -21,7 +26,7 @@ struct tokenizer;
 
 // Creates a tokenizer with a copy of the vocabulary in the metadata of `gguf`.  Fails with
 // STATUS_NOT_FOUND if a metadata key is missing, STATUS_CORRUPT if keys are inconsistent,
-// STATUS_UNSUPPORTED if the tokenizer is not "llama", or STATUS_NOMEM.
+// STATUS_UNSUPPORTED if the tokenizer or its pre-tokenizer is unknown, or STATUS_NOMEM.
 MUST_CHECK enum status tokenizer_new(struct tokenizer **out, const struct gguf *gguf,
                                      struct error *err);
 

@@ -5,22 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOKENS_MAX = 1 << 26 };
+#include <sodium.h>
 
-// FNV-1a, 64 bits.
-static uint64_t hash_text(const char *text, size_t size)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
-    return hash ^ hash >> 32;
-}
+#include "server/workload/llm/pre_tokenizer.h"
+
+enum { TOKENS_MAX = 1 << 26 };
 
 // The slot of a text, or the free slot to insert it.
 static uint32_t *slot_of(const struct tokenizer *tokenizer, const char *text, size_t size)
 {
     size_t mask = tokenizer->slot_count - 1;
-    size_t at = (size_t)hash_text(text, size) & mask;
+    uint64_t hash;
+    (void)crypto_shorthash((unsigned char *)&hash, (const unsigned char *)text, size,
+                           tokenizer->hash_key);
+    size_t at = (size_t)hash & mask;
     while (tokenizer->slots[at] != TOKEN_NONE) {
         const struct token *token = &tokenizer->tokens[tokenizer->slots[at]];
         if (token->size == size && memcmp(token->text, text, size) == 0)
@@ -37,15 +35,16 @@ uint32_t vocabulary_find(const struct tokenizer *tokenizer, const char *text, si
 
 // ---- Building -------------------------------------------------------------
 
-static enum status check_model(const struct gguf *gguf, struct error *err)
+static enum status check_model(const struct gguf *gguf, bool *bytes, struct error *err)
 {
     struct gguf_text model;
     enum status status = gguf_get_text(gguf, "tokenizer.ggml.model", &model, err);
     if (status != STATUS_OK)
         return status;
-    if (!gguf_text_is(&model, "llama"))
+    *bytes = gguf_text_is(&model, "gpt2");
+    if (!*bytes && !gguf_text_is(&model, "llama"))
         return error_set(err, STATUS_UNSUPPORTED,
-                         "tokenizer '%.*s' is not supported yet, only 'llama'",
+                         "tokenizer '%.*s' is not supported, only 'llama' and 'gpt2'",
                          (int)(model.size < 32 ? model.size : 32), model.data);
     return STATUS_OK;
 }
@@ -121,17 +120,26 @@ static enum status copy_kinds(struct tokenizer *tokenizer, const struct gguf *gg
     return STATUS_OK;
 }
 
+void vocabulary_index(struct tokenizer *tokenizer, bool bytes)
+{
+    memset(tokenizer->slots, 0xff, tokenizer->slot_count * sizeof *tokenizer->slots);
+    for (uint32_t i = 0; i < tokenizer->count; i++)
+        if (!bytes || tokenizer->tokens[i].kind == TOKEN_NORMAL)
+            *slot_of(tokenizer, tokenizer->tokens[i].text, tokenizer->tokens[i].size) = i;
+}
+
 static enum status index_texts(struct tokenizer *tokenizer, struct error *err)
 {
+    if (sodium_init() < 0)
+        return error_set(err, STATUS_IO, "tokenizer: no random numbers");
+    randombytes_buf(tokenizer->hash_key, sizeof tokenizer->hash_key);
     tokenizer->slot_count = 16;
     while (tokenizer->slot_count < 2 * (size_t)tokenizer->count)
         tokenizer->slot_count *= 2;
     tokenizer->slots = malloc(tokenizer->slot_count * sizeof *tokenizer->slots);
     if (!tokenizer->slots)
         return error_no_memory(err, "tokenizer");
-    memset(tokenizer->slots, 0xff, tokenizer->slot_count * sizeof *tokenizer->slots);
-    for (uint32_t i = 0; i < tokenizer->count; i++)
-        *slot_of(tokenizer, tokenizer->tokens[i].text, tokenizer->tokens[i].size) = i;
+    vocabulary_index(tokenizer, false);
     return STATUS_OK;
 }
 
@@ -197,41 +205,66 @@ static enum status read_id(const struct tokenizer *tokenizer, const struct gguf 
     return STATUS_OK;
 }
 
-static enum status read_ids(struct tokenizer *tokenizer, const struct gguf *gguf, struct error *err)
+static enum status read_ids(struct tokenizer *tokenizer, const struct gguf *gguf, bool bytes,
+                            struct error *err)
 {
+    uint32_t end_of_turn, end_of_message;
     const struct {
         const char *key;
         uint32_t fallback;
         uint32_t *out;
     } ids[] = {
-        {"tokenizer.ggml.bos_token_id", 1, &tokenizer->bos},
-        {"tokenizer.ggml.eos_token_id", 2, &tokenizer->eos},
-        {"tokenizer.ggml.eot_token_id", TOKEN_NONE, &tokenizer->end_of_turn},
+        {"tokenizer.ggml.bos_token_id", bytes ? TOKEN_NONE : 1, &tokenizer->bos},
+        {"tokenizer.ggml.eos_token_id", bytes ? TOKEN_NONE : 2, &tokenizer->eos},
+        {"tokenizer.ggml.eot_token_id", TOKEN_NONE, &end_of_turn},
+        {"tokenizer.ggml.eom_token_id", TOKEN_NONE, &end_of_message},
     };
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < sizeof ids / sizeof ids[0] && status == STATUS_OK; i++)
+    for (size_t i = 0; i < sizeof ids / sizeof ids[0] && status == STATUS_OK; i++) {
         status = read_id(tokenizer, gguf, ids[i].key, ids[i].fallback, ids[i].out, err);
+        if (status == STATUS_OK && i > 0 && *ids[i].out != TOKEN_NONE)
+            tokenizer->tokens[*ids[i].out].is_end = true;
+    }
     return status;
 }
 
-static enum status read_flags(struct tokenizer *tokenizer, const struct gguf *gguf,
+// Marks that end a turn or a text in some family of models, whatever the keys say.
+static void find_ends(struct tokenizer *tokenizer)
+{
+    static const char *const marks[] = {"<|eot_id|>",      "<|eom_id|>",    "<|im_end|>",
+                                        "<|end_of_text|>", "<|endoftext|>", "<|end|>",
+                                        "<|EOT|>",         "<end_of_turn>"};
+    for (uint32_t i = 0; i < tokenizer->special_count; i++) {
+        struct token *token = &tokenizer->tokens[tokenizer->special[i]];
+        for (size_t j = 0; j < sizeof marks / sizeof *marks && token->kind == TOKEN_CONTROL; j++)
+            token->is_end = token->is_end || (token->size == strlen(marks[j]) &&
+                                              memcmp(token->text, marks[j], token->size) == 0);
+    }
+}
+
+// What a model expects if its keys do not say so.  Of the byte-level families only Llama 3 begins
+// a text with a token.
+static enum status read_flags(struct tokenizer *tokenizer, const struct gguf *gguf, bool bytes,
                               struct error *err)
 {
+    const bool llama3 = bytes && pre_tokenizer_is_llama3(tokenizer->pre_tokenizer);
     const struct {
         const char *key;
         bool fallback;
         bool *out;
     } flags[] = {
-        {"tokenizer.ggml.add_bos_token", true, &tokenizer->add_bos},
+        {"tokenizer.ggml.add_bos_token", !bytes || llama3, &tokenizer->add_bos},
         {"tokenizer.ggml.add_eos_token", false, &tokenizer->add_eos},
-        {"tokenizer.ggml.add_space_prefix", true, &tokenizer->add_space_prefix},
+        {"tokenizer.ggml.add_space_prefix", !bytes, &tokenizer->add_space_prefix},
     };
     enum status status = STATUS_OK;
+    tokenizer->ignore_merges = llama3;
     for (size_t i = 0; i < sizeof flags / sizeof flags[0] && status == STATUS_OK; i++) {
         *flags[i].out = flags[i].fallback;
         if (gguf_has(gguf, flags[i].key))
             status = gguf_get_bool(gguf, flags[i].key, flags[i].out, err);
     }
+    tokenizer->add_space_prefix = tokenizer->add_space_prefix && !bytes;
     return status;
 }
 
@@ -239,7 +272,8 @@ static enum status fill(struct tokenizer *tokenizer, const struct gguf *gguf, st
 {
     static const char key[] = "tokenizer.ggml.tokens";
     struct gguf_array texts;
-    enum status status = check_model(gguf, err);
+    bool bytes = false;
+    enum status status = check_model(gguf, &bytes, err);
     if (status == STATUS_OK)
         status = gguf_get_array(gguf, key, GGUF_STRING, &texts, err);
     if (status != STATUS_OK)
@@ -247,20 +281,25 @@ static enum status fill(struct tokenizer *tokenizer, const struct gguf *gguf, st
     if (texts.count == 0 || texts.count > TOKENS_MAX)
         return error_set(err, STATUS_CORRUPT, "key '%s' has %zu elements", key, texts.count);
     status = copy_texts(tokenizer, texts, err);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && !bytes)
         status = copy_scores(tokenizer, gguf, err);
     if (status == STATUS_OK)
         status = copy_kinds(tokenizer, gguf, err);
     if (status == STATUS_OK)
         status = index_texts(tokenizer, err);
+    if (status == STATUS_OK && bytes)
+        status = vocabulary_read_merges(tokenizer, gguf, err);
+    else if (status == STATUS_OK)
+        find_bytes(tokenizer);
     if (status == STATUS_OK)
-        status = read_ids(tokenizer, gguf, err);
+        status = list_special(tokenizer, err);
     if (status == STATUS_OK)
-        status = read_flags(tokenizer, gguf, err);
-    if (status != STATUS_OK)
-        return status;
-    find_bytes(tokenizer);
-    return list_special(tokenizer, err);
+        status = read_ids(tokenizer, gguf, bytes, err);
+    if (status == STATUS_OK)
+        status = read_flags(tokenizer, gguf, bytes, err);
+    if (status == STATUS_OK)
+        find_ends(tokenizer);
+    return status;
 }
 
 enum status tokenizer_new(struct tokenizer **out, const struct gguf *gguf, struct error *err)
@@ -285,5 +324,8 @@ void tokenizer_free(struct tokenizer *tokenizer)
     free(tokenizer->texts);
     free(tokenizer->slots);
     free(tokenizer->special);
+    free(tokenizer->merges);
+    free(tokenizer->merge_slots);
+    pre_tokenizer_free(tokenizer->pre_tokenizer);
     free(tokenizer);
 }

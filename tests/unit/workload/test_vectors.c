@@ -89,7 +89,7 @@ static void check_text(const struct tokenizer *tokenizer, const json_t *ids, con
     size_t size = 0;
     for (size_t i = 0; i < json_array_size(ids); i++)
         size += tokenizer_piece(tokenizer, (uint32_t)number_at(ids, i), text + size);
-    size_t start = size > 0 && text[0] == ' ';
+    size_t start = size == json_string_length(expected) + 1 && text[0] == ' ';
     assert_int_equal(size - start, json_string_length(expected));
     assert_memory_equal(text + start, json_string_value(expected), size - start);
     free(text);
@@ -134,15 +134,28 @@ TEST_CASE(llama_spm_tokenizer)
     check_tokenizer("vocab/ggml-vocab-llama-spm.gguf", "tokenizer/llama-spm.json");
 }
 
+TEST_CASE(gpt_2_tokenizer)
+{
+    check_tokenizer("vocab/ggml-vocab-gpt-2.gguf", "tokenizer/gpt-2.json");
+}
+
+TEST_CASE(deepseek_coder_tokenizer)
+{
+    check_tokenizer("vocab/ggml-vocab-deepseek-coder.gguf", "tokenizer/deepseek-coder.json");
+}
+
 // Inputs, each ended by a divider; outputs one line each.
-TEST_CASE(llama_spm_inputs)
+static void check_inputs(const char *model)
 {
     static const char divider[] = "\n__ggml_vocab_test__\n";
-    struct tokenizer *tokenizer = read_tokenizer(path_or_skip("vocab/ggml-vocab-llama-spm.gguf"));
+    char path[64];
+    struct tokenizer *tokenizer = read_tokenizer(path_or_skip(model));
     size_t in_size;
     size_t out_size;
-    char *in = read_file(path_or_skip("vocab/ggml-vocab-llama-spm.gguf.inp"), &in_size);
-    char *out = read_file(path_or_skip("vocab/ggml-vocab-llama-spm.gguf.out"), &out_size);
+    (void)snprintf(path, sizeof path, "%s.inp", model);
+    char *in = read_file(path_or_skip(path), &in_size);
+    (void)snprintf(path, sizeof path, "%s.out", model);
+    char *out = read_file(path_or_skip(path), &out_size);
 
     size_t cases = 0;
     char *line = out;
@@ -166,6 +179,21 @@ TEST_CASE(llama_spm_inputs)
     free(in);
     free(out);
     tokenizer_free(tokenizer);
+}
+
+TEST_CASE(llama_spm_inputs)
+{
+    check_inputs("vocab/ggml-vocab-llama-spm.gguf");
+}
+
+TEST_CASE(gpt_2_inputs)
+{
+    check_inputs("vocab/ggml-vocab-gpt-2.gguf");
+}
+
+TEST_CASE(deepseek_coder_inputs)
+{
+    check_inputs("vocab/ggml-vocab-deepseek-coder.gguf");
 }
 
 // A vocabulary alone has no weights to run.
@@ -375,11 +403,13 @@ int main(void)
     device_close(probe);
 #ifdef VECTORS_ON_CUDA
     return TEST_RUN(stories260k_tokenizer, stories3m_tokenizer, llama_spm_tokenizer,
-                    llama_spm_inputs, vocabulary_without_weights, stories260k, stories260k_f16,
+                    gpt_2_tokenizer, deepseek_coder_tokenizer, llama_spm_inputs, gpt_2_inputs,
+                    deepseek_coder_inputs, vocabulary_without_weights, stories260k, stories260k_f16,
                     quantised_is_refused_by_name);
 #else
     return TEST_RUN(stories260k_tokenizer, stories3m_tokenizer, llama_spm_tokenizer,
-                    llama_spm_inputs, vocabulary_without_weights, stories260k, stories260k_f16,
+                    gpt_2_tokenizer, deepseek_coder_tokenizer, llama_spm_inputs, gpt_2_inputs,
+                    deepseek_coder_inputs, vocabulary_without_weights, stories260k, stories260k_f16,
                     stories260k_q8_0, stories260k_q4_0, stories3m_q8_0);
 #endif
 }

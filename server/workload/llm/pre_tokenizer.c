@@ -1,0 +1,171 @@
+#include "server/workload/llm/pre_tokenizer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+// White space of Unicode: PCRE2's \s lacks U+0085.
+#define SPACES    "\\s\\x{85}"
+#define SPACE     "[" SPACES "]"
+#define NOT_SPACE "[^" SPACES "]"
+
+// Spaces but the last before a word, which takes that one; then all spaces.
+#define BLANKS "|" SPACE "+(?!" NOT_SPACE ")|" SPACE "+"
+
+// Llama 3 and later families differ in how many digits make a word.
+#define MODERN(digits)                                                                             \
+    "(?i:'(?:[sdmt]|re|ve|ll))|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}" digits "| ?[^" SPACES         \
+    "\\p{L}\\p{N}]+[\\r\\n]*|" SPACE "*[\\r\\n]+" BLANKS
+
+enum { EXPRESSIONS_MAX = 6 };
+
+// The expressions of a family run one after the other, each on what the former ones left as one
+// word, whether it was matched or not.
+static const struct family {
+    const char *name;
+    const char *expressions[EXPRESSIONS_MAX];
+} families[] = {
+    {"gpt-2", {"'(?:[sdmt]|re|ve|ll)| ?\\p{L}+| ?\\p{N}+| ?[^" SPACES "\\p{L}\\p{N}]+" BLANKS}},
+    {"llama-bpe", {MODERN("{1,3}")}},
+    {"qwen2", {MODERN("")}},
+    {"deepseek-llm",
+     {"[\\r\\n]", SPACE "?\\p{L&}+",
+      SPACE
+      "?[!-/:-~\\x{ff01}-\\x{ff0f}\\x{ff1a}-\\x{ff5e}\\x{2018}-\\x{201f}\\x{3000}-\\x{3002}]+",
+      SPACE "+$", "[\\x{4e00}-\\x{9fa5}\\x{800}-\\x{4e00}\\x{ac00}-\\x{d7ff}]+", "\\p{N}+"}},
+    {"deepseek-coder",
+     {"[\\r\\n]", SPACE "?\\p{L}+", SPACE "?\\p{P}+",
+      "[\\x{4e00}-\\x{9fa5}\\x{800}-\\x{4e00}\\x{ac00}-\\x{d7ff}]+", "\\p{N}"}},
+    {"deepseek-v3",
+     {"\\p{N}{1,3}", "[\\x{4e00}-\\x{9fa5}\\x{3040}-\\x{309f}\\x{30a0}-\\x{30ff}]+",
+      "[!-/:-@\\[-`{-~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| "
+      "?[\\p{P}\\p{S}]+[\\r\\n]*|" SPACE "*[\\r\\n]+" BLANKS}},
+};
+
+enum { GPT_2, LLAMA_3 };
+
+// Other names of the families.
+static const struct {
+    const char *name, *family;
+} aliases[] = {
+    {"default", "gpt-2"},       {"llama3", "llama-bpe"},       {"llama-v3", "llama-bpe"},
+    {"smaug-bpe", "llama-bpe"}, {"deepseek-r1-qwen", "qwen2"},
+};
+
+struct pre_tokenizer {
+    const struct family *family;
+    pcre2_code *codes[EXPRESSIONS_MAX];
+    size_t count;
+    pcre2_match_context *limits;
+};
+
+static const struct family *find_family(const struct gguf_text *name)
+{
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+        if (gguf_text_is(name, families[i].name))
+            return &families[i];
+    for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++) {
+        const struct gguf_text family = {aliases[i].family, strlen(aliases[i].family)};
+        if (gguf_text_is(name, aliases[i].name))
+            return find_family(&family);
+    }
+    return NULL;
+}
+
+enum status pre_tokenizer_new(struct pre_tokenizer **out, const struct gguf_text *name,
+                              struct error *err)
+{
+    const struct family *family = find_family(name);
+    if (!family)
+        return error_set(err, STATUS_UNSUPPORTED, "pre-tokenizer '%.*s' is not supported",
+                         (int)(name->size < 32 ? name->size : 32), name->data);
+    struct pre_tokenizer *pre_tokenizer = calloc(1, sizeof *pre_tokenizer);
+    bool is_made = pre_tokenizer && (pre_tokenizer->limits = pcre2_match_context_create(NULL));
+    for (size_t i = 0; is_made && i < EXPRESSIONS_MAX && family->expressions[i]; i++) {
+        int code;
+        PCRE2_SIZE at;
+        pre_tokenizer->codes[i] =
+            pcre2_compile((PCRE2_SPTR)family->expressions[i], PCRE2_ZERO_TERMINATED,
+                          PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF, &code, &at, NULL);
+        is_made = pre_tokenizer->codes[i] != NULL;
+        pre_tokenizer->count = i + 1;
+        if (is_made) // only faster: without it, expressions are interpreted
+            (void)pcre2_jit_compile(pre_tokenizer->codes[i], PCRE2_JIT_COMPLETE);
+    }
+    if (!is_made) {
+        pre_tokenizer_free(pre_tokenizer);
+        return error_no_memory(err, "tokenizer");
+    }
+    // A run of spaces takes a step each; the text's size is limited instead.
+    (void)pcre2_set_match_limit(pre_tokenizer->limits, UINT32_MAX);
+    pre_tokenizer->family = family;
+    *out = pre_tokenizer;
+    return STATUS_OK;
+}
+
+void pre_tokenizer_free(struct pre_tokenizer *pre_tokenizer)
+{
+    if (!pre_tokenizer)
+        return;
+    for (size_t i = 0; i < pre_tokenizer->count; i++)
+        pcre2_code_free(pre_tokenizer->codes[i]);
+    pcre2_match_context_free(pre_tokenizer->limits);
+    free(pre_tokenizer);
+}
+
+bool pre_tokenizer_is_llama3(const struct pre_tokenizer *pre_tokenizer)
+{
+    return pre_tokenizer->family == &families[LLAMA_3];
+}
+
+struct run {
+    const struct pre_tokenizer *pre_tokenizer;
+    pcre2_match_data *matches[EXPRESSIONS_MAX];
+    pre_tokenizer_word *word;
+    void *context;
+};
+
+// Cuts a part of the text with the expressions from `number` on.
+static enum status cut(const struct run *run, size_t number, const char *text, size_t size,
+                       struct error *err)
+{
+    const struct pre_tokenizer *pre_tokenizer = run->pre_tokenizer;
+    enum status status = STATUS_OK;
+    if (size == 0)
+        return STATUS_OK;
+    if (number == pre_tokenizer->count)
+        return run->word(run->context, text, size, err);
+    for (size_t at = 0; at < size && status == STATUS_OK;) {
+        const int found = pcre2_match(pre_tokenizer->codes[number], (PCRE2_SPTR)text, size, at, 0,
+                                      run->matches[number], pre_tokenizer->limits);
+        if (found < 0 && found != PCRE2_ERROR_NOMATCH)
+            return error_set(err, STATUS_NOMEM, "tokenizer: the text cannot be cut into words");
+        const PCRE2_SIZE *place = pcre2_get_ovector_pointer(run->matches[number]);
+        const size_t first = found < 0 ? size : place[0], end = found < 0 ? size : place[1];
+        status = cut(run, number + 1, text + at, first - at, err);
+        if (status == STATUS_OK)
+            status = cut(run, number + 1, text + first, end - first, err);
+        at = end;
+    }
+    return status;
+}
+
+enum status pre_tokenizer_run(const struct pre_tokenizer *pre_tokenizer, const char *text,
+                              size_t size, pre_tokenizer_word *word, void *context,
+                              struct error *err)
+{
+    struct run run = {.pre_tokenizer = pre_tokenizer, .word = word, .context = context};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < pre_tokenizer->count && status == STATUS_OK; i++) {
+        run.matches[i] = pcre2_match_data_create(1, NULL);
+        if (!run.matches[i])
+            status = error_no_memory(err, "tokenizer");
+    }
+    if (status == STATUS_OK)
+        status = cut(&run, 0, text, size, err);
+    for (size_t i = 0; i < pre_tokenizer->count; i++)
+        pcre2_match_data_free(run.matches[i]);
+    return status;
+}
