@@ -101,7 +101,9 @@ PURE = {
 # Headers of outside libraries, each with the files that own them.
 OWNERS = [
     (r"zmq(_utils)?\.h", r"common/wire/socket(_[a-z]+)?\.c"),
-    (r"sodium(/.*)?\.h", r"common/wire/listener/curve_server\.c"),
+    (r"sodium(/.*)?\.h",
+     r"(common/wire/listener/curve_server|server/workload/llm/vocabulary)\.c"),
+    (r"pcre2\.h", r"server/workload/llm/pre_tokenizer\.c"),
     (r"proto/.*\.pb-c\.h|protobuf-c/.*", r"common/wire/codec(\.c|_[a-z_]+\.[ch])"),
     (r"sqlite3\.h", r"common/store/.*|server/collector/(writer|rollup|maintenance)/.*|server/collector/rollup.*"),
     (r"n?curses(w/.*)?\.h|ncursesw?/.*|term\.h|panel\.h", r"client/tui/screen\.c"),

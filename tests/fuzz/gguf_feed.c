@@ -103,9 +103,11 @@ static void put_array_start(struct file *file, struct feed *feed, const char *ke
 
 static uint64_t put_vocabulary(struct file *file, struct feed *feed)
 {
+    static const char *const merges[TOKENS] = {"a b", "b a", "ab ba"};
+    const bool bytes = feed_take(feed, 1) == 'b';
     put_text(file, "tokenizer.ggml.model", 20);
     put_number(file, GGUF_STRING, 4);
-    put_text(file, "llama", 5);
+    put_text(file, bytes ? "gpt2" : "llama", bytes ? 4 : 5);
     put_array_start(file, feed, "tokenizer.ggml.tokens", GGUF_STRING);
     for (size_t i = 0; i < TOKENS; i++)
         put_token(file, feed, i);
@@ -119,7 +121,14 @@ static uint64_t put_vocabulary(struct file *file, struct feed *feed)
     put_array_start(file, feed, "tokenizer.ggml.token_type", GGUF_INT32);
     for (size_t i = 0; i < TOKENS; i++)
         put_number(file, maybe(feed, tokens[i].kind), 4);
-    return 4;
+    if (!bytes)
+        return 4;
+    put_array_start(file, feed, "tokenizer.ggml.merges", GGUF_STRING);
+    for (size_t i = 0; i < TOKENS; i++) {
+        const char *merge = merges[i] ? merges[i] : "a b";
+        put_text(file, merge, strlen(merge));
+    }
+    return 5;
 }
 
 enum { DIM = 4, FF = 6, HEADS = 2, KV_HEADS = 1, CONTEXT = 16 };

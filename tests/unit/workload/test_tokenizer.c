@@ -224,7 +224,7 @@ TEST_CASE(bad_vocabularies)
         enum status status;
         const char *says;
     } cases[] = {
-        {{.model = "gpt2"}, STATUS_UNSUPPORTED, "'gpt2'"},
+        {{.model = "bert"}, STATUS_UNSUPPORTED, "'bert'"},
         {{.model = "llam"}, STATUS_UNSUPPORTED, "'llam'"},
         {{.no_tokens = 1}, STATUS_NOT_FOUND, "tokenizer.ggml.tokens"},
         {{.no_scores = 1}, STATUS_NOT_FOUND, "tokenizer.ggml.scores"},

@@ -1,0 +1,259 @@
+// Byte-level tokenizers: pre-tokenizers against another program's words, merges over a vocabulary
+// made here.
+#include <stdio.h>
+
+#include "server/workload/llm/gguf_writer.h"
+#include "server/workload/llm/pre_tokenizer.h"
+#include "server/workload/llm/tokenizer.h"
+#include "tests/support/test.h"
+#include "tests/unit/workload/model_files.h"
+
+// ---- Words --------------------------------------------------------------------------------
+
+struct sizes {
+    size_t list[4096];
+    size_t count;
+};
+
+static enum status add_size(void *context, const char *text, size_t size, struct error *err)
+{
+    struct sizes *sizes = context;
+    (void)text;
+    if (sizes->count == COUNT_OF(sizes->list))
+        return error_set(err, STATUS_FULL, "too many words");
+    sizes->list[sizes->count++] = size;
+    return STATUS_OK;
+}
+
+static struct pre_tokenizer *open_words(const char *name)
+{
+    struct pre_tokenizer *words = NULL;
+    struct error err = {0};
+    expect_ok(pre_tokenizer_new(&words, &(struct gguf_text){name, strlen(name)}, &err), &err);
+    return words;
+}
+
+// words.py wrote the file.
+TEST_CASE(words_as_published)
+{
+    static char line[8192], hex[4096], text[2048];
+    char name[32];
+    size_t lines = 0;
+    FILE *file = fopen(INFERSTAT_UNIT_FOLDER "/words.txt", "r");
+    assert_non_null(file);
+    for (; fgets(line, sizeof line, file); lines++) {
+        int at = 0;
+        struct sizes sizes = {.count = 0};
+        assert_int_equal(sscanf(line, "%31s %4095s%n", name, hex, &at), 2);
+        const size_t size = strlen(hex) / 2;
+        for (size_t i = 0; i < size; i++) {
+            const char pair[] = {hex[2 * i], hex[2 * i + 1], '\0'};
+            text[i] = (char)strtoul(pair, NULL, 16);
+        }
+        struct pre_tokenizer *words = open_words(name);
+        assert_int_equal(pre_tokenizer_run(words, text, size, add_size, &sizes, NULL), STATUS_OK);
+        char *expected = line + at;
+        for (size_t i = 0; i < sizes.count; i++)
+            if (strtoul(expected, &expected, 10) != sizes.list[i])
+                fail_msg("%s, %s: word %zu has %zu bytes", name, hex, i, sizes.list[i]);
+        assert_string_equal(expected, "\n");
+        pre_tokenizer_free(words);
+    }
+    (void)fclose(file);
+    assert_int_equal(lines, 5 * 61);
+}
+
+// Megabytes of one character.
+TEST_CASE(long_runs_are_cut)
+{
+    enum { SIZE = 4 << 20 };
+    static const char *const names[] = {"gpt-2",        "llama-bpe",      "qwen2",
+                                        "deepseek-llm", "deepseek-coder", "deepseek-v3"};
+    char *text = malloc(SIZE);
+    assert_non_null(text);
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        struct pre_tokenizer *words = open_words(names[i]);
+        for (const char *fill = " a!\xff"; *fill; fill++) {
+            struct sizes sizes = {.count = 0};
+            size_t sum = 0;
+            memset(text, *fill, SIZE);
+            assert_int_equal(pre_tokenizer_run(words, text, SIZE, add_size, &sizes, NULL),
+                             STATUS_OK);
+            for (size_t j = 0; j < sizes.count; j++)
+                sum += sizes.list[j];
+            assert_int_equal(sum, SIZE);
+        }
+        pre_tokenizer_free(words);
+    }
+    free(text);
+}
+
+// ---- Merges -------------------------------------------------------------------------------
+
+struct changes {
+    const char *pre, *merge; // NULL: "qwen2", no merge but those below
+    bool no_merges;
+    uint32_t eot;
+};
+
+enum { BYTES = 256, AB = BYTES, ABC, BC, SPACE_A, CONTROL, END, OWN, TOKENS };
+
+// The characters of bytes, in the order of the bytes, then tokens that merges make, and others.
+static const char *write_vocabulary(const struct changes *c)
+{
+    static char bytes[BYTES][3];
+    const char *texts[TOKENS] = {
+        [AB] = "ab",         [ABC] = "abc",        [BC] = "bc",        [SPACE_A] = "\u0120a",
+        [CONTROL] = "<|x|>", [END] = "<|im_end|>", [OWN] = "own token"};
+    int32_t kinds[TOKENS];
+    const char *merges[] = {"b c", "a b", "a bc", "\u0120 a", c->merge};
+    unsigned int other = 0x100;
+    for (unsigned int byte = 0; byte < BYTES; byte++) {
+        const bool alone = (byte > ' ' && byte < 0x7f) || (byte > 0xa0 && byte != 0xad);
+        const unsigned int character = alone ? byte : other++;
+        if (character < 0x80)
+            bytes[byte][0] = (char)character;
+        else
+            (void)sprintf(bytes[byte], "%c%c", (int)(0xc0 | character >> 6),
+                          (int)(0x80 | (character & 63)));
+        texts[byte] = bytes[byte];
+    }
+    for (size_t i = 0; i < TOKENS; i++)
+        kinds[i] = i < CONTROL ? 1 : i == OWN ? 4 : 3;
+    struct gguf_writer *writer = NULL;
+    const char *path = model_files_path("bytes.gguf");
+    assert_int_equal(gguf_writer_open(&writer, path, NULL), STATUS_OK);
+    gguf_writer_text(writer, "tokenizer.ggml.model", "gpt2");
+    gguf_writer_text(writer, "tokenizer.ggml.pre", c->pre ? c->pre : "qwen2");
+    gguf_writer_texts(writer, "tokenizer.ggml.tokens", texts, TOKENS);
+    gguf_writer_array(writer, "tokenizer.ggml.token_type", GGUF_INT32, kinds, TOKENS);
+    if (!c->no_merges)
+        gguf_writer_texts(writer, "tokenizer.ggml.merges", merges,
+                          COUNT_OF(merges) - (c->merge == NULL));
+    if (c->eot)
+        gguf_writer_uint(writer, "tokenizer.ggml.eot_token_id", c->eot);
+    assert_int_equal(gguf_writer_close(writer, STATUS_OK, NULL), STATUS_OK);
+    return path;
+}
+
+static enum status open_changed(struct changes changes, struct tokenizer **out, struct error *err)
+{
+    struct byte_source source;
+    struct gguf *gguf = NULL;
+    assert_int_equal(byte_source_open(&source, write_vocabulary(&changes), NULL), STATUS_OK);
+    assert_int_equal(gguf_read(&gguf, &source, NULL), STATUS_OK);
+    enum status status = tokenizer_new(out, gguf, err);
+    gguf_free(gguf);
+    byte_source_close(&source);
+    return status;
+}
+
+static struct tokenizer *open_bytes(struct changes changes)
+{
+    struct tokenizer *tokenizer = NULL;
+    struct error err = {0};
+    expect_ok(open_changed(changes, &tokenizer, &err), &err);
+    return tokenizer;
+}
+
+static void check(const struct tokenizer *tokenizer, const char *text, bool parse_special,
+                  const uint32_t *ids, size_t count)
+{
+    struct token_list list;
+    const struct encode_options options = {.add_special = true, .parse_special = parse_special};
+    assert_int_equal(tokenizer_encode(tokenizer, text, strlen(text), options, &list, NULL),
+                     STATUS_OK);
+    assert_int_equal(list.count, count);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(list.ids[i], ids[i]);
+    free(list.ids);
+}
+
+#define CHECK(tokenizer, text, parse, ...)                                                         \
+    check(tokenizer, text, parse, (const uint32_t[]){__VA_ARGS__},                                 \
+          COUNT_OF(((const uint32_t[]){__VA_ARGS__})))
+
+TEST_CASE(merges_in_order)
+{
+    struct tokenizer *tokenizer = open_bytes((struct changes){0});
+    CHECK(tokenizer, "ab", false, AB);
+    CHECK(tokenizer, "abc", false, ABC); // by "b c", which goes first, then "a bc"
+    CHECK(tokenizer, "abab", false, AB, AB);
+    CHECK(tokenizer, "a ab", false, 'a', ' ', AB); // "a b" goes before a space and an "a"
+    CHECK(tokenizer, "b a", false, 'b', SPACE_A);
+    CHECK(tokenizer, "\xff\n", false, 0xff, '\n');
+    CHECK(tokenizer, "a<|x|>", true, 'a', CONTROL);
+    CHECK(tokenizer, "<|x|>", false, '<', '|', 'x', '|', '>');
+    CHECK(tokenizer, "own token", false, OWN);
+    tokenizer_free(tokenizer);
+    // A word that is a token, whatever the merges.
+    tokenizer = open_bytes((struct changes){.pre = "llama3"});
+    CHECK(tokenizer, "abc", false, ABC);
+    tokenizer_free(tokenizer);
+}
+
+TEST_CASE(several_ends)
+{
+    struct tokenizer *tokenizer = open_bytes((struct changes){.eot = CONTROL});
+    assert_true(tokenizer_is_end(tokenizer, CONTROL));
+    assert_true(tokenizer_is_end(tokenizer, END)); // by its mark
+    assert_false(tokenizer_is_end(tokenizer, OWN));
+    assert_false(tokenizer_is_end(tokenizer, TOKEN_NONE));
+    tokenizer_free(tokenizer);
+}
+
+TEST_CASE(any_bytes_come_back)
+{
+    struct tokenizer *tokenizer = open_bytes((struct changes){0});
+    uint64_t seed = 4;
+    char text[200], back[200], piece[TOKEN_SIZE_MAX];
+    for (unsigned int round = 0; round < 200; round++) {
+        const size_t size = test_random(&seed) % (sizeof text + 1);
+        size_t at = 0;
+        struct token_list list;
+        for (size_t i = 0; i < size; i++)
+            text[i] =
+                round % 2 ? "abc \n\xc3\xa9"[test_random(&seed) % 7] : (char)test_random(&seed);
+        assert_int_equal(
+            tokenizer_encode(tokenizer, text, size, (struct encode_options){0}, &list, NULL),
+            STATUS_OK);
+        for (size_t i = 0; i < list.count; i++) {
+            const size_t piece_size = tokenizer_piece(tokenizer, list.ids[i], piece);
+            assert_true(at + piece_size <= size);
+            memcpy(back + at, piece, piece_size);
+            at += piece_size;
+        }
+        assert_int_equal(at, size);
+        assert_memory_equal(text, back, size);
+        free(list.ids);
+    }
+    tokenizer_free(tokenizer);
+}
+
+TEST_CASE(bad_vocabularies)
+{
+    static const struct {
+        struct changes changes;
+        enum status status;
+        const char *says;
+    } cases[] = {
+        {{.pre = "gpt-3"}, STATUS_UNSUPPORTED, "pre-tokenizer 'gpt-3' is not supported"},
+        {{.no_merges = true}, STATUS_NOT_FOUND, "tokenizer.ggml.merges"},
+        {{.merge = "a zz"}, STATUS_CORRUPT, "'a zz' does not merge two tokens into one"},
+        {{.merge = "a c"}, STATUS_CORRUPT, "'a c' does not"},
+        {{.merge = "abc"}, STATUS_CORRUPT, "'abc' does not"},
+        {{.merge = ""}, STATUS_CORRUPT, "'' does not"},
+        {{.eot = TOKENS}, STATUS_CORRUPT, "eot_token_id"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct tokenizer *tokenizer = NULL;
+        struct error err = {0};
+        assert_int_equal(open_changed(cases[i].changes, &tokenizer, &err), cases[i].status);
+        if (!strstr(err.text, cases[i].says))
+            fail_msg("'%s' does not say '%s'", err.text, cases[i].says);
+        assert_null(tokenizer);
+    }
+}
+
+TEST_MAIN_ONCE(model_files_setup, model_files_teardown, words_as_published, long_runs_are_cut,
+               merges_in_order, several_ends, any_bytes_come_back, bad_vocabularies)
