@@ -96,9 +96,10 @@ static void load_file(const unsigned char *file, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct feed feed = {data, size};
-    if (feed_take(&feed, 1) % 4 != 3) {
+    const uint64_t choice = feed_take(&feed, 1) % 4;
+    if (choice != 3) {
         size_t file_size;
-        unsigned char *file = feed_gguf(&feed, false, &file_size);
+        unsigned char *file = feed_gguf(&feed, choice == 2 ? FEED_MIXTURE : FEED_DENSE, &file_size);
         load_file(file, file_size);
         free(file);
         return 0;

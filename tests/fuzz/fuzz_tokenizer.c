@@ -43,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t text_size = feed.size / 2;
     feed.size -= text_size;
     const char *text = (const char *)feed.data + feed.size;
-    unsigned char *file = feed_gguf(&feed, true, &file_size);
+    unsigned char *file = feed_gguf(&feed, FEED_VOCABULARY, &file_size);
     byte_source_from_memory(&source, file, file_size);
     if (gguf_read(&gguf, &source, NULL) == STATUS_OK &&
         tokenizer_new(&tokenizer, gguf, NULL) == STATUS_OK)

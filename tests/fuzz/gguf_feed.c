@@ -1,5 +1,6 @@
 #include "tests/fuzz/gguf_feed.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -131,13 +132,24 @@ static uint64_t put_vocabulary(struct file *file, struct feed *feed)
     return 5;
 }
 
-enum { DIM = 4, FF = 6, HEADS = 2, KV_HEADS = 1, CONTEXT = 16 };
+enum { DIM = 4, FF = 6, HEADS = 2, KV_HEADS = 1, CONTEXT = 16, EXPERTS = 3 };
 
-static const struct {
+struct feed_key {
     const char *key;
     enum gguf_value_type type;
     uint64_t value;
-} keys[] = {
+};
+
+static const struct feed_key mixture_keys[] = {
+    {"llama.expert_count", GGUF_UINT32, EXPERTS},
+    {"llama.expert_used_count", GGUF_UINT32, 2},
+    {"llama.attention.sliding_window", GGUF_UINT32, 2},
+    {"llama.rope.scaling.factor", GGUF_FLOAT32, 0x40800000}, // 4
+    {"llama.rope.scaling.original_context_length", GGUF_UINT32, 8},
+    {"llama.rope.scaling.yarn_beta_fast", GGUF_FLOAT32, 0x40000000}, // 2
+};
+
+static const struct feed_key keys[] = {
     {"llama.context_length", GGUF_UINT32, CONTEXT},
     {"llama.embedding_length", GGUF_UINT32, DIM},
     {"llama.feed_forward_length", GGUF_UINT32, FF},
@@ -154,67 +166,94 @@ static const struct {
     {"tokenizer.ggml.add_space_prefix", GGUF_BOOL, 1},
 };
 
-enum { KEYS = sizeof keys / sizeof keys[0] };
+enum {
+    KEYS = sizeof keys / sizeof keys[0],
+    MIXTURE_KEYS = sizeof mixture_keys / sizeof mixture_keys[0],
+};
 
-static uint64_t put_keys(struct file *file, struct feed *feed)
+static uint64_t put_some(struct file *file, struct feed *feed, const struct feed_key *some,
+                         size_t all)
 {
-    uint64_t count = 1;
-    put_text(file, "general.architecture", 20);
-    put_number(file, GGUF_STRING, 4);
-    put_text(file, "llama", 5);
-    for (size_t i = 0; i < KEYS; i++) {
+    uint64_t count = 0;
+    for (size_t i = 0; i < all; i++) {
         uint64_t choice = feed_take(feed, 1);
         if (choice == 1)
             continue; // left out
-        enum gguf_value_type type = keys[i].type;
+        enum gguf_value_type type = some[i].type;
         if (choice >= 2 && choice < 2 + GGUF_VALUE_TYPE_COUNT)
             type = (enum gguf_value_type)(choice - 2);
         size_t size = gguf_value_type_size(type);
-        put_text(file, keys[i].key, strlen(keys[i].key));
+        put_text(file, some[i].key, strlen(some[i].key));
         put_number(file, type, 4);
-        put_number(file, maybe(feed, keys[i].value), size ? size : 8);
+        put_number(file, maybe(feed, some[i].value), size ? size : 8);
         count++;
     }
     return count;
 }
 
+static uint64_t put_keys(struct file *file, struct feed *feed, bool mixture)
+{
+    put_text(file, "general.architecture", 20);
+    put_number(file, GGUF_STRING, 4);
+    put_text(file, "llama", 5);
+    if (!mixture)
+        return 1 + put_some(file, feed, keys, KEYS);
+    put_text(file, "llama.rope.scaling.type", 23);
+    put_number(file, GGUF_STRING, 4);
+    put_text(file, "yarn", 4);
+    return 2 + put_some(file, feed, mixture_keys, MIXTURE_KEYS) + put_some(file, feed, keys, KEYS);
+}
+
 static const struct {
     const char *name;
     uint64_t rows, columns;
+    enum feed_model model; // FEED_VOCABULARY: of both others
+    uint64_t experts;      // 0: no such dimension
 } tensors[] = {
-    {"token_embd.weight", TOKENS, DIM},
-    {"output_norm.weight", 1, DIM},
-    {"output.weight", TOKENS, DIM},
-    {"blk.0.attn_norm.weight", 1, DIM},
-    {"blk.0.attn_q.weight", DIM, DIM},
-    {"blk.0.attn_k.weight", DIM / HEADS *KV_HEADS, DIM},
-    {"blk.0.attn_v.weight", DIM / HEADS *KV_HEADS, DIM},
-    {"blk.0.attn_output.weight", DIM, DIM},
-    {"blk.0.ffn_norm.weight", 1, DIM},
-    {"blk.0.ffn_gate.weight", FF, DIM},
-    {"blk.0.ffn_up.weight", FF, DIM},
-    {"blk.0.ffn_down.weight", DIM, FF},
+    {"token_embd.weight", TOKENS, DIM, FEED_VOCABULARY, 0},
+    {"output_norm.weight", 1, DIM, FEED_VOCABULARY, 0},
+    {"output.weight", TOKENS, DIM, FEED_VOCABULARY, 0},
+    {"blk.0.attn_norm.weight", 1, DIM, FEED_VOCABULARY, 0},
+    {"blk.0.attn_q.weight", DIM, DIM, FEED_VOCABULARY, 0},
+    {"blk.0.attn_k.weight", DIM / HEADS *KV_HEADS, DIM, FEED_VOCABULARY, 0},
+    {"blk.0.attn_v.weight", DIM / HEADS *KV_HEADS, DIM, FEED_VOCABULARY, 0},
+    {"blk.0.attn_output.weight", DIM, DIM, FEED_VOCABULARY, 0},
+    {"blk.0.ffn_norm.weight", 1, DIM, FEED_VOCABULARY, 0},
+    {"blk.0.ffn_gate.weight", FF, DIM, FEED_DENSE, 0},
+    {"blk.0.ffn_up.weight", FF, DIM, FEED_DENSE, 0},
+    {"blk.0.ffn_down.weight", DIM, FF, FEED_DENSE, 0},
+    {"rope_freqs.weight", 1, DIM / HEADS / 2, FEED_MIXTURE, 0},
+    {"blk.0.ffn_gate_inp.weight", EXPERTS, DIM, FEED_MIXTURE, 0},
+    {"blk.0.ffn_gate_exps.weight", FF, DIM, FEED_MIXTURE, EXPERTS},
+    {"blk.0.ffn_up_exps.weight", FF, DIM, FEED_MIXTURE, EXPERTS},
+    {"blk.0.ffn_down_exps.weight", DIM, FF, FEED_MIXTURE, EXPERTS},
 };
 
 enum { TENSORS = sizeof tensors / sizeof tensors[0] };
 
 // Returns how many there are; `*data_size` bytes of data belong to them.
-static uint64_t put_tensors(struct file *file, struct feed *feed, uint64_t *data_size)
+static uint64_t put_tensors(struct file *file, struct feed *feed, enum feed_model model,
+                            uint64_t *data_size)
 {
     uint64_t count = 0;
     uint64_t offset = 0;
     for (size_t i = 0; i < TENSORS; i++) {
+        if (tensors[i].model != FEED_VOCABULARY && tensors[i].model != model)
+            continue;
         uint64_t choice = feed_take(feed, 1);
         if (choice == 1)
             continue;
         bool half = choice == 2 && tensors[i].rows > 1;
         put_text(file, tensors[i].name, strlen(tensors[i].name));
-        put_number(file, maybe(feed, 2), 4);
+        put_number(file, maybe(feed, tensors[i].experts ? 3 : 2), 4);
         put_number(file, maybe(feed, tensors[i].columns), 8);
         put_number(file, maybe(feed, tensors[i].rows), 8);
+        if (tensors[i].experts)
+            put_number(file, maybe(feed, tensors[i].experts), 8);
         put_number(file, maybe(feed, half), 4);
         put_number(file, maybe(feed, offset), 8);
         uint64_t size = tensors[i].rows * tensors[i].columns * (half ? 2 : 4);
+        size *= tensors[i].experts ? tensors[i].experts : 1;
         offset += (size + 31) / 32 * 32;
         count++;
     }
@@ -236,7 +275,7 @@ static void put_data(struct file *file, struct feed *feed, uint64_t size)
     }
 }
 
-unsigned char *feed_gguf(struct feed *feed, bool vocabulary_only, size_t *size)
+unsigned char *feed_gguf(struct feed *feed, enum feed_model model, size_t *size)
 {
     static struct file file;
     file.size = 0;
@@ -246,8 +285,11 @@ unsigned char *feed_gguf(struct feed *feed, bool vocabulary_only, size_t *size)
     size_t counts = file.size;
     put_number(&file, 0, 8);
     put_number(&file, 0, 8);
-    uint64_t key_count = put_vocabulary(&file, feed) + put_keys(&file, feed);
-    uint64_t tensor_count = vocabulary_only ? 0 : put_tensors(&file, feed, &data_size);
+    uint64_t key_count = put_vocabulary(&file, feed);
+    key_count += put_keys(&file, feed, model == FEED_MIXTURE);
+    uint64_t tensor_count = 0;
+    if (model != FEED_VOCABULARY)
+        tensor_count = put_tensors(&file, feed, model, &data_size);
     put_data(&file, feed, data_size);
     tensor_count = maybe(feed, tensor_count);
     key_count = maybe(feed, key_count);

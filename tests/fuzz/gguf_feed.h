@@ -3,7 +3,6 @@
 #ifndef INFERSTAT_TESTS_FUZZ_GGUF_FEED_H
 #define INFERSTAT_TESTS_FUZZ_GGUF_FEED_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,7 +17,12 @@ uint64_t feed_take(struct feed *feed, size_t bytes);
 enum { FEED_FILE_MAX = 64 * 1024 };
 
 // The file's bytes in a buffer of exactly their size, to be freed.  Never more than
-// FEED_FILE_MAX.  `vocabulary_only`: no tensors.
-unsigned char *feed_gguf(struct feed *feed, bool vocabulary_only, size_t *size);
+// FEED_FILE_MAX.
+enum feed_model {
+    FEED_VOCABULARY, // no tensors
+    FEED_DENSE,
+    FEED_MIXTURE, // of experts, with a window, scaled rotation and divisors of frequencies
+};
+unsigned char *feed_gguf(struct feed *feed, enum feed_model model, size_t *size);
 
 #endif

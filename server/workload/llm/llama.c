@@ -498,9 +498,10 @@ static enum status eval_batch(struct llama_session *session, const uint32_t *ids
                               struct error *err)
 {
     const struct llama_weights *weights = &session->llama->weights;
-    struct tensor b[ACTIVATIONS]; // the first `n` rows
+    struct tensor b[ACTIVATIONS] = {0}; // the first `n` rows of those that the model needs
     for (size_t i = 0; i < ACTIVATIONS; i++)
-        b[i] = tensor_rows(&session->activations[i], 0, n);
+        if (session->activations[i].data)
+            b[i] = tensor_rows(&session->activations[i], 0, n);
     enum status status =
         device_embed(session->llama->device, &b[X], &weights->embedding, ids, n, err);
     if (status == STATUS_OK)
