@@ -104,4 +104,9 @@ expect_sql 0 "select count(*) from startup where run = (select run from load ord
   limit 1)"
 ! run tiny --device cuda || fail "there is no cuda"
 expect_sql "tiny|cuda|error" "select model, device, status from v_load order by started_ns desc limit 1"
+
+# The architecture is that of the file.
+"$(dirname "$0")/../../support/llm/tiny_models.py" "$WORK"
+run qwen3moe --tokens 2 --prompt ab
+expect_sql "qwen3moe|F32" "select architecture, quantisation from v_model where name = 'qwen3moe'"
 stop collector

@@ -11,10 +11,11 @@ import array
 import math
 import pathlib
 import random
+import string
 import struct
 import sys
 
-UINT32, FLOAT32, STRING, ARRAY = 4, 6, 8, 9
+UINT32, FLOAT32, BOOL, STRING, ARRAY = 4, 6, 7, 8, 9
 ALIGNMENT = 32
 VOCABULARY = 64
 LAYERS = 2
@@ -39,7 +40,7 @@ MODELS = {
                 "rope.scaling.type": "yarn",
                 "rope.scaling.factor": 4.0,
                 "rope.scaling.original_context_length": 2048,
-                "rope.scaling.finetuned": 1,
+                "rope.scaling.finetuned": True,
             }
         ],
     },
@@ -149,15 +150,17 @@ def keys_of(name, more):
 
 
 def text(value):
-    return struct.pack("<Q", len(value)) + value.encode()
+    return struct.pack("<Q", len(value.encode())) + value.encode()
 
 
 def value_of(value):
     if isinstance(value, str):
         return struct.pack("<I", STRING) + text(value)
     if isinstance(value, list):
-        items = b"".join(text(item) for item in value)
-        return struct.pack("<IIQ", ARRAY, STRING, len(value)) + items
+        items = b"".join(value_of(item)[4:] for item in value)
+        return struct.pack("<I", ARRAY) + value_of(value[0])[:4] + struct.pack("<Q", len(value)) + items
+    if isinstance(value, bool):
+        return struct.pack("<I?", BOOL, value)
     if isinstance(value, float):
         return struct.pack("<If", FLOAT32, value)
     return struct.pack("<II", UINT32, value)
@@ -165,7 +168,9 @@ def value_of(value):
 
 def write(path, name, more):
     keys = {"general.architecture": shape_of(name)["arch"], **keys_of(name, more)}
-    keys["tokenizer.ggml.tokens"] = [f"token {number}" for number in range(VOCABULARY)]
+    keys["tokenizer.ggml.model"] = "llama"
+    keys["tokenizer.ggml.tokens"] = ["<unk>", "\u2581", *string.ascii_letters, *string.digits]
+    keys["tokenizer.ggml.scores"] = [0.0] * VOCABULARY
     tensors = tensors_of(name)
     out = bytearray(struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(keys)))
     for key, value in keys.items():
