@@ -18,6 +18,7 @@ struct device {
     unsigned int ordinal;            // number among the back end's devices
     char reason[DEVICE_REASON_SIZE]; // why device_open chose this device
     bool fell_back;                  // another back end was tried first and failed
+    struct device_profile *profile;  // measures the operations (profile.h); NULL: it does not
 };
 
 struct device_stream {
@@ -99,6 +100,9 @@ struct device_ops {
                        struct error *err);
     enum status (*scatter_add)(struct device *device, struct tensor *x, const struct tensor *y,
                                const uint32_t *rows, const float *weights, struct error *err);
+
+    // Records a timed event after the operations so far.  NULL: an operation is done on return.
+    enum status (*mark)(struct device_event *event, struct error *err);
 
     // stream.h
     enum status (*memory_new)(struct device_stream *stream, void **out, size_t size,

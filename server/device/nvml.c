@@ -39,12 +39,22 @@ static int64_t clock_max(void *library, nvml_handle device, int clock)
     return (int64_t)megahertz * 1000000;
 }
 
+static double energy(void *library, nvml_handle device)
+{
+    int (*get)(nvml_handle device, unsigned long long *millijoules);
+    unsigned long long millijoules = 0;
+    const bool told = find(library, "nvmlDeviceGetTotalEnergyConsumption", &get) &&
+                      get(device, &millijoules) == NVML_SUCCESS;
+    return told ? (double)millijoules / 1e3 : 0.0;
+}
+
 static void read_facts(void *library, nvml_handle device, struct nvml_facts *out)
 {
     out->power_cap_watts =
         number(library, "nvmlDeviceGetEnforcedPowerLimit", device, WATTS_MAX * 1000U) / 1000.0;
     out->sm_clock_max_hz = clock_max(library, device, NVML_CLOCK_SM);
     out->memory_clock_max_hz = clock_max(library, device, NVML_CLOCK_MEM);
+    out->energy_joules = energy(library, device);
     out->pcie = (struct pcie_link){
         .generation =
             number(library, "nvmlDeviceGetCurrPcieLinkGeneration", device, GENERATION_MAX),

@@ -12,6 +12,7 @@
 struct nvml_facts {
     double power_cap_watts; // enforced limit
     int64_t sm_clock_max_hz, memory_clock_max_hz;
+    double energy_joules;  // consumed since the driver was loaded
     struct pcie_link pcie; // generation_port_max stays 0
 };
 

@@ -10,6 +10,7 @@
 #include "common/sys/clock.h"
 #include "common/sys/files.h"
 #include "server/device/device_ops.h"
+#include "server/device/nvml.h"
 
 void device_properties(const struct device *device, struct device_properties *out)
 {
@@ -22,6 +23,15 @@ void device_properties(const struct device *device, struct device_properties *ou
     out->memory_bytes = description.memory_bytes;
     if (device->ops->properties)
         device->ops->properties(device, out);
+}
+
+double device_energy_joules(const struct device *device)
+{
+    struct device_properties properties;
+    struct nvml_facts facts = {0};
+    device_properties(device, &properties);
+    (void)(properties.uuid[0] && nvml_read(&facts, properties.uuid));
+    return facts.energy_joules;
 }
 
 int64_t host_memory_available(void)

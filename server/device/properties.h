@@ -62,6 +62,10 @@ MUST_CHECK enum status device_calibrate(struct device *device, struct device_pro
 MUST_CHECK enum status device_measure_rates(struct device *device, struct device_rates *out,
                                             struct error *err);
 
+// Returns the energy that a CUDA device has consumed since its driver was loaded; 0: unknown, as of
+// the CPU.  Takes some milliseconds.
+double device_energy_joules(const struct device *device);
+
 // Reads the link of the device with the PCI address `address` ("0000:01:00.0", in either case, with
 // or without the domain's leading zeros).  Tests pass a `folder` in place of /sys/bus/pci/devices;
 // others pass NULL.  Returns false if `address` is malformed.  Values that sysfs lacks are 0.

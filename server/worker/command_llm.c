@@ -11,6 +11,7 @@
 #include "common/sys/files.h"
 #include "common/sys/log.h"
 #include "common/sys/stop.h"
+#include "server/worker/profile_table.h"
 #include "server/worker/repeats.h"
 #include "server/worker/worker.h"
 #include "server/workload/telemetry.h"
@@ -24,10 +25,19 @@ static struct {
     const char *prompt, *prompt_file, *requests;
     int64_t repeats;
     double until_steady;
+    int profile; // index of profile_word
     bool json;
 } options = {.serve = {.tokens = 128, .sampler = {.seed = 1, .top_p = 1.0}}};
 
 #define OPTION_TARGET __typeof__(options)
+
+enum { PROFILE_NONE, PROFILE_LAYERS };
+
+static const char *profile_word(unsigned i)
+{
+    static const char *const words[] = {[PROFILE_NONE] = "none", [PROFILE_LAYERS] = "layers"};
+    return i < sizeof words / sizeof *words ? words[i] : NULL;
+}
 
 static const struct option rows[] = {
     {"model", "FILE.gguf", "the model to run", TEXT_AT(load.path)},
@@ -48,6 +58,8 @@ static const struct option rows[] = {
     {"until-steady", "RATIO", "repeat requests " REPEATS_RATIO_HELP,
      REAL_AT(until_steady, REPEATS_RATIO_LEAST, 1)},
     {"repeats", "N", REPEATS_MOST_HELP, INTEGER_AT(repeats, CONVERGENCE_RUNS_MIN, REPEATS_MAX)},
+    {"profile", "none|layers", "measure each operation of each layer (default none)",
+     CHOICE_AT(profile, profile_word)},
     {"json", NULL, "print one object of figures at the end; text goes to standard error",
      FLAG_AT(json)},
 };
@@ -178,13 +190,21 @@ static double mean(uint64_t sum, uint64_t count)
 struct run {
     struct inferstat_monitor *monitor;
     struct prompts *prompts;
-    struct llm *llm; // NULL: not loaded
+    struct llm *llm;               // NULL: not loaded
+    struct layer_profile *profile; // NULL: none
+    double joules;                 // that the requests took; 0: unknown
     struct llm_server *server;
     struct repeats repeats;
     struct llm_figures figures;
     struct inferstat_summary summary;
     struct inferstat_totals totals;
 };
+
+static double joules_per_token(const struct run *run)
+{
+    const double tokens = (double)run->figures.generated_tokens;
+    return run->joules > 0.0 && tokens > 0.0 ? run->joules / tokens : (double)NAN;
+}
 
 static void write_figures(const struct run *run)
 {
@@ -216,6 +236,7 @@ static void write_figures(const struct run *run)
     json_write_real(&json, "tokens_per_second", per_second(f->decoded_tokens, f->decode_ns));
     json_write_real(&json, "output_tokens_per_second", per_second(f->generated_tokens, f->e2e_ns));
     repeats_write(&json, &run->repeats, "tokens_per_second");
+    json_write_real(&json, "joules_per_token", joules_per_token(run));
     worker_write_totals(&json, &run->totals);
     json_write_end(&json);
     (void)fputc('\n', stdout);
@@ -243,6 +264,11 @@ static enum status get_ready(struct run *run, struct error *err)
     }
     if (status == STATUS_OK) {
         inferstat_startup_start_stage(startup, "prepare_session");
+        if (options.profile == PROFILE_LAYERS)
+            status = layer_profile_new(&run->profile, run->llm, err);
+    }
+    if (status == STATUS_OK) {
+        options.serve.profile = run->profile;
         status = llm_server_new(&run->server, run->llm, &options.serve, run->monitor, err);
         if (status != STATUS_OK)
             (void)error_prefix(err, status, "%s", options.load.path);
@@ -262,7 +288,10 @@ static enum status serve(struct run *run, struct error *err)
     struct device_description device;
     device_describe(run->llm->device, &device);
     worker_log_device(&device);
+    const double before = run->profile ? device_energy_joules(run->llm->device) : 0.0;
     status = llm_server_run(run->server, run->prompts, &run->figures, err);
+    if (before > 0.0)
+        run->joules = device_energy_joules(run->llm->device) - before;
     if (status == STATUS_OK && run->monitor)
         device_calibrate_for_later(run->llm->device);
     return status;
@@ -274,6 +303,10 @@ static int report(const struct run *run)
         write_figures(run);
     else
         repeats_print(stderr, &run->repeats, UNIT_TOKENS_PER_SECOND);
+    if (run->profile)
+        profile_table_print(stderr, run->profile, run->llm->device);
+    if (run->joules > 0.0)
+        (void)fprintf(stderr, "%.3g J per token\n", joules_per_token(run));
     if (run->figures.failed == 0)
         return WORKER_DONE;
     log_write(LOG_LEVEL_ERROR, "requests: %llu of %llu failed",
@@ -301,6 +334,7 @@ static int run_llm(const struct worker_options *worker, char *const *words, int 
         code = report(&run);
     else
         code = worker_fail(&err);
+    layer_profile_free(run.profile);
     llm_free(run.llm);
     prompts_free(run.prompts);
     if (status != STATUS_NO_DATA)

@@ -26,6 +26,8 @@ __attribute__((visibility("default"))) int nvmlDeviceGetMaxPcieLinkGeneration(vo
                                                                               unsigned int *out);
 __attribute__((visibility("default"))) int nvmlDeviceGetMaxPcieLinkWidth(void *device,
                                                                          unsigned int *out);
+__attribute__((visibility("default"))) int
+nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *out);
 
 static int initialised;
 static char devices[16];
@@ -104,4 +106,12 @@ int nvmlDeviceGetMaxPcieLinkWidth(void *device, unsigned int *out)
 {
     (void)device;
     return tell(devices, 16, out);
+}
+
+int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *out)
+{
+    unsigned int joules = 0;
+    const int result = tell(device, 7000000, &joules);
+    *out = 1000ULL * joules;
+    return result;
 }

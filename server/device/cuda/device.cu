@@ -376,6 +376,7 @@ const struct device_ops device_cuda_ops = {
     .swiglu = current<cuda_swiglu>,
     .add = current<cuda_add>,
     .scatter_add = current<cuda_scatter_add>,
+    .mark = current<cuda_mark>,
     .memory_new = current<cuda_memory_new>,
     .memory_free = current<cuda_memory_free>,
     .pinned_new = current<cuda_pinned_new>,

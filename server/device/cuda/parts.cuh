@@ -151,6 +151,7 @@ CUDA_OPERATION(stream_wait);
 CUDA_OPERATION(event_new);
 CUDA_OPERATION(event_free);
 CUDA_OPERATION(event_record);
+CUDA_OPERATION(mark);
 CUDA_OPERATION(event_wait);
 CUDA_OPERATION(event_query);
 CUDA_OPERATION(event_elapsed);

@@ -165,6 +165,14 @@ enum status cuda_event_record(struct device_event *event, struct device_stream *
                       "cudaEventRecord", err);
 }
 
+enum status cuda_mark(struct device_event *event, struct error *err)
+{
+    struct cuda *cuda = cuda_of(event);
+    struct cuda_event *own = cuda_event_of(event);
+    __atomic_store_n(&own->recorded, true, __ATOMIC_RELAXED);
+    return cuda_check(cuda, cudaEventRecord(own->handle, cuda->tensors), "cudaEventRecord", err);
+}
+
 enum status cuda_event_wait(struct device_event *event, struct error *err)
 {
     struct cuda *cuda = cuda_of(event);

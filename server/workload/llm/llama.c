@@ -139,6 +139,11 @@ uint64_t llama_parameters(const struct llama *llama)
     return sum;
 }
 
+size_t llama_each_weight(struct llama *llama, llama_weight_visit *visit, void *context)
+{
+    return llama_weights_each(&llama->weights, visit, context);
+}
+
 const char *llama_quantisation(const struct llama *llama)
 {
     const uint64_t *elements = llama->weights.elements;

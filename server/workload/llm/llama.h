@@ -83,6 +83,13 @@ uint64_t llama_weight_bytes_per_token(const struct llama *llama);
 // Bytes of a session's KV cache per position.
 uint64_t llama_kv_bytes_per_token(const struct llama *llama);
 
+// Calls visit(context, name, tensor), unless it is NULL, for each weight tensor, and returns their
+// number.  `name` is the one in the file,
+// "blk.3.attn_q.weight"; an embedding that is also the output matrix is named "output.weight".
+// `name` is borrowed during the call, `tensor` until llama_free.
+typedef void llama_weight_visit(void *context, const char *name, const struct tensor *tensor);
+size_t llama_each_weight(struct llama *llama, llama_weight_visit *visit, void *context);
+
 // The element type of most weights ("F16").
 const char *llama_quantisation(const struct llama *llama);
 

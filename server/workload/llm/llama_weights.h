@@ -33,4 +33,7 @@ MUST_CHECK enum status llama_weights_load(struct llama_weights *weights, struct 
 // Frees and zeroes the weights.  Accepts zeroed or partly loaded weights.
 void llama_weights_free(struct llama_weights *weights, struct device *device);
 
+// For llama_each_weight (llama.h).
+size_t llama_weights_each(struct llama_weights *weights, llama_weight_visit *visit, void *context);
+
 #endif

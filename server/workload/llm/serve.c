@@ -211,8 +211,12 @@ static enum status answer(struct llm_server *server, struct request *request,
     if (status == STATUS_OK) {
         inferstat_inference_start_prefill(server->inference);
         llama_session_reset(server->session);
-        status = llama_session_eval(server->session, tokens.ids, tokens.count, server->logits, err);
+        status = layer_profile_start_phase(server->options.profile, PROFILE_PREFILL, err);
     }
+    if (status == STATUS_OK)
+        status = llama_session_eval(server->session, tokens.ids, tokens.count, server->logits, err);
+    if (status == STATUS_OK)
+        status = layer_profile_start_phase(server->options.profile, PROFILE_DECODE, err);
     free(tokens.ids);
     return status == STATUS_OK ? generate(server, request, finish, err) : status;
 }
@@ -278,6 +282,7 @@ static void serve_one(struct llm_server *server, struct request *request, enum s
         inferstat_inference_fail(server->inference, err->text);
     else
         inferstat_inference_end(server->inference, finish);
+    layer_profile_end_request(server->options.profile, server->monitor);
     count(&server->figures, request, finish);
     if (finish == INFERSTAT_FINISH_ERROR)
         server->options.failed(server->options.failed_context, request->number, err->text);

@@ -8,6 +8,7 @@
 
 #include "common/core/base/error.h"
 #include "common/monitor/inferstat.h"
+#include "server/workload/llm/layer_profile.h"
 #include "server/workload/llm/load.h"
 #include "server/workload/llm/prompts.h"
 #include "server/workload/llm/token_sampler.h"
@@ -32,6 +33,7 @@ struct llm_serve_options {
     // failed.  Returns false to end serving.  May be NULL.
     bool (*served)(void *context, uint64_t tokens, uint64_t ns);
     void *served_context;
+    struct layer_profile *profile; // of the model, borrowed; NULL: it is not profiled
 };
 
 // Metrics from the server's own counters and clock, to check the recorded telemetry against.

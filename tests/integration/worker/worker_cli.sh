@@ -55,6 +55,7 @@ refused "--repeats: 4 is outside 5 to 1000" llm --model x --until-steady 0.1 --r
 refused "--repeats 6: until when is not said" llm --model x --repeats 6
 refused "--requests: not with --until-steady" llm --model x --until-steady 0.1 --requests 9
 refused "with --tokens 1 there are no tokens/s" llm --model x --until-steady 0.1 --tokens 1
+refused "'all' is none of none, layers" llm --model x --profile all
 refused "log-level" --log-level loud llm --model x
 refused "unexpected 'x'" llm --model m x
 refused "prompts from several places" llm --model x --prompt a -
@@ -155,6 +156,11 @@ llm --temperature 1 --seed 5 --tokens 30 >"$WORK/sampled_c"
 cmp -s "$WORK/sampled_a" "$WORK/sampled_b" || fail "the same seed gives other text"
 ! cmp -s "$WORK/sampled_a" "$WORK/sampled_c" || fail "another seed gives the same text"
 iconv -f UTF-8 -t UTF-8 "$WORK/sampled_a" >/dev/null || fail "the text is not UTF-8"
+# A profile changes nothing but what is printed below.
+llm --prompt "one" --tokens 10 --profile layers 2>"$WORK/err" | cmp - "$WORK/one" || fail "--profile"
+for row in '^attn_q +2 ' '^attn_q +18 ' '^output +9 ' '^1 +150 ' '^outside layers +30 '; do
+  [ "$(grep -cE "$row" "$WORK/err")" -eq 1 ] || fail "no row '$row': $(cat "$WORK/err")"
+done
 expect_exit 4 "$WORKER" llm --no-report --model "$model" --prompt-file "$WORK/none"
 expect_text "$WORK/err" "$WORK/none: cannot open"
 

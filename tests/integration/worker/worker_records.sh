@@ -88,6 +88,19 @@ for requests in "--requests 11" "--prompt-file $WORK/prompts"; do
 done
 expect_sql "file" "select distinct source from v_pipeline where workload = 'model_load'"
 
+# A profile is an operation a request for each operation and layer.
+run tiny --tokens 4 --requests 3 --profile layers
+operations="from v_operation where run = (select run from v_load order by started_ns desc limit 1)"
+rows=$(($(figure prompt_tokens) + 3 * 3)) # of a prompt, and of each token but the last
+expect_sql "6|$((2 * rows))|24|0 1" "select count(*), sum(items), sum(extra ->> 'calls'),
+  (select group_concat(layer, ' ') from (select distinct extra ->> 'layer' layer $operations
+  and operation = 'llm.attn_q' order by 1)) $operations and operation = 'llm.attn_q'"
+# Of the output matrix: 512 rows of 64 halves, its input and its output, for each of four tokens.
+expect_sql "3|$((3 * 4 * (512 * 64 * 2 + 64 * 4 + 512 * 4)))|1|cpu" "select count(*), sum(bytes),
+  sum(extra ->> 'layer') is null, max(device) $operations and operation = 'llm.output'"
+expect_sql 1 "select sum(duration_ns) between 1 and (select sum(e2e_ns) from v_inference where run =
+  (select run from v_load order by started_ns desc limit 1)) $operations and operation like 'llm.%'"
+
 # ---- Failures ----
 
 # A refused request has the reason and the tokens of its prompt.

@@ -14,6 +14,7 @@ TEST_CASE(all_is_told)
     struct nvml_facts facts;
     assert_true(nvml_read(&facts, third));
     assert_true(facts.power_cap_watts == 650.502);
+    assert_true(facts.energy_joules == 7000002.0);
     assert_int_equal(facts.sm_clock_max_hz, INT64_C(1982000000));
     assert_int_equal(facts.memory_clock_max_hz, INT64_C(3203000000));
     assert_int_equal(facts.pcie.generation, 1);
@@ -67,12 +68,14 @@ TEST_CASE(devices_say_so)
     assert_int_equal(properties.memory_clock_max_hz, INT64_C(3202000000));
     assert_int_equal(properties.pcie.generation_max, 5); // sysfs knows no such device
     assert_int_equal(properties.pcie.width, 8);
+    assert_true(device_energy_joules(device) == 7000001.0);
     device_close(device);
     assert_int_equal(setenv("FAKE_NVML", "init", 1), 0);
     assert_int_equal(device_open(&device, &(struct device_options){.spec = "cuda:1"}, NULL),
                      STATUS_OK);
     device_properties(device, &properties);
     assert_true(properties.power_cap_watts == 0.0);
+    assert_true(device_energy_joules(device) == 0.0);
     assert_string_equal(properties.product, "Emulated device 1");
     device_close(device);
     assert_int_equal(unsetenv("FAKE_NVML"), 0);
