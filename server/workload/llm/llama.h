@@ -59,9 +59,9 @@ struct llama_session;
 // returns true, the load ends with STATUS_CANCELLED.  Fills `*figures` also after a failure.  Fails
 // with STATUS_NOT_FOUND if a tensor is missing, STATUS_CORRUPT if a tensor has the wrong shape, a
 // divisor of the rotary embedding's frequencies is no positive number, or a read meets the file's
-// end, STATUS_UNSUPPORTED if a tensor is unknown, is not F32 or F16 (norms: F32), or heads are too
-// large for the device, STATUS_INVALID if a chunk or pool size from the environment is out of range
-// (tuning.h), STATUS_NOMEM, or STATUS_IO.
+// end, STATUS_UNSUPPORTED if a tensor is unknown or of a type that the device does not compute with
+// (norms and biases: other than F32), or heads are too large for the device, STATUS_INVALID if a
+// chunk or pool size from the environment is out of range (tuning.h), STATUS_NOMEM, or STATUS_IO.
 MUST_CHECK enum status llama_load(struct llama **out, struct device *device,
                                   const struct byte_source *source, const struct gguf *gguf,
                                   const struct llama_config *config, bool (*cancelled)(void),
