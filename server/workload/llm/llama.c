@@ -141,7 +141,7 @@ uint64_t llama_parameters(const struct llama *llama)
 
 size_t llama_each_weight(struct llama *llama, llama_weight_visit *visit, void *context)
 {
-    return llama_weights_each(&llama->weights, visit, context);
+    return llama_weights_each(&llama->weights, &llama->config, visit, context);
 }
 
 const char *llama_quantisation(const struct llama *llama)

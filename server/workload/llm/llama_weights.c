@@ -454,14 +454,17 @@ void llama_weights_free(struct llama_weights *weights, struct device *device)
     memset(weights, 0, sizeof *weights);
 }
 
-size_t llama_weights_each(struct llama_weights *weights, llama_weight_visit *visit, void *context)
+size_t llama_weights_each(struct llama_weights *weights, const struct llama_config *config,
+                          llama_weight_visit *visit, void *context)
 {
     size_t count = 0;
     for (size_t i = 0; i < weight_count(weights); i++) {
         const struct weight weight = weight_at(weights, i);
         const bool is_output = weight.place == &weights->embedding && !weights->output.data;
-        count += weight.place->data != NULL;
-        if (weight.place->data && visit)
+        if (!weight.place->data || !has_line(config, weight.line))
+            continue;
+        count++;
+        if (visit)
             visit(context, is_output ? "output.weight" : weight.name, weight.place);
     }
     return count;

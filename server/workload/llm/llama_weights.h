@@ -34,6 +34,7 @@ MUST_CHECK enum status llama_weights_load(struct llama_weights *weights, struct 
 void llama_weights_free(struct llama_weights *weights, struct device *device);
 
 // For llama_each_weight (llama.h).
-size_t llama_weights_each(struct llama_weights *weights, llama_weight_visit *visit, void *context);
+size_t llama_weights_each(struct llama_weights *weights, const struct llama_config *config,
+                          llama_weight_visit *visit, void *context);
 
 #endif

@@ -80,6 +80,14 @@ static void check_answer(struct ready *r, const char *file, const json_t *wanted
     }
 }
 
+static void expect_in_file(void *context, const char *name, const struct tensor *tensor)
+{
+    const struct gguf_tensor *found = gguf_find_tensor(context, name);
+    if (!found)
+        fail_msg("a weight is named %s", name);
+    assert_int_equal(found->bytes, tensor_bytes(tensor));
+}
+
 static void check_file(const char *file, const json_t *model, unsigned int threads)
 {
     static const size_t pieces[] = {64, 7, 1};
@@ -92,6 +100,7 @@ static void check_file(const char *file, const json_t *model, unsigned int threa
     expect_ok(llama_session_new(&r.session, r.llama, CONTEXT, &err), &err);
     assert_int_equal(llama_weight_bytes_per_token(r.llama),
                      json_integer_value(vectors_get(model, "bytes_per_token")));
+    assert_int_equal(llama_each_weight(r.llama, expect_in_file, r.gguf), gguf_tensor_count(r.gguf));
     float logits[VOCABULARY] = {0};
     float first[VOCABULARY];
     for (size_t i = 0; i < PIECES_MOST; i++) {
