@@ -81,10 +81,45 @@ void byte_source_from_memory(struct byte_source *out, const void *memory, uint64
     *out = (struct byte_source){.read = read_memory, .size = size, .fd = -1, .memory = memory};
 }
 
+static enum status read_parts(const struct byte_source *source, uint64_t offset, void *to,
+                              size_t size, struct error *err)
+{
+    unsigned char *at = to;
+    for (size_t i = 0; i < source->part_count && size > 0; i++) {
+        const struct byte_source *part = &source->parts[i];
+        if (offset >= part->size) {
+            offset -= part->size;
+            continue;
+        }
+        const uint64_t left = part->size - offset;
+        const size_t count = left < size ? (size_t)left : size;
+        enum status status = byte_source_read(part, offset, at, count, err);
+        if (status != STATUS_OK)
+            return error_prefix(err, status, "%s", part->name);
+        offset = 0;
+        at += count;
+        size -= count;
+    }
+    if (size == 0)
+        return STATUS_OK;
+    return error_set(err, STATUS_CORRUPT, "the files end before what their headers promise");
+}
+
+void byte_source_join(struct byte_source *out, struct byte_source *parts, size_t count)
+{
+    *out = (struct byte_source){.read = read_parts, .fd = -1, .parts = parts, .part_count = count};
+    for (size_t i = 0; i < count; i++)
+        out->size += parts[i].size;
+}
+
 void byte_source_close(struct byte_source *source)
 {
     if (source->read == read_file)
         (void)close(source->fd);
+    for (size_t i = 0; i < source->part_count; i++)
+        byte_source_close(&source->parts[i]);
+    free(source->parts);
+    free(source->name);
     memset(source, 0, sizeof *source);
 }
 
@@ -108,8 +143,22 @@ static bool may_ask(int fd)
     return faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0;
 }
 
+static double parts_cached_ratio(const struct byte_source *source)
+{
+    double cached = 0.0;
+    for (size_t i = 0; i < source->part_count; i++) {
+        const double ratio = byte_source_cached_ratio(&source->parts[i]);
+        if (ratio < 0.0)
+            return ratio;
+        cached += ratio * (double)source->parts[i].size;
+    }
+    return cached / (double)source->size;
+}
+
 double byte_source_cached_ratio(const struct byte_source *source)
 {
+    if (source->part_count > 0)
+        return parts_cached_ratio(source);
     if (source->read != read_file || source->size == 0 || !may_ask(source->fd))
         return -1.0;
     const size_t page = (size_t)sysconf(_SC_PAGESIZE), size = (size_t)source->size;

@@ -1,5 +1,6 @@
-// Random-access byte source (vtable): reads ranges of bytes from a file, or from memory in tests.
-// Used by the readers of model and array files.  Any number of threads may read concurrently.
+// Random-access byte source (vtable): reads ranges of bytes from a file, from several as if they
+// were one, or from memory in tests.  Used by the readers of model and array files.  Any number of
+// threads may read concurrently.
 //
 // Files are read, not mapped, so that a truncated file gives an error instead of SIGBUS.
 #ifndef INFERSTAT_SERVER_WORKLOAD_BYTE_SOURCE_H
@@ -16,8 +17,12 @@ struct byte_source {
     enum status (*read)(const struct byte_source *source, uint64_t offset, void *to, size_t size,
                         struct error *err);
     uint64_t size;      // bytes of the file when it was opened, or of `memory`
-    int fd;             // the file; -1 for a source in memory
-    const void *memory; // NULL for a file
+    int fd;             // the file; -1 for others
+    const void *memory; // NULL for others
+    // Of a joined source: its parts, one behind the other.
+    struct byte_source *parts;
+    size_t part_count;
+    char *name; // of a part, for messages
 };
 
 // Opens a regular file for reading.  Fails with STATUS_NOT_FOUND, STATUS_DENIED, or STATUS_IO,
@@ -27,6 +32,10 @@ MUST_CHECK enum status byte_source_open(struct byte_source *out, const char *pat
 
 // Makes `*out` a source over `size` bytes of memory, borrowed until it is closed.
 void byte_source_from_memory(struct byte_source *out, const void *memory, uint64_t size);
+
+// Makes `*out` the source of all bytes of `parts`, in this order.  Takes ownership of the array,
+// which was allocated by malloc, of its files and of their names.
+void byte_source_join(struct byte_source *out, struct byte_source *parts, size_t count);
 
 // Accepts a zeroed source.
 void byte_source_close(struct byte_source *source);

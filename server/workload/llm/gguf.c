@@ -39,65 +39,8 @@ struct gguf {
     size_t entry_count, entry_capacity;
     struct gguf_tensor *tensors; // sorted by name
     size_t tensor_count, tensor_capacity;
+    struct gguf *next; // a part that was appended; names of tensors lie in its header
 };
-
-// ---- Types ----------------------------------------------------------------
-
-static const struct value_line {
-    const char *name;
-    size_t size;
-} value_types[] = {
-#define GGUF_VALUE_LINE(name, text, size) {text, size},
-    GGUF_VALUE_TABLE(GGUF_VALUE_LINE)
-#undef GGUF_VALUE_LINE
-};
-
-size_t gguf_value_type_size(enum gguf_value_type type)
-{
-    return (unsigned int)type < GGUF_VALUE_TYPE_COUNT ? value_types[type].size : 0;
-}
-
-static const struct gguf_tensor_type tensor_types[] = {
-    {GGUF_TENSOR_F32, "F32", 1, 4},
-    {GGUF_TENSOR_F16, "F16", 1, 2},
-    {2, "Q4_0", 32, 18},
-    {3, "Q4_1", 32, 20},
-    {6, "Q5_0", 32, 22},
-    {7, "Q5_1", 32, 24},
-    {8, "Q8_0", 32, 34},
-    {9, "Q8_1", 32, 36},
-    {10, "Q2_K", 256, 84},
-    {11, "Q3_K", 256, 110},
-    {12, "Q4_K", 256, 144},
-    {13, "Q5_K", 256, 176},
-    {14, "Q6_K", 256, 210},
-    {15, "Q8_K", 256, 292},
-    {16, "IQ2_XXS", 256, 66},
-    {17, "IQ2_XS", 256, 74},
-    {18, "IQ3_XXS", 256, 98},
-    {19, "IQ1_S", 256, 50},
-    {20, "IQ4_NL", 32, 18},
-    {21, "IQ3_S", 256, 110},
-    {22, "IQ2_S", 256, 82},
-    {23, "IQ4_XS", 256, 136},
-    {24, "I8", 1, 1},
-    {25, "I16", 1, 2},
-    {26, "I32", 1, 4},
-    {27, "I64", 1, 8},
-    {28, "F64", 1, 8},
-    {29, "IQ1_M", 256, 56},
-    {30, "BF16", 1, 2},
-    {34, "TQ1_0", 256, 54},
-    {35, "TQ2_0", 256, 66},
-};
-
-const struct gguf_tensor_type *gguf_tensor_type(uint32_t number)
-{
-    for (size_t i = 0; i < sizeof tensor_types / sizeof *tensor_types; i++)
-        if (tensor_types[i].number == number)
-            return &tensor_types[i];
-    return NULL;
-}
 
 // ---- Names ----------------------------------------------------------------
 
@@ -164,9 +107,10 @@ static enum status find_value(const struct gguf *gguf, const char *key, unsigned
         return error_set(err, STATUS_NOT_FOUND, "key '%s' is missing", key);
     if (types & 1U << entry->type)
         return STATUS_OK;
-    return error_set(err, STATUS_CORRUPT, "key '%s' should be %s, is %s%s", key, wanted,
-                     entry->type == GGUF_ARRAY ? "an array of " : "",
-                     value_types[entry->type == GGUF_ARRAY ? entry->element : entry->type].name);
+    return error_set(
+        err, STATUS_CORRUPT, "key '%s' should be %s, is %s%s", key, wanted,
+        entry->type == GGUF_ARRAY ? "an array of " : "",
+        gguf_value_type_name(entry->type == GGUF_ARRAY ? entry->element : entry->type));
 }
 
 enum status gguf_get_uint(const struct gguf *gguf, const char *key, uint64_t minimum,
@@ -255,7 +199,7 @@ enum status gguf_get_array(const struct gguf *gguf, const char *key, enum gguf_v
                            struct gguf_array *out, struct error *err)
 {
     char wanted[SHOWN_SIZE];
-    (void)snprintf(wanted, sizeof wanted, "an array of %s", value_types[type].name);
+    (void)snprintf(wanted, sizeof wanted, "an array of %s", gguf_value_type_name(type));
     const struct entry *entry = find_key(gguf, key);
     const bool fits = entry && entry->type == GGUF_ARRAY && entry->element == type;
     enum status status = find_value(gguf, key, fits ? 1U << GGUF_ARRAY : 0, wanted, &entry, err);
@@ -477,6 +421,18 @@ static void misplaced(struct reader *reader, const struct gguf_tensor *tensor, c
                       text_escape(shown, sizeof shown, tensor->name.data, tensor->name.size), what);
 }
 
+// Sorts the tensors by name.  Returns one that appears twice, NULL if none does.
+static const struct gguf_tensor *sort_tensors(struct gguf *gguf)
+{
+    const struct gguf_tensor *twice = NULL;
+    if (gguf->tensor_count > 0)
+        qsort(gguf->tensors, gguf->tensor_count, sizeof *gguf->tensors, compare_names);
+    for (size_t i = 1; i < gguf->tensor_count && !twice; i++)
+        if (compare_names(&gguf->tensors[i - 1], &gguf->tensors[i]) == 0)
+            twice = &gguf->tensors[i];
+    return twice;
+}
+
 // Converts offsets in the data to offsets in the file, checks them, and sorts the tensors by name.
 static void place_tensors(struct reader *reader, struct gguf *gguf, uint64_t alignment)
 {
@@ -497,10 +453,9 @@ static void place_tensors(struct reader *reader, struct gguf *gguf, uint64_t ali
             misplaced(reader, tensor, "overlaps another");
         end = tensor->offset + tensor->bytes;
     }
-    qsort(gguf->tensors, gguf->tensor_count, sizeof *gguf->tensors, compare_names);
-    for (size_t i = 1; i < gguf->tensor_count; i++)
-        if (compare_names(&gguf->tensors[i - 1], &gguf->tensors[i]) == 0)
-            misplaced(reader, &gguf->tensors[i], "appears twice");
+    const struct gguf_tensor *twice = sort_tensors(gguf);
+    if (twice)
+        misplaced(reader, twice, "appears twice");
 }
 
 static void parse_tensors(struct reader *reader, struct gguf *gguf, uint64_t count)
@@ -596,12 +551,54 @@ enum status gguf_read(struct gguf **out, const struct byte_source *source, struc
     return STATUS_OK;
 }
 
+// Both files have the key, but with different values.
+static bool contradicts(const struct gguf *gguf, const struct entry *entry)
+{
+    const struct entry *other =
+        bsearch(entry, gguf->entries, gguf->entry_count, sizeof *entry, compare_names);
+    const size_t size = (size_t)(entry->end - entry->value);
+    return other && (other->type != entry->type || other->element != entry->element ||
+                     size != (size_t)(other->end - other->value) ||
+                     memcmp(entry->value, other->value, size) != 0);
+}
+
+enum status gguf_append(struct gguf *gguf, struct gguf *part, uint64_t base, struct error *err)
+{
+    char shown[SHOWN_SIZE];
+    part->next = gguf->next;
+    gguf->next = part;
+    for (size_t i = 0; i < part->entry_count; i++) {
+        const struct gguf_text *name = &part->entries[i].name;
+        if (!gguf_text_is(name, "split.no") && contradicts(gguf, &part->entries[i]))
+            return error_set(err, STATUS_CORRUPT,
+                             "key '%s' has another value in the first part (is this a part of "
+                             "another model?)",
+                             text_escape(shown, sizeof shown, name->data, name->size));
+    }
+    const size_t before = gguf->tensor_count;
+    if (!ARRAY_RESERVE(&gguf->tensors, &gguf->tensor_capacity, before + part->tensor_count))
+        return error_no_memory(err, "header");
+    for (size_t i = 0; i < part->tensor_count; i++) {
+        gguf->tensors[before + i] = part->tensors[i];
+        gguf->tensors[before + i].offset += base;
+    }
+    gguf->tensor_count += part->tensor_count;
+    const struct gguf_tensor *twice = sort_tensors(gguf);
+    if (!twice)
+        return STATUS_OK;
+    return error_set(err, STATUS_CORRUPT,
+                     "tensor '%s' is also in an earlier part (is this a part of another model?)",
+                     text_escape(shown, sizeof shown, twice->name.data, twice->name.size));
+}
+
 void gguf_free(struct gguf *gguf)
 {
-    if (!gguf)
-        return;
-    free(gguf->header);
-    free(gguf->entries);
-    free(gguf->tensors);
-    free(gguf);
+    while (gguf) {
+        struct gguf *next = gguf->next;
+        free(gguf->header);
+        free(gguf->entries);
+        free(gguf->tensors);
+        free(gguf);
+        gguf = next;
+    }
 }

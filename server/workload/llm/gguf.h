@@ -43,6 +43,7 @@ enum gguf_value_type {
 };
 
 size_t gguf_value_type_size(enum gguf_value_type type); // 0: varies
+const char *gguf_value_type_name(enum gguf_value_type type);
 
 // Storage format of a tensor: each block holds `block_elements` elements in `block_bytes` bytes.
 struct gguf_tensor_type {
@@ -67,8 +68,30 @@ struct gguf;
 MUST_CHECK enum status gguf_read(struct gguf **out, const struct byte_source *source,
                                  struct error *err);
 
+// Adds the tensors of another part of the same model to `gguf`.  `base` is added to their offsets.
+// Takes ownership of `part`, also on failure.  Fails with STATUS_CORRUPT if a key of both files has
+// two values or a tensor is in both; `err` names it.
+MUST_CHECK enum status gguf_append(struct gguf *gguf, struct gguf *part, uint64_t base,
+                                   struct error *err);
+
 // Accepts NULL.
 void gguf_free(struct gguf *gguf);
+
+// ---- Split models (gguf_split.c) ------------------------------------------
+
+// Opens a model: the file at `path`, or, if it is named NAME-00001-of-00003.gguf, all files of the
+// model as one source.  Fails as byte_source_open does, with STATUS_UNSUPPORTED if `path` is named
+// like a part but the first, or with STATUS_NOMEM.
+MUST_CHECK enum status gguf_open(struct byte_source *out, const char *path, struct error *err);
+
+// Reads the headers of all files of a source that gguf_open opened; the keys are those of the
+// first. Fails as gguf_read and gguf_append do, and with STATUS_NOT_FOUND or STATUS_CORRUPT if the
+// keys of a part are missing or do not fit its name; `err` names the part.
+MUST_CHECK enum status gguf_read_all(struct gguf **out, const struct byte_source *source,
+                                     struct error *err);
+
+// The length of a file's path without ".gguf" or "-00001-of-00003.gguf".
+size_t gguf_name_size(const char *path);
 
 // ---- Keys -----------------------------------------------------------------
 

@@ -41,7 +41,7 @@ static enum status select_device(struct loading *l, struct error *err)
 
 static enum status open_file(struct loading *l, struct error *err)
 {
-    enum status status = byte_source_open(&l->source, l->options->path, err);
+    enum status status = gguf_open(&l->source, l->options->path, err);
     if (status != STATUS_OK)
         return status;
     inferstat_load_set_model_bytes(l->load, (int64_t)l->source.size);
@@ -53,7 +53,7 @@ static enum status open_file(struct loading *l, struct error *err)
 
 static enum status read_header(struct loading *l, struct error *err)
 {
-    return gguf_read(&l->gguf, &l->source, err);
+    return gguf_read_all(&l->gguf, &l->source, err);
 }
 
 static enum status init_tokenizer(struct loading *l, struct error *err)
@@ -174,16 +174,12 @@ static enum status run_stages(struct loading *l, struct error *err)
     return status;
 }
 
-// The file's name without its folder and ".gguf", escaped: file names may have any byte.
+// The file's name without its folder and its end, escaped: file names may have any byte.
 static void set_name(struct llm *llm, const char *path)
 {
-    static const char suffix[] = ".gguf";
     const char *slash = strrchr(path, '/');
     const char *name = slash && slash[1] ? slash + 1 : path;
-    size_t size = strlen(name);
-    if (size >= sizeof suffix && strcmp(name + size - strlen(suffix), suffix) == 0)
-        size -= strlen(suffix);
-    (void)text_escape(llm->name, sizeof llm->name, name, size);
+    (void)text_escape(llm->name, sizeof llm->name, name, gguf_name_size(name));
 }
 
 // Records why the load failed; messages may quote the file.

@@ -29,12 +29,12 @@ struct llm {
     struct device *device;
     struct tokenizer *tokenizer;
     struct llama *llama;
-    char name[256];                       // name of the file, without folder and ".gguf"
+    char name[256];                       // name of the file, without folder and gguf_name_size
     uint32_t model_number, device_number; // ids of the interned names, for records
 };
 
 // Loads a model and records the load.  The record of a failed load has the reason.  Fails as
-// device_open, byte_source_open, gguf_read, tokenizer_new, llama_config_read and llama_load do, or
+// device_open, gguf_open, gguf_read_all, tokenizer_new, llama_config_read and llama_load do, or
 // with STATUS_CANCELLED.  `monitor` may be NULL: then nothing is recorded.  Borrows nothing.
 MUST_CHECK enum status llm_load(struct llm **out, const struct llm_load_options *options,
                                 struct inferstat_monitor *monitor, struct error *err);

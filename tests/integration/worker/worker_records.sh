@@ -49,7 +49,7 @@ expect_sql "$(stat -c %s "$WORK/large.gguf")" "select model_bytes from load"
 expect_sql "$(figure load_duration_ns)" "select duration_ns from load"
 expect_sql "large|gguf|llama|F16" "select name, format, architecture, quantisation from v_model"
 # Keys and values of every layer, of four bytes each.
-read -r layers heads kv_heads dim < <("$(dirname "$0")/../../support/gguf_key.py" "$WORK/large.gguf" \
+read -r layers heads kv_heads dim < <("$(dirname "$0")/../../support/gguf_file.py" "$WORK/large.gguf" \
   llama.block_count llama.attention.head_count llama.attention.head_count_kv llama.embedding_length)
 expect_sql $((2 * layers * kv_heads * (dim / heads) * 4)) "select kv_bytes_per_token from v_model"
 expect_sql "$(figure startup_duration_ns)" "select duration_ns from startup"

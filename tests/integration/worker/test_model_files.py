@@ -1,0 +1,131 @@
+"""What the worker makes of model files: split ones, and ones that are no good.
+
+Where the program is: WORKER.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
+import gguf_file  # noqa: E402
+from gguf_file import INT32, STRING, UINT16, Model  # noqa: E402
+
+WORKER = os.environ.get("WORKER", "inferstat-worker")
+
+
+class ModelFilesTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="inferstat-models-", dir="/tmp")
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.whole = self.path("whole.gguf")
+        subprocess.run([WORKER, "make-model", "--shape", "tiny", "--type", "f32", self.whole],
+                       check=True, capture_output=True, timeout=60)
+        self.model = gguf_file.load(self.whole)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def run_worker(self, path, *options):
+        return subprocess.run([WORKER, "llm", "--no-report", "--threads", "1", "--model", path,
+                               *options], capture_output=True, timeout=60)
+
+    def refuses(self, path, *texts):
+        done = self.run_worker(path, "--tokens", "1")
+        words = done.stderr.decode()
+        self.assertEqual(done.returncode, 4, words)
+        self.assertEqual(words.count("\n"), 1, words)
+        for text in (path + ": ", *texts):
+            self.assertIn(text, words)
+
+    # ---- Split models
+
+    def split(self, name, counts):
+        """Writes the parts; their models and paths."""
+        parts = list(self.model.split(counts))
+        paths = [self.path(f"{name}-{i + 1:05}-of-{len(parts):05}.gguf")
+                 for i in range(len(parts))]
+        for part, path in zip(parts, paths):
+            part.write(path)
+        return parts, paths
+
+    def test_parts_are_the_whole(self):
+        count = len(self.model.tensors)
+        options = ("--prompt", "Once upon a time", "--tokens", "20", "--json")
+        whole = self.run_worker(self.whole, *options)
+        for counts in ([1, count - 1], [5, 0, count - 6, 1], [0, count]):
+            _, paths = self.split("model", counts)
+            done = self.run_worker(paths[0], *options)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stderr, whole.stderr)  # the text
+            self.assertEqual(json.loads(done.stdout)["model"], "model")
+
+    def test_a_split_of_one_and_a_joined_file(self):
+        _, paths = self.split("one", [len(self.model.tensors)])
+        self.assertEqual(self.run_worker(paths[0], "--tokens", "1").returncode, 0)
+        self.model.keys.update({"split.no": (UINT16, 0), "split.count": (UINT16, 0)})
+        self.model.write(self.path("joined.gguf"))
+        done = self.run_worker(self.path("joined.gguf"), "--tokens", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_another_part_than_the_first(self):
+        _, paths = self.split("m", [3, 5, len(self.model.tensors) - 8])
+        self.refuses(paths[1], "part 2 of 3 of a model (give the first, m-00001-of-00003.gguf)")
+        other = self.path("other.gguf")
+        os.rename(paths[2], other)
+        self.refuses(other, "part 3 of 3 of a model (name it NAME-00003-of-00003.gguf")
+        self.refuses(paths[0], "m-00003-of-00003.gguf: cannot open: No such file")
+
+    def test_parts_that_do_not_fit(self):
+        counts = [3, 5, len(self.model.tensors) - 8]
+
+        def broken(number, key, value, *texts):
+            parts, paths = self.split("b", counts)
+            if value is None:
+                del parts[number - 1].keys[key]
+            else:
+                parts[number - 1].keys[key] = value
+            parts[number - 1].write(paths[number - 1])
+            name = "" if key == "split.tensors.count" else f"b-{number:05}-of-00003.gguf: "
+            self.refuses(paths[0], f"{name}key '{key}'", *texts)
+
+        broken(1, "split.count", (UINT16, 2), "is 2, but its name says 3")
+        broken(1, "split.count", None, "is missing")
+        broken(3, "split.count", (UINT16, 4), "is 4, but its name says 3")
+        broken(1, "split.no", (UINT16, 1), "is 1, but its name stands for 0")
+        broken(2, "split.no", (STRING, b"1"), "should be an integer")
+        broken(1, "split.tensors.count", None, "is missing")
+        broken(3, "split.tensors.count", (INT32, 5), "another value in the first part")
+        broken(2, "general.architecture", (STRING, b"qwen2"), "another value in the first part")
+
+        parts, paths = self.split("b", counts)
+        for part, path in zip(parts, paths):
+            part.keys["split.tensors.count"] = (INT32, 999)
+            part.write(path)
+        self.refuses(paths[0], "key 'split.tensors.count' is 999, but the number of tensors in")
+
+        _, paths = self.split("b", counts)
+        os.rename(paths[1], self.path("kept"))
+        os.rename(paths[2], paths[1])
+        os.rename(self.path("kept"), paths[2])
+        self.refuses(paths[0], "b-00002-of-00003.gguf: key 'split.no' is 2, but its name stands")
+
+        parts, paths = self.split("b", counts)
+        name, tensor = next(iter(parts[0].tensors.items()))
+        Model(parts[2].keys, {**parts[2].tensors, name: tensor}).write(paths[2])
+        self.refuses(paths[0], f"b-00003-of-00003.gguf: tensor '{name}' is also in an earlier")
+
+        _, paths = self.split("b", counts)
+        size = os.path.getsize(paths[1])
+        os.truncate(paths[1], size - 64)
+        self.refuses(paths[0], "b-00002-of-00003.gguf: tensor '", "lies outside the file")
+        os.truncate(paths[1], 0)
+        self.refuses(paths[0], "b-00002-of-00003.gguf: not a GGUF file")
+
+
+if __name__ == "__main__":
+    unittest.main()
