@@ -6,7 +6,7 @@
 #include "tests/support/test.h"
 #include "tests/unit/store/store_fixture.h"
 
-#define RECORDS 200U
+#define RECORDS 40U
 
 // What is asked: a query, or NULL for the records between two ids.
 static enum status attempt(const struct query *query, struct result **out)
@@ -44,24 +44,48 @@ static void starve(const struct query *query)
     }
 }
 
-TEST_CASE(test_starved_queries)
+static void starve_all(const struct query *queries, size_t count)
 {
-    static const struct query queries[] = {
-        {.kind = QUERY_RECORDS, .records.kind = RECORD_KIND_INFERENCE, .limit = RECORDS},
-        {.kind = QUERY_SUMMARY},
-        {.kind = QUERY_OVERVIEW},
-        {.kind = QUERY_STAGES, .group_by = {QUERY_BY_MODEL}, .group_count = 1},
-        {.kind = QUERY_ERRORS, .group_by = {QUERY_BY_MODEL}, .group_count = 1},
-        {.kind = QUERY_SLOWEST},
-        {.kind = QUERY_AUDIT},
-        {.kind = QUERY_NOW},
-    };
     store_add_one_of_each();
     exec("DELETE FROM inference");
     store_add_inferences(RECORDS);
-    starve(NULL);
-    for (size_t i = 0; i < COUNT_OF(queries); i++)
+    for (size_t i = 0; i < count; i++)
         starve(&queries[i]);
 }
 
-TEST_MAIN_EACH(store_set_up, store_tear_down, test_starved_queries)
+TEST_CASE(test_starved_lists)
+{
+    starve_all(&(struct query){.kind = QUERY_RECORDS,
+                               .records.kind = RECORD_KIND_INFERENCE,
+                               .limit = RECORDS},
+               1);
+    starve(NULL);
+}
+
+TEST_CASE(test_starved_causes)
+{
+    static const struct query queries[] = {
+        {.kind = QUERY_STAGES, .group_by = {QUERY_BY_MODEL}, .group_count = 1},
+        {.kind = QUERY_ERRORS, .group_by = {QUERY_BY_MODEL}, .group_count = 1},
+        {.kind = QUERY_SLOWEST},
+    };
+    starve_all(queries, COUNT_OF(queries));
+}
+
+TEST_CASE(test_starved_summary)
+{
+    starve_all(&(struct query){.kind = QUERY_SUMMARY}, 1);
+}
+
+TEST_CASE(test_starved_overview)
+{
+    static const struct query queries[] = {
+        {.kind = QUERY_OVERVIEW},
+        {.kind = QUERY_AUDIT},
+        {.kind = QUERY_NOW},
+    };
+    starve_all(queries, COUNT_OF(queries));
+}
+
+TEST_MAIN_EACH(store_set_up, store_tear_down, test_starved_lists, test_starved_causes,
+               test_starved_summary, test_starved_overview)
