@@ -1,6 +1,7 @@
 #include "server/workload/llm/token_sampler.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "server/workload/llm/random.h"
@@ -58,33 +59,58 @@ static enum status find_best(const float *logits, size_t count, uint32_t *best, 
     return STATUS_OK;
 }
 
-static int likeliest_first(const void *a, const void *b)
+static bool is_likelier(const struct candidate *a, const struct candidate *b)
 {
-    const struct candidate *x = a;
-    const struct candidate *y = b;
-    if (x->probability != y->probability)
-        return x->probability < y->probability ? 1 : -1;
-    return (x->id > y->id) - (x->id < y->id);
+    return a->probability != b->probability ? a->probability > b->probability : a->id < b->id;
 }
 
-// Keeps the most likely candidates that together reach `share` of `sum`; returns their number
-// and sum.  Candidates below an even split of the remainder cannot be among them and are not
-// sorted.
+static void swap(struct candidate *a, struct candidate *b)
+{
+    const struct candidate kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+// Moves the candidates of [low, high) that are likelier than the one at `pivot` before it; returns
+// where it is then, and the sum of those before it.
+static size_t partition(struct candidate *candidates, size_t low, size_t high, size_t pivot,
+                        double *sum)
+{
+    size_t border = low;
+    *sum = 0.0;
+    swap(&candidates[pivot], &candidates[high - 1]);
+    for (size_t i = low; i + 1 < high; i++) {
+        if (!is_likelier(&candidates[i], &candidates[high - 1]))
+            continue;
+        *sum += candidates[i].probability;
+        swap(&candidates[i], &candidates[border++]);
+    }
+    swap(&candidates[border], &candidates[high - 1]);
+    return border;
+}
+
+// Moves the most likely candidates that together reach `share` of `sum` to the front; returns their
+// number and sum.  Quickselect: on average the time grows with `count` alone.
 static size_t keep_likeliest(struct candidate *candidates, size_t count, double share, double *sum)
 {
-    double least = (1.0 - share) * *sum / (double)count;
-    size_t kept = 0;
-    for (size_t i = 0; i < count; i++)
-        if (candidates[i].probability >= least)
-            candidates[kept++] = candidates[i];
-    qsort(candidates, kept, sizeof *candidates, likeliest_first);
-
+    const double wanted = share * *sum;
+    struct random random;
+    random_seed(&random, count);
     double reached = 0.0;
-    size_t n = 0;
-    while (n < kept && reached < share * *sum)
-        reached += candidates[n++].probability;
+    size_t low = 0, high = count; // those before `low` are kept, those from `high` on are not
+    while (low < high && reached < wanted) {
+        const size_t pivot = low + (size_t)(random_unit(&random) * (double)(high - low));
+        double likelier;
+        const size_t border = partition(candidates, low, high, pivot, &likelier);
+        if (reached + likelier >= wanted) {
+            high = border;
+        } else {
+            reached += likelier + candidates[border].probability;
+            low = border + 1;
+        }
+    }
     *sum = reached;
-    return n;
+    return low;
 }
 
 enum status token_sampler_pick(struct token_sampler *sampler, const float *logits, uint32_t *id,

@@ -125,6 +125,40 @@ TEST_CASE(top_p)
     }
 }
 
+static int falling(const void *a, const void *b)
+{
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x < y) - (x > y);
+}
+
+// As many tokens as real vocabularies have, nearly as likely as each other and with equals among
+// them: none comes that is not among the first of the sorted ones, and the last of these do come.
+TEST_CASE(top_p_of_many)
+{
+    enum { COUNT = 32000, ROUNDS = 2000 };
+    static float logits[COUNT], sorted[COUNT];
+    uint64_t seed = 11;
+    for (size_t i = 0; i < COUNT; i++)
+        logits[i] = (float)(test_random(&seed) % 1000) / 1e4F;
+    memcpy(sorted, logits, sizeof sorted);
+    qsort(sorted, COUNT, sizeof *sorted, falling);
+    double sum = 0, reached = 0;
+    for (size_t i = 0; i < COUNT; i++)
+        sum += exp((double)sorted[i]);
+    size_t last = 0;
+    while ((reached += exp((double)sorted[last])) < 0.8 * sum)
+        last++;
+    struct token_sampler *sampler = make(1, 0.8, 5, COUNT);
+    float least = sorted[0];
+    for (int i = 0; i < ROUNDS; i++) {
+        const float logit = logits[pick(sampler, logits)];
+        least = logit < least ? logit : least;
+    }
+    assert_true(least >= sorted[last]);
+    assert_true(least <= sorted[last - COUNT / 100]);
+    token_sampler_free(sampler);
+}
+
 // Scores far apart neither overflow nor lose the best.
 TEST_CASE(extremes)
 {
@@ -136,4 +170,4 @@ TEST_CASE(extremes)
 }
 
 TEST_MAIN(random_numbers, greedy, scores_that_are_none, same_seed_same_choices, shares, top_p,
-          extremes)
+          top_p_of_many, extremes)
