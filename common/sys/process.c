@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -92,13 +94,135 @@ static void read_container(char out[PROCESS_TEXT_SIZE])
             copy_line(out, marks[i].name);
 }
 
+// ---- Limits ---------------------------------------------------------------
+
+// Finds the number behind `name` at the start of a line of `text`.
+static bool find_number(int64_t *out, const char *text, const char *name)
+{
+    const size_t size = strlen(name);
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, name, size) == 0)
+            return sscanf(line + size, "%" SCNd64, out) == 1;
+    }
+    return false;
+}
+
+static bool read_in(char *out, size_t size, const char *folder, const char *name)
+{
+    char path[PATH_MAX];
+    const int length = snprintf(path, sizeof path, "%s/%s", folder, name);
+    return length > 0 && (size_t)length < sizeof path && read_small(out, size, path);
+}
+
+// Reads a file that begins with a number; false where it is "max".
+static bool read_number(int64_t *out, const char *folder, const char *name)
+{
+    char text[64];
+    return read_in(text, sizeof text, folder, name) && find_number(out, text, "");
+}
+
+// The files of a cgroup.  Names of v1 follow those of v2.
+enum { CGROUP_V2, CGROUP_V1 };
+static const char *const limit_files[] = {"memory.max", "memory.limit_in_bytes"};
+static const char *const usage_files[] = {"memory.current", "memory.usage_in_bytes"};
+static const char *const cached_keys[][2] = {{"inactive_file ", "active_file "},
+                                             {"total_inactive_file ", "total_active_file "}};
+
+static void limit_memory(struct process_limits *limits, const char *folder, int version,
+                         const char *cgroup)
+{
+    int64_t limit, used, cached = 0;
+    char stat[8192];
+    if (!read_number(&limit, folder, limit_files[version]) ||
+        !read_number(&used, folder, usage_files[version]))
+        return;
+    for (int i = 0; read_in(stat, sizeof stat, folder, "memory.stat") && i < 2; i++) {
+        int64_t bytes = 0;
+        if (find_number(&bytes, stat, cached_keys[version][i]))
+            cached += bytes;
+    }
+    used = used > cached ? used - cached : 0;
+    const int64_t left = limit > used ? limit - used : 0;
+    if (limits->memory_available_bytes >= 0 && left >= limits->memory_available_bytes)
+        return;
+    limits->memory_available_bytes = left;
+    (void)snprintf(limits->memory_cgroup, sizeof limits->memory_cgroup, "%s", cgroup);
+}
+
+static void limit_cpus(struct process_limits *limits, const char *folder, int version)
+{
+    int64_t quota = -1, period = 0;
+    char text[64];
+    bool known;
+    if (version == CGROUP_V2)
+        known = read_in(text, sizeof text, folder, "cpu.max") &&
+                sscanf(text, "%" SCNd64 " %" SCNd64, &quota, &period) == 2;
+    else
+        known = read_number(&quota, folder, "cpu.cfs_quota_us") &&
+                read_number(&period, folder, "cpu.cfs_period_us");
+    if (!known || quota <= 0 || period <= 0)
+        return;
+    const int64_t cpus = (quota - 1) / period + 1;
+    if (limits->cpu_quota == 0 || cpus < limits->cpu_quota)
+        limits->cpu_quota = cpus;
+}
+
+// Applies the limits of the cgroup that a line "ID:CONTROLLERS:PATH" names and of all above it.  In
+// a container the path may be that on its host: then only the mounted folder is there.
+static void limit_by(struct process_limits *limits, const char *root, char *line)
+{
+    char folder[PATH_MAX];
+    (void)strsep(&line, ":");
+    const char *controllers = strsep(&line, ":");
+    if (!line)
+        return;
+    const int version = *controllers ? CGROUP_V1 : CGROUP_V2;
+    const int start = snprintf(folder, sizeof folder, "%s/sys/fs/cgroup/%s", root, controllers);
+    if (start < 0 || (size_t)start + strlen(line) >= sizeof folder)
+        return;
+    (void)strcpy(folder + start, line);
+    for (;;) {
+        const char *cgroup = folder[start] ? folder + start : "/";
+        limit_memory(limits, folder, version, cgroup);
+        limit_cpus(limits, folder, version);
+        char *slash = strrchr(folder + start, '/');
+        if (!slash)
+            return;
+        *slash = '\0';
+    }
+}
+
+void process_limits_read(struct process_limits *out, const char *root)
+{
+    char folder[PATH_MAX], text[8192];
+    memset(out, 0, sizeof *out);
+    out->memory_available_bytes = -1;
+    if (!root)
+        root = "";
+    (void)snprintf(folder, sizeof folder, "%s/proc", root);
+    if (read_in(text, sizeof text, folder, "meminfo") &&
+        find_number(&out->memory_available_bytes, text, "MemAvailable:"))
+        out->memory_available_bytes *= 1024;
+    if (!read_in(text, sizeof text, folder, "self/cgroup"))
+        return;
+    for (char *rest = text, *line; (line = strsep(&rest, "\n"));)
+        limit_by(out, root, line);
+}
+
+// ---- The host -------------------------------------------------------------
+
 static int64_t count_cpus(void)
 {
     cpu_set_t set;
+    struct process_limits limits;
+    int64_t cpus = sysconf(_SC_NPROCESSORS_ONLN);
     if (sched_getaffinity(0, sizeof set, &set) == 0)
-        return CPU_COUNT(&set);
-    const long online = sysconf(_SC_NPROCESSORS_ONLN);
-    return online > 0 ? online : 1;
+        cpus = CPU_COUNT(&set);
+    process_limits_read(&limits, NULL);
+    if (limits.cpu_quota > 0 && limits.cpu_quota < cpus)
+        cpus = limits.cpu_quota;
+    return cpus > 0 ? cpus : 1;
 }
 
 void process_host_read(struct process_host *out)

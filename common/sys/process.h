@@ -27,11 +27,25 @@ struct process_host {
     char cpu[PROCESS_TEXT_SIZE];
     char cpu_governor[PROCESS_TEXT_SIZE];
     char container[PROCESS_TEXT_SIZE]; // "docker", "podman", "kubernetes", ...
-    int64_t cpu_count;                 // CPUs in this process's affinity mask
+    int64_t cpu_count; // CPUs that this process may use: those of its affinity mask, at most as
+                       // many as process_limits.cpu_quota
     int64_t memory_bytes;
 };
 
 void process_host_read(struct process_host *out);
+
+// Limits of this process.  Those of control groups (v1 and v2) are the strictest of the process's
+// cgroup and all above it.
+struct process_limits {
+    // Memory that can be used without swapping: the kernel's estimate for the host, or what is left
+    // of a cgroup's limit, cached files counted as free.  Negative: unknown.
+    int64_t memory_available_bytes;
+    char memory_cgroup[PROCESS_TEXT_SIZE]; // path of the cgroup whose limit that is; "": the host's
+    int64_t cpu_quota; // CPUs that cgroups allow to be busy at once, rounded up; 0: no quota
+};
+
+// Reads /proc and /sys/fs/cgroup below the folder `root`; NULL: those of the system.
+void process_limits_read(struct process_limits *out, const char *root);
 
 // Writes the version of the loaded NVIDIA driver to `out`; "" if no driver is loaded.  `path` is
 // the file to read, NULL: the driver's file in /proc.

@@ -75,9 +75,10 @@ struct device_description {
     char kernels[DEVICE_NAME_SIZE];  // instruction set of the kernels: "avx2", "plain C"
     unsigned int ordinal;
     unsigned int threads;
-    int64_t memory_bytes;           // total; 0: unknown
-    int64_t memory_available_bytes; // free now; negative: unknown
-    size_t head_size_max;           // maximum head size of device_attention; 0: no limit
+    int64_t memory_bytes;                   // total; 0: unknown
+    int64_t memory_available_bytes;         // free now; negative: unknown
+    char memory_cgroup[DEVICE_REASON_SIZE]; // the cgroup that limits it; "": none
+    size_t head_size_max;                   // maximum head size of device_attention; 0: no limit
 };
 
 void device_describe(const struct device *device, struct device_description *out);

@@ -75,8 +75,4 @@ bool pcie_link_read(struct pcie_link *out, const char *folder, const char *addre
 // unknown.
 unsigned int pcie_generation(const char *speed);
 
-// Returns the kernel's estimate of the host's memory that is available without swapping, in bytes;
-// negative: unknown.
-int64_t host_memory_available(void);
-
 #endif

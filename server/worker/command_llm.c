@@ -168,6 +168,7 @@ static enum status complete_options(const struct worker_options *worker, char *c
         options.prompt_file = "-";
     text_fd = options.json ? STDERR_FILENO : STDOUT_FILENO;
     options.load.device = worker->device;
+    options.load.context = options.serve.context;
     options.load.cancelled = stop_requested;
     options.load.delay = getenv("INFERSTAT_TEST_STAGE_DELAY");
     options.serve.terminal = isatty(text_fd) == 1;

@@ -29,7 +29,8 @@ static void run_model(struct device *device, struct llama *llama, uint32_t vocab
     const struct llama_config *config = llama_get_config(llama);
     struct llama_session *session = NULL;
     struct error err;
-    if (llama_session_new(&session, llama, llama_default_context(llama), &err) != STATUS_OK)
+    if (llama_session_new(&session, llama, llama_default_context(llama_get_config(llama)), &err) !=
+        STATUS_OK)
         return;
     // The session, as the weights, is of the file's own size class.
     check((uint64_t)device_memory_used(device) <=

@@ -94,7 +94,10 @@ static void cpu_describe(const struct device *device, struct device_description 
     long pages = sysconf(_SC_PHYS_PAGES);
     long page_size = sysconf(_SC_PAGESIZE);
     out->memory_bytes = pages > 0 && page_size > 0 ? (int64_t)pages * page_size : 0;
-    out->memory_available_bytes = host_memory_available();
+    struct process_limits limits;
+    process_limits_read(&limits, NULL);
+    out->memory_available_bytes = limits.memory_available_bytes;
+    (void)snprintf(out->memory_cgroup, sizeof out->memory_cgroup, "%s", limits.memory_cgroup);
 }
 
 static void cpu_properties(const struct device *device, struct device_properties *out)

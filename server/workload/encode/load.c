@@ -203,7 +203,9 @@ static enum status check_memory(const struct encoding *e, struct error *err)
     const struct device_description *first = &e->shares[0].report.device;
     if (e->share_count == 1 && is_host(first))
         return check_available(e, host, first->memory_available_bytes, "device ", first->name, err);
-    return check_available(e, host, host_memory_available(), "the host", "", err);
+    struct process_limits limits;
+    process_limits_read(&limits, NULL);
+    return check_available(e, host, limits.memory_available_bytes, "the host", "", err);
 }
 
 // After the last share's plan checks the memory of all.

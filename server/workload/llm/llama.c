@@ -190,21 +190,29 @@ uint64_t llama_weight_bytes_per_token(const struct llama *llama)
     return bytes;
 }
 
-uint64_t llama_kv_bytes_per_token(const struct llama *llama)
+static uint64_t kv_bytes(const struct llama_config *config)
 {
-    const struct llama_config *config = &llama->config;
     return (uint64_t)2 * config->layers *
            tensor_row_bytes(cache_type, config->kv_heads * config->head_size);
 }
 
-// Fits 64 bits: see the limits in llama_config.c.
-static uint64_t bytes_needed(const struct llama_session *session)
+uint64_t llama_kv_bytes_per_token(const struct llama *llama)
 {
-    const struct llama_config *config = &session->llama->config;
+    return kv_bytes(&llama->config);
+}
+
+static size_t batch_of(size_t context)
+{
+    return context < BATCH ? context : BATCH;
+}
+
+// Fits 64 bits: see the limits in llama_config.c.
+uint64_t llama_session_bytes(const struct llama_config *config, size_t context)
+{
     uint64_t elements = config->vocabulary;
     for (size_t i = 0; i < ACTIVATIONS; i++)
-        elements += (uint64_t)session->batch * columns_of(config, (enum activation)i);
-    return elements * sizeof(float) + session->context * llama_kv_bytes_per_token(session->llama);
+        elements += (uint64_t)batch_of(context) * columns_of(config, (enum activation)i);
+    return elements * sizeof(float) + context * kv_bytes(config);
 }
 
 // Rejects sessions beyond the device's memory, and beyond what a model of this size needs: the
@@ -214,7 +222,7 @@ static enum status check_size(struct llama_session *session, struct error *err)
     char need[UNIT_TEXT_SIZE];
     char have[UNIT_TEXT_SIZE];
     char model[UNIT_TEXT_SIZE];
-    uint64_t bytes = bytes_needed(session);
+    uint64_t bytes = llama_session_bytes(&session->llama->config, session->context);
     uint64_t weights = session->llama->weights.bytes;
     uint64_t limit = LLAMA_SESSION_BASE + weights * LLAMA_SESSION_FACTOR;
     if (bytes > limit)
@@ -269,10 +277,9 @@ static enum status allocate(struct llama_session *session, struct error *err)
     return status;
 }
 
-size_t llama_default_context(const struct llama *llama)
+size_t llama_default_context(const struct llama_config *config)
 {
-    return llama->config.context < LLAMA_CONTEXT_DEFAULT ? llama->config.context
-                                                         : LLAMA_CONTEXT_DEFAULT;
+    return config->context < LLAMA_CONTEXT_DEFAULT ? config->context : LLAMA_CONTEXT_DEFAULT;
 }
 
 enum status llama_session_new(struct llama_session **out, const struct llama *llama, size_t context,
@@ -286,7 +293,7 @@ enum status llama_session_new(struct llama_session **out, const struct llama *ll
         return error_no_memory(err, "session");
     session->llama = llama;
     session->context = context;
-    session->batch = context < BATCH ? context : BATCH;
+    session->batch = batch_of(context);
     enum status status = check_size(session, err);
     if (status == STATUS_OK)
         status = allocate(session, err);

@@ -101,7 +101,10 @@ enum {
 };
 
 // The model's own context, at most LLAMA_CONTEXT_DEFAULT.
-size_t llama_default_context(const struct llama *llama);
+size_t llama_default_context(const struct llama_config *config);
+
+// Bytes of device memory that a session with `context` positions takes.
+uint64_t llama_session_bytes(const struct llama_config *config, size_t context);
 
 // Creates a session: allocates activations and a KV cache for `context` positions.  Fails with
 // STATUS_INVALID if `context` is 0 or above the model's own, and with STATUS_NOMEM, before it

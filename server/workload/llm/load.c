@@ -121,12 +121,40 @@ static void record_transfer(const struct loading *l, enum status status,
     inferstat_add_pipeline(l->monitor, &record);
 }
 
+// Without this, a host that runs out of memory while weights are read would kill some process.
+static enum status check_memory(const struct loading *l, const struct llama_config *config,
+                                struct error *err)
+{
+    uint64_t weights = 0;
+    for (size_t i = 0; i < gguf_tensor_count(l->gguf); i++)
+        weights += gguf_tensor_at(l->gguf, i)->bytes;
+    size_t context = l->options->context;
+    if (context == 0 || context > config->context) // the session refuses the latter
+        context = llama_default_context(config);
+    const uint64_t session = llama_session_bytes(config, context);
+    struct device_description device;
+    device_describe(l->llm->device, &device);
+    const int64_t available = device.memory_available_bytes;
+    if (available < 0 || weights + session <= (uint64_t)available)
+        return STATUS_OK;
+    char text[3][UNIT_TEXT_SIZE];
+    return error_set(err, STATUS_NOMEM,
+                     "its weights need %s and a context of %zu needs %s, but device %s has only %s "
+                     "available%s%s",
+                     unit_format(text[0], UNIT_BYTES, (double)weights), context,
+                     unit_format(text[1], UNIT_BYTES, (double)session), device.name,
+                     unit_format(text[2], UNIT_BYTES, (double)available),
+                     *device.memory_cgroup ? " by the limit of cgroup " : "", device.memory_cgroup);
+}
+
 static enum status build_model(struct loading *l, struct error *err)
 {
     struct llama_config config;
     struct transfer_figures transfer = {0};
     enum status status =
         llama_config_read(&config, l->gguf, tokenizer_count(l->llm->tokenizer), err);
+    if (status == STATUS_OK)
+        status = check_memory(l, &config, err);
     if (status == STATUS_OK)
         status = llama_load(&l->llm->llama, l->llm->device, &l->source, l->gguf, &config,
                             l->options->cancelled, &transfer, err);

@@ -4,7 +4,7 @@
 //   file_opening      open the file, measure its fraction in the page cache
 //   read_header       read the keys and the list of tensors, check them
 //   tokenizer_init    build the vocabulary
-//   model_building    copy all weights to the device
+//   model_building    check that memory suffices, copy all weights to the device
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_LOAD_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_LOAD_H
 
@@ -20,6 +20,7 @@
 struct llm_load_options {
     const char *path;
     struct device_options device;
+    uint32_t context;        // of the session to come; 0: llama_default_context
     bool (*cancelled)(void); // polled; NULL: never cancelled
     const char *delay;       // for tests: "STAGE:MS" sleeps in that stage; NULL: in none
 };
@@ -33,9 +34,10 @@ struct llm {
     uint32_t model_number, device_number; // ids of the interned names, for records
 };
 
-// Loads a model and records the load.  The record of a failed load has the reason.  Fails as
-// device_open, gguf_open, gguf_read_all, tokenizer_new, llama_config_read and llama_load do, or
-// with STATUS_CANCELLED.  `monitor` may be NULL: then nothing is recorded.  Borrows nothing.
+// Loads a model and records the load.  Fails with STATUS_NOMEM, before it reads weights, if they
+// and a session exceed the device's available memory.  The record of a failed load has the reason.
+// Fails as device_open, gguf_open, gguf_read_all, tokenizer_new, llama_config_read and llama_load
+// do, or with STATUS_CANCELLED.  `monitor` may be NULL: then nothing is recorded.  Borrows nothing.
 MUST_CHECK enum status llm_load(struct llm **out, const struct llm_load_options *options,
                                 struct inferstat_monitor *monitor, struct error *err);
 

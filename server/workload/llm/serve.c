@@ -48,7 +48,9 @@ enum status llm_server_new(struct llm_server **out, const struct llm *llm,
     server->options = *options;
     uint32_t vocabulary = tokenizer_count(llm->tokenizer);
     server->logits = calloc(vocabulary, sizeof *server->logits);
-    size_t context = options->context > 0 ? options->context : llama_default_context(llm->llama);
+    size_t context = options->context;
+    if (context == 0)
+        context = llama_default_context(llama_get_config(llm->llama));
     enum status status = server->logits ? STATUS_OK : error_no_memory(err, "requests");
     if (status == STATUS_OK)
         status = llama_session_new(&server->session, llm->llama, context, err);

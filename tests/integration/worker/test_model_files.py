@@ -3,7 +3,9 @@
 Where the program is: WORKER.
 """
 
+import contextlib
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -13,7 +15,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
 import gguf_file  # noqa: E402
-from gguf_file import INT32, STRING, UINT16, Model  # noqa: E402
+from gguf_file import INT32, STRING, UINT16, UINT32, Model, Tensor  # noqa: E402
 
 WORKER = os.environ.get("WORKER", "inferstat-worker")
 
@@ -26,6 +28,7 @@ class ModelFilesTest(unittest.TestCase):
         subprocess.run([WORKER, "make-model", "--shape", "tiny", "--type", "f32", self.whole],
                        check=True, capture_output=True, timeout=60)
         self.model = gguf_file.load(self.whole)
+        self.ff = self.model.keys["llama.feed_forward_length"][1]
 
     def path(self, name):
         return os.path.join(self.folder, name)
@@ -125,6 +128,86 @@ class ModelFilesTest(unittest.TestCase):
         self.refuses(paths[0], "b-00002-of-00003.gguf: tensor '", "lies outside the file")
         os.truncate(paths[1], 0)
         self.refuses(paths[0], "b-00002-of-00003.gguf: not a GGUF file")
+
+    # ---- Memory and processors
+
+    def sparse(self, name, size):
+        """A model of at least so many bytes, which takes no room on the disk; those of its data."""
+        dim, ff, layers = self.model.tensors["output_norm.weight"].shape[0], 1 << 22, 0
+        tensors = {name: tensor for name, tensor in self.model.tensors.items() if name[:4] != "blk."}
+        while layers * 3 * 4 * dim * ff < size:
+            for name_of_0, of_0 in self.model.tensors.items():
+                if name_of_0.startswith("blk.0."):
+                    shape = [ff if "ffn_" in name_of_0 and extent == self.ff else extent
+                             for extent in of_0.shape]
+                    tensors[name_of_0.replace("0", str(layers), 1)] = Tensor(shape, 0, b"")
+            layers += 1
+        place = 0
+        for tensor in tensors.values():
+            tensor.data, tensor.offset = b"", place
+            place += -(-4 * math.prod(tensor.shape) // 32) * 32
+        keys = {**self.model.keys, "llama.feed_forward_length": (UINT32, ff),
+                "llama.block_count": (UINT32, layers)}
+        Model(keys, tensors).write(self.path(name))
+        os.truncate(self.path(name), os.path.getsize(self.path(name)) + place)
+        return self.path(name), place
+
+    def test_more_than_the_memory(self):
+        with open("/proc/meminfo", encoding="ascii") as file:
+            memory = int(file.readline().split()[1]) * 1024
+        path, size = self.sparse("sparse.gguf", memory)
+        self.refuses(path, f"its weights need {size / 2**30:.1f} GB and a context of ",
+                     "but device cpu has only ", " GB available")
+
+    @contextlib.contextmanager
+    def cgroup(self, controller, **files):
+        """A cgroup below that of the test, with these values."""
+        with open("/proc/self/cgroup", encoding="ascii") as file:
+            for line in file:
+                _, controllers, path = line.strip().split(":", 2)
+                if controller in controllers.split(",") or not controllers:
+                    folder = f"/sys/fs/cgroup/{controllers}{path}/inferstat-{os.getpid()}"
+                    version = 1 if controllers else 2
+                    break
+        try:
+            os.mkdir(folder)
+        except OSError as why:
+            self.skipTest(f"no cgroup of our own: {why}")
+        try:
+            for name, value in files[f"v{version}"].items():
+                with open(os.path.join(folder, name), "w", encoding="ascii") as file:
+                    file.write(value)
+            yield folder
+        except OSError as why:
+            self.skipTest(f"no limits of our own: {why}")
+        finally:
+            os.rmdir(folder)
+
+    def run_inside(self, folder, path, *options):
+        """The worker in a cgroup, into which its shell goes first."""
+        return subprocess.run(["sh", "-c", 'echo $$ >"$0" && exec "$@"',
+                               os.path.join(folder, "cgroup.procs"), WORKER, "llm", "--no-report",
+                               "--log-level", "info", "--model", path, "--tokens", "1", *options],
+                              capture_output=True, timeout=60)
+
+    def test_the_memory_of_a_cgroup(self):
+        large, _ = self.sparse("large.gguf", 1)
+        limit = str(256 << 20)
+        with self.cgroup("memory", v1={"memory.limit_in_bytes": limit},
+                         v2={"memory.max": limit}) as folder:
+            done = self.run_inside(folder, large)
+            self.assertEqual(done.returncode, 4, done.stderr)
+            name = os.path.basename(folder)
+            self.assertRegex(done.stderr.decode(), r"its weights need .* GB and .* but device cpu "
+                             rf"has only .* MB available by the limit of cgroup .*/{name}\n")
+            done = self.run_inside(folder, self.whole)
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_the_quota_of_a_cgroup(self):
+        quota = {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "90000"}
+        with self.cgroup("cpu", v1=quota, v2={"cpu.max": "90000 100000"}) as folder:
+            done = self.run_inside(folder, self.whole)
+            self.assertIn(b"threads: 1", done.stderr)
 
 
 if __name__ == "__main__":

@@ -172,6 +172,95 @@ TEST_CASE(test_process)
     assert_true(strlen(host.kernel) > 0 && strlen(host.os) > 0);
 }
 
+// Files of /proc and /sys/fs/cgroup, in folders of their own.
+TEST_CASE(test_limits)
+{
+    static const int64_t MB = 1024 * 1024, HOST = 8192 * 1024 * INT64_C(1024);
+    static const char meminfo[] =
+        "MemTotal: 16777216 kB\nMemFree: 5 kB\nMemAvailable: 8388608 kB\n";
+#define V2 "sys/fs/cgroup"
+    static const struct {
+        const char *files[10][2];
+        int64_t memory;
+        const char *cgroup;
+        int64_t cpus;
+    } cases[] = {
+        {{{NULL}}, -1, "", 0},
+        {{{"proc/meminfo", meminfo}}, HOST, "", 0},
+        {{{"proc/meminfo", meminfo}, {"proc/self/cgroup", "nothing\n1:\n"}}, HOST, "", 0},
+        // v2: what is left, cached files free; a quota rounded up.
+        {{{"proc/meminfo", meminfo},
+          {"proc/self/cgroup", "0::/a\n"},
+          {V2 "/a/memory.max", "1073741824\n"},
+          {V2 "/a/memory.current", "524288000\n"},
+          {V2 "/a/memory.stat", "anon 1\nfile 4\ninactive_file 104857600\nactive_file 209715200\n"},
+          {V2 "/a/cpu.max", "150000 100000\n"}},
+         824 * MB,
+         "/a",
+         2},
+        // An ancestor is stricter; "max" is none.
+        {{{"proc/meminfo", meminfo},
+          {"proc/self/cgroup", "0::/a/b\n"},
+          {V2 "/a/memory.max", "104857600\n"},
+          {V2 "/a/memory.current", "209715200\n"},
+          {V2 "/a/b/memory.max", "max\n"},
+          {V2 "/a/b/memory.current", "209715200\n"},
+          {V2 "/a/cpu.max", "300000 100000\n"},
+          {V2 "/a/b/cpu.max", "max 100000\n"}},
+         0,
+         "/a",
+         3},
+        // The host has less than the cgroup allows.
+        {{{"proc/meminfo", meminfo},
+          {"proc/self/cgroup", "0::/\n"},
+          {V2 "/memory.max", "17179869184"},
+          {V2 "/memory.current", "0"},
+          {V2 "/cpu.max", "1000 100000"}},
+         HOST,
+         "",
+         1},
+        // v1, each controller with a path of its own; the cache may be counted after the usage.
+        {{{"proc/meminfo", meminfo},
+          {"proc/self/cgroup", "9:memory:/m/x\n3:cpu,cpuacct:/c\n1:name=systemd:/\n0::/\n"},
+          {V2 "/memory/memory.limit_in_bytes", "9223372036854771712\n"},
+          {V2 "/memory/memory.usage_in_bytes", "1000000\n"},
+          {V2 "/memory/m/x/memory.limit_in_bytes", "1048576\n"},
+          {V2 "/memory/m/x/memory.usage_in_bytes", "4096\n"},
+          {V2 "/memory/m/x/memory.stat", "inactive_file 1\ntotal_inactive_file 8192\n"},
+          {V2 "/cpu,cpuacct/c/cpu.cfs_quota_us", "400000\n"},
+          {V2 "/cpu,cpuacct/c/cpu.cfs_period_us", "100000\n"},
+          {V2 "/cpu,cpuacct/cpu.cfs_quota_us", "-1\n"}},
+         MB,
+         "/m/x",
+         4},
+        // In a container the path is that on the host, and only the root is there.
+        {{{"proc/self/cgroup", "4:memory:/docker/abc\n"},
+          {V2 "/memory/memory.limit_in_bytes", "2097152\n"},
+          {V2 "/memory/memory.usage_in_bytes", "1048576\n"}},
+         MB,
+         "/",
+         0},
+    };
+#undef V2
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char root[FOLDER_PATH_SIZE];
+        (void)snprintf(root, sizeof root, "%s-%zu", path_of("limits"), i);
+        for (size_t j = 0; j < COUNT_OF(cases[i].files) && cases[i].files[j][0]; j++) {
+            char path[FOLDER_PATH_SIZE + 80], parent[sizeof path];
+            (void)snprintf(path, sizeof path, "%s/%s", root, cases[i].files[j][0]);
+            files_folder_of(parent, sizeof parent, path);
+            assert_int_equal(files_make_folder(parent, 0700, NULL), STATUS_OK);
+            write_text(path, cases[i].files[j][1]);
+        }
+        struct process_limits limits;
+        process_limits_read(&limits, root);
+        if (limits.memory_available_bytes != cases[i].memory || limits.cpu_quota != cases[i].cpus)
+            fail_msg("%zu: %lld bytes, %lld processors", i,
+                     (long long)limits.memory_available_bytes, (long long)limits.cpu_quota);
+        assert_string_equal(limits.memory_cgroup, cases[i].cgroup);
+    }
+}
+
 // The line that the driver's module shows; none where there is no module, or nothing in it.
 TEST_CASE(test_driver)
 {
@@ -252,5 +341,5 @@ TEST_CASE(test_output)
 }
 
 TEST_MAIN_ONCE(make_folder, remove_folder, test_output, test_config, test_config_leniently,
-               test_folders, test_process, test_driver, test_clock, test_folders_of_the_user,
-               test_stop_ignored, test_stop)
+               test_folders, test_process, test_limits, test_driver, test_clock,
+               test_folders_of_the_user, test_stop_ignored, test_stop)

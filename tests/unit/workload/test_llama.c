@@ -312,7 +312,7 @@ TEST_CASE(sessions_of_absurd_size)
         r.data = model_files_make(&cases[i].shape, false, &r.size);
         assert_int_equal(llama_ready_load(&r, 1, NULL, &err), STATUS_OK);
         int64_t before = device_memory_used(r.device);
-        size_t context = cases[i].context ? cases[i].context : llama_default_context(r.llama);
+        size_t context = cases[i].context ? cases[i].context : llama_default_context(&r.config);
         enum status status = llama_session_new(&r.session, r.llama, context, &err);
         assert_int_equal(status, cases[i].says ? STATUS_NOMEM : STATUS_OK);
         if (cases[i].says) {
