@@ -4,11 +4,11 @@
 
 #include "common/sys/clock.h"
 
-// Longest waits.  Queries of the query service wait in the first moment after the gate was closed,
-// which comes once a second at most: one thread serves all clients.  A query of the other kinds may
-// take 4 s.
+// Longest waits.  Queries of the query service wait only in the first moment after the last reader
+// has left, and so again after AGAIN_NS: one thread serves all clients.  A query of the other kinds
+// may take 4 s.
 #define SHORT_NS UINT64_C(200000000)
-#define AGAIN_NS UINT64_C(1000000000)
+#define AGAIN_NS UINT64_C(400000000)
 #define SCAN_NS  UINT64_C(5000000000)
 #define LONG_NS  UINT64_C(10000000000)
 
@@ -45,10 +45,12 @@ static bool must_wait(const struct reader_gate *gate, enum reader_kind kind)
 
 void reader_gate_enter(struct reader_gate *gate, enum reader_kind kind)
 {
-    const uint64_t wait_ns = kind == READER_LONG ? LONG_NS : SCAN_NS;
+    const uint64_t now_ns = clock_monotonic_ns();
     (void)pthread_mutex_lock(&gate->lock);
-    const uint64_t end_ns =
-        kind == READER_SHORT ? gate->closed_at_ns + SHORT_NS : clock_monotonic_ns() + wait_ns;
+    const uint64_t end_ns = kind == READER_LONG    ? now_ns + LONG_NS
+                            : kind == READER_SCAN  ? now_ns + SCAN_NS
+                            : gate->free_at_ns > 0 ? gate->free_at_ns + SHORT_NS
+                                                   : now_ns + SHORT_NS;
     const struct timespec end = {.tv_sec = (time_t)(end_ns / 1000000000),
                                  .tv_nsec = (long)(end_ns % 1000000000)};
     while (must_wait(gate, kind) &&
@@ -59,12 +61,19 @@ void reader_gate_enter(struct reader_gate *gate, enum reader_kind kind)
     (void)pthread_mutex_unlock(&gate->lock);
 }
 
+static bool has_readers(const struct reader_gate *gate)
+{
+    return gate->readers[READER_SHORT] + gate->readers[READER_SCAN] + gate->readers[READER_LONG] >
+           0;
+}
+
 void reader_gate_leave(struct reader_gate *gate, enum reader_kind kind)
 {
+    const uint64_t now_ns = clock_monotonic_ns();
     (void)pthread_mutex_lock(&gate->lock);
     gate->readers[kind]--;
-    if (kind == READER_SCAN)
-        gate->closed_at_ns = clock_monotonic_ns(); // now the wait of a READER_SHORT is of use
+    if (gate->is_closed && !has_readers(gate) && now_ns - gate->free_at_ns >= AGAIN_NS)
+        gate->free_at_ns = now_ns;
     (void)pthread_mutex_unlock(&gate->lock);
 }
 
@@ -87,14 +96,13 @@ bool reader_gate_close(struct reader_gate *gate)
 {
     const uint64_t now_ns = clock_monotonic_ns();
     (void)pthread_mutex_lock(&gate->lock);
-    const unsigned *readers = gate->readers;
+    const bool is_free = !has_readers(gate);
     gate->log_is_long = true;
-    if (!gate->is_closed || now_ns - gate->closed_at_ns >= AGAIN_NS)
-        gate->closed_at_ns = now_ns;
-    gate->is_closed = readers[READER_LONG] == 0;
+    if (!gate->is_closed)
+        gate->free_at_ns = is_free ? now_ns : 0;
+    gate->is_closed = gate->readers[READER_LONG] == 0;
     if (!gate->is_closed)
         (void)pthread_cond_broadcast(&gate->changed);
-    const bool is_free = gate->is_closed && readers[READER_SHORT] == 0 && readers[READER_SCAN] == 0;
     (void)pthread_mutex_unlock(&gate->lock);
     return is_free;
 }
