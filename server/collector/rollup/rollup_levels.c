@@ -12,11 +12,12 @@
 
 // A row takes up to 400 bytes for each metric; a record's own row takes about 110 for all
 // of them.  Minutes go after 35 days, so they may hold fewer.  Of the series that only the
-// full grouping keeps apart there are many, and few ask for them.
+// full grouping keeps apart there are many, and few ask for them.  A month by model may hold fewer
+// than its days: what asks for all time reads it in the place of the records of many days.
 const unsigned rollup_records_a_row[ROLLUP_GROUPING_COUNT][ROLLUP_LEVEL_COUNT] = {
     // minute, hour, day, month
     [ROLLUP_FULL] = {32, 128, 512, 128},
-    [ROLLUP_MODEL] = {8, 32, 64, 128},
+    [ROLLUP_MODEL] = {8, 32, 64, 16},
 };
 
 #define DAY_NS  INT64_C(86400000000000)

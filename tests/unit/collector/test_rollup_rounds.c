@@ -5,6 +5,7 @@
 
 #include "common/store/retention/clear.h"
 #include "common/store/rollup/rollup.h"
+#include "common/store/store.h"
 #include "common/sys/clock.h"
 #include "server/collector/rollup/rollup_metrics.h"
 #include "server/collector/threads/queue.h"
@@ -233,6 +234,45 @@ TEST_CASE(a_large_older_store_is_caught_up_with)
     assert_in_range(rollup_rig_integer("SELECT count(*) FROM rollup"), 1, OLDER_RECORDS / 2);
 }
 
+// How many records an average of all time reads.
+static int64_t rows_read(void)
+{
+    struct error err = {0};
+    struct store *store = NULL;
+    struct result *result = NULL;
+    const struct query query = {.kind = QUERY_AVERAGE, .metric = "operation.duration_ns"};
+    expect_ok(store_open(&store, rollup_rig.path, &err), &err);
+    expect_ok(store_query(store, &query, &result, &err), &err);
+    const int64_t rows = result_integer(result, 0, "rows", -1);
+    assert_int_equal(result_integer(result, 0, "count", -1),
+                     rollup_rig_integer("SELECT count(*) FROM operation"));
+    result_free(result);
+    store_close(store);
+    return rows;
+}
+
+// Records of any time of a year come a few at once: no day has enough of them for a row of its own.
+// An average of all time reads the months, however many such records there are in the end.
+TEST_CASE(records_of_a_year_leave_few_to_read)
+{
+    enum { ROUNDS = 10, COUNT = 600 };
+    static struct record records[COUNT];
+    rollups_tell_time(rollup_rig.rollups, BASE_NS);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        for (unsigned i = 0; i < COUNT; i++) {
+            const int64_t minutes = (int64_t)(test_random(&rollup_rig.random) % (365 * 1440));
+            record_init(&records[i], RECORD_KIND_OPERATION, BASE_NS - minutes * 60000000000);
+            record_set_name(&records[i], OPERATION_OPERATION, 1);
+            record_set_int(&records[i], OPERATION_DURATION_NS, i);
+        }
+        rollup_rig_exec("BEGIN IMMEDIATE");
+        rollup_rig_insert(records, COUNT, 1);
+        rollup_rig_exec("COMMIT");
+        rollup_rig_fold_all();
+    }
+    assert_in_range(rows_read(), 0, COUNT);
+}
+
 TEST_MAIN_EACH(rollup_rig_set_up, rollup_rig_tear_down, a_step_writes_few_rows,
                reading_says_what_it_committed, a_large_older_store_is_caught_up_with,
-               a_clear_in_mid_sheet_is_counted_nowhere)
+               a_clear_in_mid_sheet_is_counted_nowhere, records_of_a_year_leave_few_to_read)
