@@ -10,10 +10,12 @@
 
 #include "client/cli/cli.h"
 #include "common/sys/clock.h"
+#include "common/sys/files.h"
 #include "common/sys/log.h"
 
 int main(int argc, char **argv)
 {
+    files_open_standard();
     (void)signal(SIGXFSZ, SIG_IGN); // writing past the file size limit fails like a full disk
     log_open("inferstat", LOG_LEVEL_WARNING);
     struct winsize size = {0};

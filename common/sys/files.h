@@ -1,5 +1,6 @@
 // File-system helpers: directories, paths, syncing, atomic writing of files, the user's data and
-// cache directories (XDG), and JSON output to a file.  A folder is a directory.
+// cache directories (XDG), standard descriptors, and JSON output to a file.  A folder is a
+// directory.
 #ifndef INFERSTAT_SYS_FILES_H
 #define INFERSTAT_SYS_FILES_H
 
@@ -36,6 +37,10 @@ bool files_sync_folder(const char *path);
 // is full, STATUS_INVALID if the path is too long, STATUS_IO for other failures.
 MUST_CHECK enum status files_write(const char *path, const char *text, mode_t mode, bool replace,
                                    struct error *err);
+
+// Opens the null device in place of each of the descriptors 0, 1 and 2 that is closed, so that no
+// file opened later becomes standard input or output.  main calls it first.
+void files_open_standard(void);
 
 // ---- Output files ------------------------------------------------------------------
 

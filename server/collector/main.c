@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/core/base/parse.h"
+#include "common/sys/files.h"
 #include "common/sys/log.h"
 #include "common/sys/stop.h"
 #include "server/collector/collector.h"
@@ -164,6 +165,7 @@ static int serve(const struct options *options, const struct wire_keypair *keys)
 
 int main(int argc, char **argv)
 {
+    files_open_standard();
     struct error err = {0};
     struct options options;
     const struct options_environment environment = {.collector = getenv("INFERSTAT_COLLECTOR"),

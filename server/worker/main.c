@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/core/base/parse.h"
+#include "common/sys/files.h"
 #include "common/sys/log.h"
 #include "server/worker/worker.h"
 
@@ -148,6 +149,7 @@ static int finish_output(int code)
 
 int main(int argc, char **argv)
 {
+    files_open_standard();
     struct error err = {0};
     (void)signal(SIGXFSZ, SIG_IGN); // a file size limit is reported like a full disk
     log_open("inferstat-worker", LOG_LEVEL_WARNING);
