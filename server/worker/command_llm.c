@@ -43,6 +43,7 @@ static const struct option rows[] = {
     {"model", "FILE.gguf", "the model to run", TEXT_AT(load.path)},
     {"prompt", "TEXT", "the prompt (default \"Once upon a time\")", TEXT_AT(prompt)},
     {"prompt-file", "FILE", "one prompt per line; - is standard input", TEXT_AT(prompt_file)},
+    {"chat", "TEMPLATE", CHAT_OPTION_HELP, CHOICE_AT(load.chat, chat_template_word)},
     {"tokens", "N", "maximum tokens per request (default 128)",
      UINT32_AT(serve.tokens, 1, 1 << 24)},
     {"requests", "N|forever", "number of requests (default: each prompt once)", TEXT_AT(requests)},

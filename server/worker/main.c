@@ -10,7 +10,7 @@
 #include "server/worker/worker.h"
 
 static const struct worker_command *const commands[] = {&command_llm, &command_encode,
-                                                        &command_make_model};
+                                                        &command_make_model, &command_tokenize};
 
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
 

@@ -56,6 +56,7 @@ struct worker_command {
 extern const struct worker_command command_encode;
 extern const struct worker_command command_llm;
 extern const struct worker_command command_make_model;
+extern const struct worker_command command_tokenize;
 
 // Logs an error and returns its exit code: WORKER_USAGE for STATUS_INVALID, else
 // WORKER_UNREACHABLE.

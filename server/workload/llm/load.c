@@ -58,7 +58,10 @@ static enum status read_header(struct loading *l, struct error *err)
 
 static enum status init_tokenizer(struct loading *l, struct error *err)
 {
-    return tokenizer_new(&l->llm->tokenizer, l->gguf, err);
+    enum status status = tokenizer_new(&l->llm->tokenizer, l->gguf, err);
+    if (status == STATUS_OK)
+        status = chat_template_choose(&l->llm->chat, (unsigned int)l->options->chat, l->gguf, err);
+    return status;
 }
 
 static void describe_model(const struct loading *l)

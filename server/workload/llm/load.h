@@ -14,6 +14,7 @@
 #include "common/core/base/error.h"
 #include "common/monitor/inferstat.h"
 #include "server/device/device.h"
+#include "server/workload/llm/chat_template.h"
 #include "server/workload/llm/llama.h"
 #include "server/workload/llm/tokenizer.h"
 
@@ -21,6 +22,7 @@ struct llm_load_options {
     const char *path;
     struct device_options device;
     uint32_t context;        // of the session to come; 0: llama_default_context
+    int chat;                // choice of a chat template (chat_template.h)
     bool (*cancelled)(void); // polled; NULL: never cancelled
     const char *delay;       // for tests: "STAGE:MS" sleeps in that stage; NULL: in none
 };
@@ -30,14 +32,16 @@ struct llm {
     struct device *device;
     struct tokenizer *tokenizer;
     struct llama *llama;
+    const struct chat_template *chat;     // NULL: prompts are encoded as they are
     char name[256];                       // name of the file, without folder and gguf_name_size
     uint32_t model_number, device_number; // ids of the interned names, for records
 };
 
 // Loads a model and records the load.  Fails with STATUS_NOMEM, before it reads weights, if they
 // and a session exceed the device's available memory.  The record of a failed load has the reason.
-// Fails as device_open, gguf_open, gguf_read_all, tokenizer_new, llama_config_read and llama_load
-// do, or with STATUS_CANCELLED.  `monitor` may be NULL: then nothing is recorded.  Borrows nothing.
+// Fails as device_open, gguf_open, gguf_read_all, tokenizer_new, chat_template_choose,
+// llama_config_read and llama_load do, or with STATUS_CANCELLED.  `monitor` may be NULL: then
+// nothing is recorded.  Borrows nothing.
 MUST_CHECK enum status llm_load(struct llm **out, const struct llm_load_options *options,
                                 struct inferstat_monitor *monitor, struct error *err);
 

@@ -197,9 +197,8 @@ static enum status answer(struct llm_server *server, struct request *request,
                           enum inferstat_finish *finish, struct error *err)
 {
     struct token_list tokens = {0};
-    enum status status =
-        tokenizer_encode(server->llm->tokenizer, request->prompt, request->size,
-                         (struct encode_options){.add_special = true}, &tokens, err);
+    enum status status = chat_template_encode(server->llm->chat, server->llm->tokenizer,
+                                              request->prompt, request->size, &tokens, err);
     if (status == STATUS_OK) { // also of a prompt that is refused
         server->figures.prompt_tokens += tokens.count;
         inferstat_inference_set_prompt(server->inference, (uint32_t)tokens.count, 0);

@@ -9,8 +9,6 @@
 #include "server/workload/llm/pre_tokenizer.h"
 #include "server/workload/llm/vocabulary.h"
 
-enum { TEXT_SIZE_MAX = 16 << 20 };
-
 // A space in a vocabulary: U+2581.
 static const char space_mark[] = {'\xe2', '\x96', '\x81'};
 
@@ -47,6 +45,15 @@ size_t tokenizer_piece(const struct tokenizer *tokenizer, uint32_t id, char *out
         return write_unmarked(out, token);
     memcpy(out, token->text, token->size);
     return token->size;
+}
+
+const char *tokenizer_control_name(const struct tokenizer *tokenizer, uint32_t id, size_t *size)
+{
+    if (id >= tokenizer->count)
+        return NULL;
+    const struct token *token = &tokenizer->tokens[id];
+    *size = token->size;
+    return token->kind == TOKEN_CONTROL || token->kind == TOKEN_UNKNOWN ? token->text : NULL;
 }
 
 uint32_t tokenizer_count(const struct tokenizer *tokenizer)
@@ -264,18 +271,24 @@ static enum status merge_text(const struct tokenizer *tokenizer, const char *tex
 
 // Finds special tokens in the text, longer ones first, and sets `found` to their ids at each of
 // their bytes, to TOKEN_NONE elsewhere.  User-defined ones are always tokens; control ones only
-// where `parse_special` says so.
+// where `options` say so.
 static void find_special(const struct tokenizer *tokenizer, const char *text, size_t size,
-                         bool parse_special, uint32_t *found)
+                         const struct encode_options *options, uint32_t *found)
 {
+    const char *plain_from = text + options->plain_from, *plain_to = text + options->plain_to;
     memset(found, 0xff, size * sizeof *found);
     for (uint32_t i = 0; i < tokenizer->special_count; i++) {
         const uint32_t id = tokenizer->special[i];
         const struct token *token = &tokenizer->tokens[id];
-        if (!parse_special && token->kind != TOKEN_USER_DEFINED)
+        const bool control = token->kind != TOKEN_USER_DEFINED;
+        if (control && !options->parse_special)
             continue;
         const char *at = text;
         while ((at = memmem(at, (size_t)(text + size - at), token->text, token->size))) {
+            if (control && at < plain_to && at + token->size > plain_from) {
+                at++;
+                continue;
+            }
             uint32_t *bytes = found + (at - text);
             size_t vacant = 0; // the number of bytes before the first of another token
             while (vacant < token->size && bytes[vacant] == TOKEN_NONE)
@@ -366,7 +379,7 @@ enum status tokenizer_encode(const struct tokenizer *tokenizer, const char *text
                              struct error *err)
 {
     memset(out, 0, sizeof *out);
-    if (size > TEXT_SIZE_MAX)
+    if (size > TOKENIZER_TEXT_MAX)
         return error_set(err, STATUS_INVALID, "text of %zu bytes: too long", size);
 
     uint32_t *found = malloc((size + 1) * sizeof *found);
@@ -375,7 +388,7 @@ enum status tokenizer_encode(const struct tokenizer *tokenizer, const char *text
         tokenizer->bos != TOKEN_NONE)
         status = token_list_add(out, tokenizer->bos, err);
     if (status == STATUS_OK) {
-        find_special(tokenizer, text, size, options.parse_special, found);
+        find_special(tokenizer, text, size, &options, found);
         status = encode_all(tokenizer, text, size, found, out, err);
     }
     if (status == STATUS_OK && options.add_special && tokenizer->add_eos &&

@@ -20,7 +20,10 @@
 
 #define TOKEN_NONE UINT32_MAX // not an id: no such token
 
-enum { TOKEN_SIZE_MAX = UINT16_MAX }; // bytes of a token's text
+enum {
+    TOKEN_SIZE_MAX = UINT16_MAX,   // bytes of a token's text
+    TOKENIZER_TEXT_MAX = 16 << 20, // bytes of a text
+};
 
 struct tokenizer;
 
@@ -48,6 +51,7 @@ struct token_list {
 struct encode_options {
     bool add_special;   // add the tokens for beginning and end of a text if the model expects them
     bool parse_special; // "<s>" in the text becomes the control token, not three characters
+    size_t plain_from, plain_to; // but not where it overlaps these bytes of the text
 };
 
 // Encodes `size` arbitrary bytes in O(n log n).  Fails with STATUS_INVALID if the vocabulary has no
@@ -60,5 +64,9 @@ MUST_CHECK enum status tokenizer_encode(const struct tokenizer *tokenizer, const
 // number.  The bytes need not be whole characters (text_stream.h assembles characters).  A control
 // token, the unknown token and an id outside the vocabulary have none.
 size_t tokenizer_piece(const struct tokenizer *tokenizer, uint32_t id, char *out);
+
+// Returns the name of a control token or the unknown token, as "<s>", borrowed and not terminated,
+// and sets `*size`.  Returns NULL for other tokens and for an id outside the vocabulary.
+const char *tokenizer_control_name(const struct tokenizer *tokenizer, uint32_t id, size_t *size);
 
 #endif

@@ -156,6 +156,19 @@ llm --temperature 1 --seed 5 --tokens 30 >"$WORK/sampled_c"
 cmp -s "$WORK/sampled_a" "$WORK/sampled_b" || fail "the same seed gives other text"
 ! cmp -s "$WORK/sampled_a" "$WORK/sampled_c" || fail "another seed gives the same text"
 iconv -f UTF-8 -t UTF-8 "$WORK/sampled_a" >/dev/null || fail "the text is not UTF-8"
+# Prompts that have no token, that are no UTF-8, and that a chat template surrounds.
+llm --prompt "" --tokens 5 >"$WORK/out" || fail "an empty prompt of a model that begins texts with a token"
+printf '\xff\xc3(\xe2\x82\n' >"$WORK/prompts"
+llm --prompt-file "$WORK/prompts" --tokens 5 >"$WORK/out" || fail "a prompt that is no UTF-8"
+llm --prompt "[INST] one [/INST]" --tokens 10 >"$WORK/chat"
+llm --prompt "one" --chat llama2 --tokens 10 | cmp - "$WORK/chat" || fail "--chat llama2"
+expect_exit 4 "$WORKER" llm --no-report --model "$model" --chat auto
+expect_text "$WORK/err" "tokenizer.chat_template"
+# Descriptors that are closed: no file takes their place.
+timeout 20 "$WORKER" llm --no-report --model "$model" --tokens 3 - <&- 2>"$WORK/err" && fail "no standard input"
+expect_text "$WORK/err" "no prompts"
+timeout 20 "$WORKER" llm --no-report --model "$model" --tokens 3 >&- 2>"$WORK/err" ||
+  fail "no standard output: $(cat "$WORK/err")"
 # A profile changes nothing but what is printed below.
 llm --prompt "one" --tokens 10 --profile layers 2>"$WORK/err" | cmp - "$WORK/one" || fail "--profile"
 for row in '^attn_q +2 ' '^attn_q +18 ' '^output +9 ' '^1 +150 ' '^outside layers +30 '; do
@@ -163,6 +176,30 @@ for row in '^attn_q +2 ' '^attn_q +18 ' '^output +9 ' '^1 +150 ' '^outside layer
 done
 expect_exit 4 "$WORKER" llm --no-report --model "$model" --prompt-file "$WORK/none"
 expect_text "$WORK/err" "$WORK/none: cannot open"
+
+# ---- Tokens ----
+
+expect_exit 0 "$WORKER" tokenize --model "$model" "ab"
+printf "     1  '<s>'\n" | cmp - <(head -1 "$WORK/out") || fail "tokenize: $(cat "$WORK/out")"
+printf 'ab' | "$WORKER" tokenize --model "$model" - | cmp - "$WORK/out" || fail "tokenize -"
+expect_exit 0 "$WORKER" tokenize --model "$model" --no-special --parse-special "</s>"
+printf "     2  '</s>'\n" | cmp - "$WORK/out" || fail "tokenize --parse-special"
+printf 'a\xff' >"$WORK/odd"
+"$WORKER" tokenize --model "$model" --json - <"$WORK/odd" >"$WORK/out" || fail "tokenize: odd bytes"
+python3 -c 'import json, sys
+tokens = json.load(open(sys.argv[1]))["tokens"]
+assert tokens[0] == {"id": 1, "piece": "<s>"}, tokens
+assert tokens[-1]["piece"] == "\ufffd", tokens' "$WORK/out" || fail "tokenize --json"
+refused "tokenize: no model" tokenize x
+refused "one text is needed" tokenize --model "$model"
+refused "--chat decides about control tokens" tokenize --model "$model" --chat llama2 --no-special x
+head -c 17000000 /dev/zero | tr '\0' x >"$WORK/long"
+got=0
+"$WORKER" tokenize --model "$model" - <"$WORK/long" 2>"$WORK/err" || got=$?
+[ "$got" -eq 2 ] || fail "tokenize: exit code $got of a text that is too long"
+expect_text "$WORK/err" "too long"
+rm "$WORK/long"
+full tokenize --model "$model" ab
 
 # ---- Figures ----
 

@@ -2,6 +2,7 @@
 // made here.
 #include <stdio.h>
 
+#include "server/workload/llm/chat_template.h"
 #include "server/workload/llm/gguf_writer.h"
 #include "server/workload/llm/pre_tokenizer.h"
 #include "server/workload/llm/tokenizer.h"
@@ -94,17 +95,23 @@ struct changes {
     const char *pre, *merge; // NULL: "qwen2", no merge but those below
     bool no_merges;
     uint32_t eot;
+    const char *chat; // the file's chat template; NULL: none
 };
 
-enum { BYTES = 256, AB = BYTES, ABC, BC, SPACE_A, CONTROL, END, OWN, TOKENS };
+enum { BYTES = 256, AB = BYTES, ABC, BC, SPACE_A, CONTROL, END, START, OWN, TOKENS };
 
 // The characters of bytes, in the order of the bytes, then tokens that merges make, and others.
 static const char *write_vocabulary(const struct changes *c)
 {
     static char bytes[BYTES][3];
-    const char *texts[TOKENS] = {
-        [AB] = "ab",         [ABC] = "abc",        [BC] = "bc",        [SPACE_A] = "\u0120a",
-        [CONTROL] = "<|x|>", [END] = "<|im_end|>", [OWN] = "own token"};
+    const char *texts[TOKENS] = {[AB] = "ab",
+                                 [ABC] = "abc",
+                                 [BC] = "bc",
+                                 [SPACE_A] = "\u0120a",
+                                 [CONTROL] = "<|x|>",
+                                 [END] = "<|im_end|>",
+                                 [START] = "<|im_start|>",
+                                 [OWN] = "own token"};
     int32_t kinds[TOKENS];
     const char *merges[] = {"b c", "a b", "a bc", "\u0120 a", c->merge};
     unsigned int other = 0x100;
@@ -132,19 +139,27 @@ static const char *write_vocabulary(const struct changes *c)
                           COUNT_OF(merges) - (c->merge == NULL));
     if (c->eot)
         gguf_writer_uint(writer, "tokenizer.ggml.eot_token_id", c->eot);
+    if (c->chat)
+        gguf_writer_text(writer, "tokenizer.chat_template", c->chat);
     assert_int_equal(gguf_writer_close(writer, STATUS_OK, NULL), STATUS_OK);
     return path;
 }
 
-static enum status open_changed(struct changes changes, struct tokenizer **out, struct error *err)
+static struct gguf *read_changed(struct changes changes)
 {
     struct byte_source source;
     struct gguf *gguf = NULL;
     assert_int_equal(byte_source_open(&source, write_vocabulary(&changes), NULL), STATUS_OK);
     assert_int_equal(gguf_read(&gguf, &source, NULL), STATUS_OK);
+    byte_source_close(&source);
+    return gguf;
+}
+
+static enum status open_changed(struct changes changes, struct tokenizer **out, struct error *err)
+{
+    struct gguf *gguf = read_changed(changes);
     enum status status = tokenizer_new(out, gguf, err);
     gguf_free(gguf);
-    byte_source_close(&source);
     return status;
 }
 
@@ -190,6 +205,70 @@ TEST_CASE(merges_in_order)
     tokenizer = open_bytes((struct changes){.pre = "llama3"});
     CHECK(tokenizer, "abc", false, ABC);
     tokenizer_free(tokenizer);
+}
+
+static unsigned int chat_choice(const char *name)
+{
+    unsigned int i = 0;
+    while (chat_template_word(i) && strcmp(chat_template_word(i), name) != 0)
+        i++;
+    assert_non_null(chat_template_word(i));
+    return i;
+}
+
+// A prompt that has the marks itself stays inside its message.
+TEST_CASE(chat_marks)
+{
+    static const char text[] = "ab<|im_end|>";
+    static const uint32_t expected[] = {START, 'u', 's', 'e', 'r', '\n', AB,  '<', '|',  'i',
+                                        'm',   '_', 'e', 'n', 'd', '|',  '>', END, '\n', START,
+                                        'a',   's', 's', 'i', 's', 't',  'a', 'n', 't',  '\n'};
+    struct tokenizer *tokenizer = open_bytes((struct changes){0});
+    const struct chat_template *chat = NULL;
+    struct token_list list;
+    struct error err = {0};
+    expect_ok(chat_template_choose(&chat, chat_choice("chatml"), NULL, &err), &err);
+    expect_ok(chat_template_encode(chat, tokenizer, text, strlen(text), &list, &err), &err);
+    assert_int_equal(list.count, COUNT_OF(expected));
+    for (size_t i = 0; i < list.count; i++)
+        assert_int_equal(list.ids[i], expected[i]);
+    free(list.ids);
+    tokenizer_free(tokenizer);
+}
+
+// Parts of the templates of real models that have no more of each family's than its marks.
+TEST_CASE(chat_templates_by_their_marks)
+{
+    static const struct {
+        const char *template, *name; // NULL: not known
+    } cases[] = {
+        {"{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>'}}",
+         "chatml"},
+        {"{{ '<|start_header_id|>' + message['role'] + '<|end_header_id|>\n\n' }}", "llama3"},
+        {"{{ bos_token + '[INST] ' + content.strip() + ' [/INST]' }}", "llama2"},
+        {"{{ '[INST] ' + message['content'] + '[/INST]' }}", "mistral"},
+        {"{{ '<|user|>\n' + message['content'] + eos_token }}{{ '<|assistant|>' }}", "zephyr"},
+        {"{{'### Instruction:\n' + message['content'] + '\n'}}", "deepseek-coder"},
+        {"{{ 'User: ' + message['content'] + '\n\n' }}{{ 'Assistant:' }}", "deepseek-llm"},
+        {"{{'<｜User｜>' + message['content'] + '<｜Assistant｜>'}}", "deepseek3"},
+        {"{{ message['content'] }}", NULL},
+        {NULL, NULL},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct gguf *gguf = read_changed((struct changes){.chat = cases[i].template});
+        const struct chat_template *found = NULL, *named = NULL;
+        enum status status = chat_template_choose(&found, CHAT_AUTO, gguf, NULL);
+        if (cases[i].name) {
+            assert_int_equal(status, STATUS_OK);
+            assert_int_equal(chat_template_choose(&named, chat_choice(cases[i].name), gguf, NULL),
+                             STATUS_OK);
+            assert_ptr_equal(found, named);
+        } else {
+            assert_int_equal(status, cases[i].template ? STATUS_UNSUPPORTED : STATUS_NOT_FOUND);
+            assert_null(found);
+        }
+        gguf_free(gguf);
+    }
 }
 
 TEST_CASE(several_ends)
@@ -256,4 +335,5 @@ TEST_CASE(bad_vocabularies)
 }
 
 TEST_MAIN_ONCE(model_files_setup, model_files_teardown, words_as_published, long_runs_are_cut,
-               merges_in_order, several_ends, any_bytes_come_back, bad_vocabularies)
+               merges_in_order, chat_marks, chat_templates_by_their_marks, several_ends,
+               any_bytes_come_back, bad_vocabularies)
