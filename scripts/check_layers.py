@@ -102,8 +102,8 @@ PURE = {
 OWNERS = [
     (r"zmq(_utils)?\.h", r"common/wire/socket(_[a-z]+)?\.c"),
     (r"sodium(/.*)?\.h",
-     r"(common/wire/listener/curve_server|server/workload/llm/vocabulary)\.c"),
-    (r"pcre2\.h", r"server/workload/llm/pre_tokenizer\.c"),
+     r"(common/wire/listener/curve_server|server/workload/llm/tokenizer/vocabulary)\.c"),
+    (r"pcre2\.h", r"server/workload/llm/tokenizer/pre_tokenizer\.c"),
     (r"proto/.*\.pb-c\.h|protobuf-c/.*", r"common/wire/codec(\.c|_[a-z_]+\.[ch])"),
     (r"sqlite3\.h", r"common/store/.*|server/collector/(writer|rollup|maintenance)/.*|server/collector/rollup.*"),
     (r"n?curses(w/.*)?\.h|ncursesw?/.*|term\.h|panel\.h", r"client/tui/screen\.c"),

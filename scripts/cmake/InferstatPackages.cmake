@@ -4,7 +4,7 @@ find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 pkg_check_modules(ZMQ REQUIRED IMPORTED_TARGET libzmq>=4.3)               # common/wire/socket*.c
 pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium>=1.0.18)      # common/wire/listener/, vocabularies
-pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8>=10.34)       # server/workload/llm/pre_tokenizer.c
+pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8>=10.34)       # server/workload/llm/tokenizer/pre_tokenizer.c
 pkg_check_modules(PROTOBUF_C REQUIRED IMPORTED_TARGET libprotobuf-c>=1.3) # common/wire/codec*
 pkg_check_modules(SQLITE3 REQUIRED IMPORTED_TARGET sqlite3>=3.37)         # common/store, collector
 pkg_check_modules(NCURSESW REQUIRED IMPORTED_TARGET ncursesw)             # client/tui/screen.c

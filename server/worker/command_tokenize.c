@@ -6,9 +6,9 @@
 #include "common/core/base/text.h"
 #include "common/sys/files.h"
 #include "server/worker/worker.h"
-#include "server/workload/llm/chat_template.h"
+#include "server/workload/llm/tokenizer/chat_template.h"
 #include "server/workload/llm/gguf.h"
-#include "server/workload/llm/tokenizer.h"
+#include "server/workload/llm/tokenizer/tokenizer.h"
 
 static struct {
     const char *model;

@@ -4,7 +4,7 @@
 
 #include "server/workload/llm/llama.h"
 #include "server/workload/llm/token_sampler.h"
-#include "server/workload/llm/tokenizer.h"
+#include "server/workload/llm/tokenizer/tokenizer.h"
 #include "tests/fuzz/gguf_feed.h"
 #include "tests/fuzz/fuzz.h"
 

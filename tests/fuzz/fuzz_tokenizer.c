@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "server/workload/llm/text_stream.h"
-#include "server/workload/llm/tokenizer.h"
+#include "server/workload/llm/tokenizer/tokenizer.h"
 #include "tests/fuzz/gguf_feed.h"
 #include "tests/fuzz/fuzz.h"
 

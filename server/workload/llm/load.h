@@ -14,9 +14,9 @@
 #include "common/core/base/error.h"
 #include "common/monitor/inferstat.h"
 #include "server/device/device.h"
-#include "server/workload/llm/chat_template.h"
+#include "server/workload/llm/tokenizer/chat_template.h"
 #include "server/workload/llm/llama.h"
-#include "server/workload/llm/tokenizer.h"
+#include "server/workload/llm/tokenizer/tokenizer.h"
 
 struct llm_load_options {
     const char *path;

@@ -9,7 +9,7 @@
 #include "server/device/cpu/thread_pool.h"
 #include "server/workload/llm/gguf_writer.h"
 #include "server/workload/llm/random.h"
-#include "server/workload/llm/vocabulary.h"
+#include "server/workload/llm/tokenizer/vocabulary.h"
 
 const struct synthetic_shape synthetic_shapes[SYNTHETIC_COUNT] = {
     // name, dim, ff, layers, heads, kv_heads, vocabulary, context, tied

@@ -1,8 +1,8 @@
 // Tokenizers over vocabularies made here.
 
 #include "server/workload/llm/gguf_writer.h"
-#include "server/workload/llm/tokenizer.h"
-#include "server/workload/llm/vocabulary.h"
+#include "server/workload/llm/tokenizer/tokenizer.h"
+#include "server/workload/llm/tokenizer/vocabulary.h"
 #include "tests/support/test.h"
 #include "tests/unit/workload/model_files.h"
 

@@ -2,10 +2,10 @@
 // made here.
 #include <stdio.h>
 
-#include "server/workload/llm/chat_template.h"
+#include "server/workload/llm/tokenizer/chat_template.h"
 #include "server/workload/llm/gguf_writer.h"
-#include "server/workload/llm/pre_tokenizer.h"
-#include "server/workload/llm/tokenizer.h"
+#include "server/workload/llm/tokenizer/pre_tokenizer.h"
+#include "server/workload/llm/tokenizer/tokenizer.h"
 #include "tests/support/test.h"
 #include "tests/unit/workload/model_files.h"
 

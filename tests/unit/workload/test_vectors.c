@@ -4,7 +4,7 @@
 
 #include "server/workload/llm/llama.h"
 #include "server/workload/llm/token_sampler.h"
-#include "server/workload/llm/tokenizer.h"
+#include "server/workload/llm/tokenizer/tokenizer.h"
 #include "tests/support/folder.h"
 #include "tests/support/test.h"
 #include "tests/unit/workload/vectors.h"

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "common/core/base/text.h"
-#include "server/workload/llm/pre_tokenizer.h"
-#include "server/workload/llm/vocabulary.h"
+#include "server/workload/llm/tokenizer/pre_tokenizer.h"
+#include "server/workload/llm/tokenizer/vocabulary.h"
 
 enum { MERGES_MAX = 1 << 24, SHOWN_SIZE = 80 };
 

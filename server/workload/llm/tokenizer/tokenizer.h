@@ -8,8 +8,8 @@
 // pair that comes first in the list of merges first.
 //
 // A tokenizer is immutable; any thread may use it.
-#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_TOKENIZER_H
-#define INFERSTAT_SERVER_WORKLOAD_LLM_TOKENIZER_H
+#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_TOKENIZER_TOKENIZER_H
+#define INFERSTAT_SERVER_WORKLOAD_LLM_TOKENIZER_TOKENIZER_H
 
 #include <stdbool.h>
 #include <stddef.h>

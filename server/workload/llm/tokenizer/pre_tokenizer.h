@@ -1,8 +1,8 @@
 // Pre-tokenizers of byte-level vocabularies: cut a text into words, within which tokens are merged.
 // Each is one or more regular expressions of its family of models, run by PCRE2 with the
 // properties of Unicode.  Immutable; any thread may use one.
-#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_PRE_TOKENIZER_H
-#define INFERSTAT_SERVER_WORKLOAD_LLM_PRE_TOKENIZER_H
+#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_TOKENIZER_PRE_TOKENIZER_H
+#define INFERSTAT_SERVER_WORKLOAD_LLM_TOKENIZER_PRE_TOKENIZER_H
 
 #include <stdbool.h>
 #include <stddef.h>

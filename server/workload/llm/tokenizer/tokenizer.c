@@ -1,4 +1,4 @@
-#include "server/workload/llm/tokenizer.h"
+#include "server/workload/llm/tokenizer/tokenizer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,8 +6,8 @@
 
 #include "common/core/base/array.h"
 #include "common/core/base/text.h"
-#include "server/workload/llm/pre_tokenizer.h"
-#include "server/workload/llm/vocabulary.h"
+#include "server/workload/llm/tokenizer/pre_tokenizer.h"
+#include "server/workload/llm/tokenizer/vocabulary.h"
 
 // A space in a vocabulary: U+2581.
 static const char space_mark[] = {'\xe2', '\x96', '\x81'};

@@ -1,10 +1,10 @@
 // Vocabulary of a tokenizer (tokenizer.h): an array of tokens, a hash table from a token's text to
 // its id (index), and the merges of a byte-level vocabulary.  Private to the tokenizer, except the
 // kinds of tokens.
-#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_VOCABULARY_H
-#define INFERSTAT_SERVER_WORKLOAD_LLM_VOCABULARY_H
+#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_TOKENIZER_VOCABULARY_H
+#define INFERSTAT_SERVER_WORKLOAD_LLM_TOKENIZER_VOCABULARY_H
 
-#include "server/workload/llm/tokenizer.h"
+#include "server/workload/llm/tokenizer/tokenizer.h"
 
 // Kinds of tokens, with the same values as in a GGUF file.  UNKNOWN: for text without a token;
 // CONTROL: a mark without text, such as the end of a text; USER_DEFINED: one token wherever its

@@ -1,4 +1,4 @@
-#include "server/workload/llm/pre_tokenizer.h"
+#include "server/workload/llm/tokenizer/pre_tokenizer.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,14 +1,14 @@
 // Chat templates: the text that a model trained on conversations expects before and after a message
 // of the user.  There is no interpreter: the template in a model's file is recognised by its marks
 // as one of those below, which are written out here for a single message without a system message.
-#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_CHAT_TEMPLATE_H
-#define INFERSTAT_SERVER_WORKLOAD_LLM_CHAT_TEMPLATE_H
+#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_TOKENIZER_CHAT_TEMPLATE_H
+#define INFERSTAT_SERVER_WORKLOAD_LLM_TOKENIZER_CHAT_TEMPLATE_H
 
 #include <stddef.h>
 
 #include "common/core/base/error.h"
 #include "server/workload/llm/gguf.h"
-#include "server/workload/llm/tokenizer.h"
+#include "server/workload/llm/tokenizer/tokenizer.h"
 
 // Choices of the option --chat; from CHAT_NAMED on they name a template.
 enum { CHAT_NONE, CHAT_AUTO, CHAT_NAMED };

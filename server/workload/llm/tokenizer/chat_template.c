@@ -1,4 +1,4 @@
-#include "server/workload/llm/chat_template.h"
+#include "server/workload/llm/tokenizer/chat_template.h"
 
 #include <stdlib.h>
 #include <string.h>

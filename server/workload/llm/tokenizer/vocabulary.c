@@ -1,4 +1,4 @@
-#include "server/workload/llm/vocabulary.h"
+#include "server/workload/llm/tokenizer/vocabulary.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include <sodium.h>
 
-#include "server/workload/llm/pre_tokenizer.h"
+#include "server/workload/llm/tokenizer/pre_tokenizer.h"
 
 enum { TOKENS_MAX = 1 << 26 };
 
