@@ -139,8 +139,8 @@ const struct cli_command cli_commands[] = {
     {
         .name = "samples",
         .summary = "what processes used over time: processor, memory, requests in progress",
-        .details = LISTED "  --run or --host shows one process.",
-        .options = TAKES(LISTING),
+        .details = LISTED "  --run or --host shows one process, --model one model's requests.",
+        .options = TAKES(OPTION_MODEL, LISTING),
         .run = command_list,
     },
     {

@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "common/core/base/array.h"
 #include "common/sys/clock.h"
 #include "common/sys/process.h"
 #include "common/sys/thread.h"
@@ -26,7 +27,9 @@ struct background {
     struct background_end end;
 
     // Background thread only.
-    struct ring *ring;   // stream 0
+    struct ring *ring;               // stream 0
+    struct request_counts *requests; // by the id of the model's name
+    size_t requests_room;
     uint64_t sampled_ns; // monotonic, of the last sample
     uint64_t cpu_ns;     // CPU time of the process at `sampled_ns`
     struct sketch *sketch;
@@ -58,8 +61,35 @@ static void take_first_sample(struct background *background)
     background->cpu_ns = process_cpu_ns();
 }
 
+// Records a copy of `sample` for each model with requests in progress, and counts the requests of
+// all of them in `sample`.  Without memory for the models' counts there are no such copies.
+static void record_requests(struct background *background, struct record *sample)
+{
+    struct request_counts all = {0}, *counts = &all;
+    size_t count = 1 + names_count(runfile_names(background->settings.publisher.file));
+    if (ARRAY_RESERVE(&background->requests, &background->requests_room, count))
+        counts = background->requests;
+    else
+        count = 1;
+    thread_slots_count_requests(background->settings.slots, counts, count);
+    all = counts[0];
+    for (size_t model = 1; model < count; model++) {
+        if (counts[model].running == 0)
+            continue;
+        struct record record = *sample;
+        record_set_name(&record, PROCESS_SAMPLE_MODEL, (uint32_t)model);
+        record_set_int(&record, PROCESS_SAMPLE_RUNNING, counts[model].running);
+        record_set_int(&record, PROCESS_SAMPLE_WAITING, counts[model].waiting);
+        (void)ring_push(background->ring, &record, 1);
+        all.running += counts[model].running;
+        all.waiting += counts[model].waiting;
+    }
+    record_set_int(sample, PROCESS_SAMPLE_RUNNING, all.running);
+    record_set_int(sample, PROCESS_SAMPLE_WAITING, all.waiting);
+}
+
 // The record's time is that of reading the memory, the end of the period of `cpu_ratio`.
-static void record_sample(const struct background *background, uint64_t now, double cpu_ratio)
+static void record_sample(struct background *background, uint64_t now, double cpu_ratio)
 {
     const struct sampled *sampled = background->settings.sampled;
     struct record record;
@@ -72,10 +102,7 @@ static void record_sample(const struct background *background, uint64_t now, dou
     const int64_t device = atomic_load_explicit(&sampled->device_memory, memory_order_relaxed);
     if (device >= 0)
         record_set_int(&record, PROCESS_SAMPLE_DEVICE_MEMORY, device);
-    const struct request_counts requests = thread_slots_count_requests(background->settings.slots);
-    const int64_t queued = atomic_load_explicit(&sampled->queued_requests, memory_order_relaxed);
-    record_set_int(&record, PROCESS_SAMPLE_RUNNING, requests.running + queued);
-    record_set_int(&record, PROCESS_SAMPLE_WAITING, requests.waiting + queued);
+    record_requests(background, &record);
     (void)ring_push(background->ring, &record, 1);
 }
 
@@ -237,6 +264,7 @@ static void free_background(struct background *background)
     if (background->wake_fd >= 0)
         (void)close(background->wake_fd);
     sketch_free(background->sketch);
+    free(background->requests);
     free(background);
 }
 

@@ -524,12 +524,19 @@ void inferstat_set_device_memory(struct inferstat_monitor *monitor, int64_t byte
                               bytes < 0 ? -1 : monitor_plausible(bytes), memory_order_relaxed);
 }
 
-void inferstat_set_queued_requests(struct inferstat_monitor *monitor, uint32_t count)
+void inferstat_set_queued_requests(struct inferstat_monitor *monitor, uint32_t model,
+                                   uint32_t count)
 {
     if (!monitor_is_live(monitor))
         return;
-    // Every call reads that cache line: it is not written without need.
-    _Atomic uint32_t *queued = &monitor->sampled.queued_requests;
-    if (atomic_load_explicit(queued, memory_order_relaxed) != count)
-        atomic_store_explicit(queued, count, memory_order_relaxed);
+    struct model_requests *queued = thread_slots_model(&monitor->slots, &monitor->slots.queued,
+                                                       monitor_known_name(monitor, model));
+    if (!queued)
+        return;
+    const int64_t before = atomic_exchange_explicit(&queued->running, count, memory_order_relaxed);
+    atomic_store_explicit(&queued->waiting, count, memory_order_relaxed);
+    // Every request's end reads that cache line: it is not written without need.
+    if (before != count)
+        atomic_fetch_add_explicit(&monitor->sampled.queued_requests, count - before,
+                                  memory_order_relaxed);
 }

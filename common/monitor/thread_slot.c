@@ -102,10 +102,20 @@ enum status thread_slots_open(struct thread_slots *slots, struct runfile *file, 
     return STATUS_OK;
 }
 
+static void free_models(struct model_requests *entry)
+{
+    while (entry) {
+        struct model_requests *next = entry->next;
+        free(entry);
+        entry = next;
+    }
+}
+
 static void free_slot(struct thread_slot *slot)
 {
     if (!slot)
         return;
+    free_models(slot->models);
     event_ring_deinit(&slot->events);
     sketch_free(slot->sketch);
     free(slot);
@@ -126,6 +136,7 @@ void thread_slots_deinit(struct thread_slots *slots)
         free_slot(slots->first);
         slots->first = next;
     }
+    free_models(slots->queued);
     (void)pthread_mutex_destroy(&slots->lock);
 }
 
@@ -237,23 +248,47 @@ void thread_slots_share_open_requests(struct thread_slots *slots)
     (void)pthread_mutex_unlock(&slots->lock);
 }
 
-struct request_counts thread_slots_count_requests(struct thread_slots *slots)
+struct model_requests *thread_slots_add_model(struct thread_slots *slots, model_requests_list *list,
+                                              uint32_t model)
 {
-    struct request_counts counts = {0};
     (void)pthread_mutex_lock(&slots->lock);
-    for (const struct thread_slot *slot = slots->first; slot; slot = slot->next) {
-        counts.running += atomic_load_explicit(&slot->open_requests, memory_order_relaxed);
-        counts.waiting += atomic_load_explicit(&slot->waiting_requests, memory_order_relaxed);
+    struct model_requests *entry = atomic_load_explicit(list, memory_order_relaxed);
+    while (entry && entry->model != model)
+        entry = entry->next;
+    if (!entry && (entry = calloc(1, sizeof *entry))) {
+        entry->model = model;
+        entry->next = atomic_load_explicit(list, memory_order_relaxed);
+        atomic_store_explicit(list, entry, memory_order_release);
     }
     (void)pthread_mutex_unlock(&slots->lock);
+    return entry;
+}
+
+static void count_list(const model_requests_list *list, struct request_counts *counts, size_t count)
+{
+    const struct model_requests *entry = atomic_load_explicit(list, memory_order_acquire);
+    for (; entry; entry = entry->next) {
+        struct request_counts *of = &counts[entry->model < count ? entry->model : 0];
+        of->running += atomic_load_explicit(&entry->running, memory_order_relaxed);
+        of->waiting += atomic_load_explicit(&entry->waiting, memory_order_relaxed);
+    }
+}
+
+void thread_slots_count_requests(struct thread_slots *slots, struct request_counts *counts,
+                                 size_t count)
+{
+    memset(counts, 0, count * sizeof *counts);
+    (void)pthread_mutex_lock(&slots->lock);
+    count_list(&slots->queued, counts, count);
+    for (const struct thread_slot *slot = slots->first; slot; slot = slot->next)
+        count_list(&slot->models, counts, count);
+    (void)pthread_mutex_unlock(&slots->lock);
     // A request that moves from thread to thread meanwhile may be counted on neither, or on both.
-    if (counts.running < 0)
-        counts.running = 0;
-    if (counts.waiting < 0)
-        counts.waiting = 0;
-    if (counts.waiting > counts.running)
-        counts.waiting = counts.running;
-    return counts;
+    for (struct request_counts *of = counts; of < counts + count; of++) {
+        of->running = of->running < 0 ? 0 : of->running;
+        of->waiting = of->waiting < 0 ? 0 : of->waiting;
+        of->waiting = of->waiting > of->running ? of->running : of->waiting;
+    }
 }
 
 // ---- Records ------------------------------------------------------------------------

@@ -145,7 +145,8 @@
 //   before the first process began), and
 //   unless no process is open: requests failed error_ratio? request_rate output_token_rate
 //   prompt_token_rate (throughput.h) ttft_p50_ns? ttft_p95_ns? tokens_per_second_p50?
-//   running_requests? waiting_requests? (of its open processes, as last sampled); as_of_ns (a file
+//   running_requests? waiting_requests? (of the model in its open processes, as last sampled; of
+//   processes whose samples do not say of which model, all of the process); as_of_ns (a file
 //   is judged as of its last message) note? store_error? (as in PING).  The usual level is that of
 //   the same hour of the 14 days before.  The filter may have a model and a host.
 //

@@ -33,7 +33,15 @@ cp store.db broken.db
 sqlite3 broken.db "DELETE FROM inference WHERE number = 10; UPDATE range SET last = 14 WHERE
   run = 1; UPDATE stream SET produced = 20 WHERE run = 2; DELETE FROM operation WHERE run = 2;
   INSERT INTO process_sample SELECT NULL, 9, stream, number, started_ns, received_ns, cpu_ratio,
-  host_memory_bytes, device_memory_bytes, NULL, NULL FROM process_sample"
+  host_memory_bytes, device_memory_bytes, NULL, NULL, NULL FROM process_sample"
+# Two samples: of the requests of two models, and of one's alone.
+cp store.db requests.db
+sqlite3 requests.db "DELETE FROM process_sample;
+  INSERT INTO process_sample(run, stream, number, started_ns, received_ns, cpu_ratio,
+  host_memory_bytes, running_requests, waiting_requests, model)
+  SELECT 3, 0, n, 1774751400000000000 + s * 1000000000, 1774751403000000000, 0.5, 89128960, r, w, m
+  FROM (SELECT column1 n, column2 s, column3 r, column4 w, column5 m FROM (VALUES
+  (10, 1, 3, 1, 3), (11, 1, 2, 0, 4), (12, 1, 5, 1, NULL), (13, 2, 1, 0, 3), (14, 2, 1, 0, NULL)))"
 
 # What differs between machines and moments: the file's size, the time of asking.
 masked() {

@@ -198,6 +198,7 @@ static const struct column process_sample_columns[] = {
     {"device_memory_bytes", "device memory", COLUMN_RIGHT(0)},
     {"running_requests", "running", COLUMN_RIGHT(1)},
     {"waiting_requests", "waiting", COLUMN_RIGHT(1)},
+    {"model", "model", COLUMN_LEFT(1)},
 };
 
 #define COLUMNS(columns)                                                                           \

@@ -254,7 +254,9 @@
       "device memory of the process")                                                              \
     X(PROCESS_SAMPLE_RUNNING, "running_requests", INT, COUNT, MAYBE, "requests in progress")       \
     X(PROCESS_SAMPLE_WAITING, "waiting_requests", INT, COUNT, MAYBE,                               \
-      "of those, not yet computed on")
+      "of those, not yet computed on")                                                             \
+    X(PROCESS_SAMPLE_MODEL, "model", NAME, NONE, MAYBE,                                            \
+      "the model whose requests this row counts; absent: all requests of the process")
 
 // Enumerations: X(number on the wire and in tables, NAME, "text in views").  A run's end is
 //   open    no end is known: the run goes on

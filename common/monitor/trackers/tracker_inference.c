@@ -69,9 +69,10 @@ void inferstat_inference_begin(struct inferstat_inference *inference,
 
     struct inferstat_monitor *monitor = inference->monitor;
     // A new thread's slot is created before the clock starts.
-    thread_slot_begin_request(thread_slot_current(&monitor->slots));
-    const uint64_t now = clock_monotonic_ns();
     inference->model = monitor_known_name(monitor, request->model);
+    thread_slot_begin_request(&monitor->slots, thread_slot_current(&monitor->slots),
+                              inference->model);
+    const uint64_t now = clock_monotonic_ns();
     inference->device = monitor_known_name(monitor, request->device);
     inference->request = request->request;
     inference->arrival_ns =
@@ -105,7 +106,7 @@ static void set_activity(struct inferstat_inference *inference, enum activity ac
     struct thread_slot *slot = thread_slot_current(&monitor->slots);
     if (!inference->is_computed) {
         inference->is_computed = true;
-        thread_slot_start_request(slot);
+        thread_slot_start_request(&monitor->slots, slot, inference->model);
     }
     thread_slot_set_request(slot, inference->request);
     thread_slot_set_activity(slot, activity, inference->model, now);
@@ -348,7 +349,7 @@ static inline void end_request(struct inferstat_inference *inference, enum infer
     measure(inference, end, &outcome);
     finish_gaps(inference, slot, end, &outcome);
     outcome.concurrent =
-        thread_slot_end_request(slot, inference->is_computed) +
+        thread_slot_end_request(&monitor->slots, slot, inference->model, inference->is_computed) +
         atomic_load_explicit(&monitor->sampled.queued_requests, memory_order_relaxed);
     if (error)
         push_failed(inference, &outcome, slot, error);

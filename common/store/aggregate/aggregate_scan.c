@@ -39,9 +39,9 @@ int64_t aggregate_scan_last_ns(const struct group *group)
     return cells->last_ns;
 }
 
-const struct ratio *aggregate_scan_ratio(const struct group *group, unsigned metric)
+struct ratio *aggregate_scan_ratio(const struct group *group, unsigned metric)
 {
-    const struct cells *cells = group->data;
+    struct cells *cells = group->data;
     return &cells->ratios[metric];
 }
 

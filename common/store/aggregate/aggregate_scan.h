@@ -37,10 +37,14 @@ struct aggregate_scan_metric {
     const struct record_derived *derived;
 };
 
+// Which records to read of a kind whose records may have no model.
+enum aggregate_scan_models { AGGREGATE_ALL, AGGREGATE_WITHOUT_MODEL, AGGREGATE_WITH_MODEL };
+
 struct aggregate_scan {
     // Input, borrowed.  The scan uses the query's filter, group_by and step_ns.
     const struct query *query;
     enum record_kind kind;
+    enum aggregate_scan_models models;
     struct aggregate_scan_metric metrics[AGGREGATE_SCAN_METRICS_MAX];
     unsigned metric_count;
 
@@ -82,6 +86,6 @@ void aggregate_scan_say(struct aggregate_scan *scan, const char *text);
 int64_t aggregate_scan_last_ns(const struct group *group);
 
 // The aggregates of one metric in a group; `metric` is its index in the scan's `metrics`.
-const struct ratio *aggregate_scan_ratio(const struct group *group, unsigned metric);
+struct ratio *aggregate_scan_ratio(const struct group *group, unsigned metric);
 
 #endif

@@ -128,6 +128,9 @@ static enum status scan_records(struct record_reader *reader, const struct rollu
     sqlite3_str *sql = sqlite3_str_new(state->store->db);
     append_select(sql, state);
     filter_where(sql, scan->kind, &filter);
+    if (scan->models != AGGREGATE_ALL)
+        sqlite3_str_appendf(sql, " AND t.model IS %s",
+                            scan->models == AGGREGATE_WITH_MODEL ? "NOT NULL" : "NULL");
     by_id = append_time(sql, reader, span, by_id);
     if (reader->is_tail)
         sqlite3_str_appendf(sql, " AND %st.id > $3", by_id ? "" : "+");

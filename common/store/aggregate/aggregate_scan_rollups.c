@@ -40,7 +40,9 @@ static bool passes_filter(const struct aggregate_scan_state *state, sqlite3_stmt
         if (state->filter_ids[i] != GROUP_KEY_NONE && columns[i] > 0 &&
             sqlite3_column_int64(row, columns[i]) != state->filter_ids[i])
             return false;
-    return true;
+    return state->of->models == AGGREGATE_ALL ||
+           (sqlite3_column_int64(row, columns[QUERY_BY_MODEL]) != 0) ==
+               (state->of->models == AGGREGATE_WITH_MODEL);
 }
 
 static enum status on_series(void *context, sqlite3_stmt *row, struct error *err)

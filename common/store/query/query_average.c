@@ -131,15 +131,77 @@ static void set_throughput(struct result *answer, const struct average *average,
 
 enum { PROCESS_ID, PROCESS_HOST, PROCESS_BEGAN, PROCESS_HEARD };
 
+static bool is_of_requests(const struct query_metric *metric)
+{
+    return metric->kind == RECORD_KIND_PROCESS_SAMPLE &&
+           (metric->column == PROCESS_SAMPLE_RUNNING || metric->column == PROCESS_SAMPLE_WAITING);
+}
+
+static bool is_by_model(const struct query *query)
+{
+    for (unsigned i = 0; i < query->group_count; i++)
+        if (query->group_by[i] == QUERY_BY_MODEL)
+            return true;
+    return query->filter.by[QUERY_BY_MODEL][0] != '\0';
+}
+
+// The keys of a group, and of its step, without those of models.
+static void without_model(int64_t out[GROUP_KEYS_MAX], const struct query *query,
+                          const int64_t *keys)
+{
+    unsigned count = 0;
+    memset(out, 0, GROUP_KEYS_MAX * sizeof *out);
+    for (unsigned i = 0; i < query->group_count; i++)
+        if (query->group_by[i] != QUERY_BY_MODEL)
+            out[count++] = keys[i];
+    if (query->step_ns > 0)
+        out[count] = keys[query->group_count];
+}
+
+// A sample has rows of the models with requests alone: in all others of the same processes a model
+// had none.
+static enum status add_idle_samples(struct average *average, struct store *store, struct error *err)
+{
+    struct query query = *average->query;
+    query.filter.by[QUERY_BY_MODEL][0] = '\0';
+    query.group_count = 0;
+    for (unsigned i = 0; i < average->query->group_count; i++)
+        if (average->query->group_by[i] != QUERY_BY_MODEL)
+            query.group_by[query.group_count++] = average->query->group_by[i];
+    struct aggregate_scan scan = {.query = &query,
+                                  .kind = average->metric->kind,
+                                  .models = AGGREGATE_WITHOUT_MODEL,
+                                  .metrics = {{average->metric, false, NULL}},
+                                  .metric_count = 1};
+    enum status status = aggregate_scan_run(&scan, store, err);
+    for (size_t i = 0; i < groups_count(average->scan.groups) && status == STATUS_OK; i++) {
+        const struct group *group = groups_at(average->scan.groups, i);
+        struct aggregate *values = &aggregate_scan_ratio(group, 0)->values;
+        int64_t keys[GROUP_KEYS_MAX];
+        without_model(keys, average->query, group->keys);
+        const struct group *samples = groups_get(scan.groups, keys);
+        const uint64_t count = samples ? aggregate_scan_ratio(samples, 0)->values.count : 0;
+        if (values->count > 0 && count > values->count)
+            aggregate_add_zeros(values, count - values->count);
+    }
+    aggregate_scan_see(&average->scan, scan.seen.first_ns, scan.seen.last_ns);
+    average->scan.sketches += scan.sketches;
+    average->scan.rows += scan.rows;
+    aggregate_scan_deinit(&scan);
+    return status;
+}
+
 // Adds the life of a process to its groups.
 static enum status on_process(void *context, sqlite3_stmt *row, struct error *err)
 {
     const struct average *average = context;
     const struct query *query = average->query;
     int64_t keys[GROUP_KEYS_MAX] = {0};
+    unsigned key_count = 0;
     for (unsigned i = 0; i < query->group_count; i++)
-        keys[i] = sqlite3_column_int64(row, query->group_by[i] == QUERY_BY_RUN ? PROCESS_ID
-                                                                               : PROCESS_HOST);
+        if (query->group_by[i] != QUERY_BY_MODEL)
+            keys[key_count++] = sqlite3_column_int64(
+                row, query->group_by[i] == QUERY_BY_RUN ? PROCESS_ID : PROCESS_HOST);
     int64_t at = sqlite3_column_int64(row, PROCESS_BEGAN),
             end = sqlite3_column_int64(row, PROCESS_HEARD);
     at = at > average->span.first_ns ? at : average->span.first_ns;
@@ -149,7 +211,7 @@ static enum status on_process(void *context, sqlite3_stmt *row, struct error *er
         const int64_t step = query->step_ns > 0 ? rollup_step(query->step_ns, at) : 0;
         int64_t next = query->step_ns > 0 ? saturate_add(step, query->step_ns) : end;
         next = next < end ? next : end;
-        keys[query->group_count] = step;
+        keys[key_count] = step;
         struct group *group = NULL;
         status = reader_group(average->processes, keys, &group, err);
         if (status == STATUS_OK)
@@ -162,9 +224,7 @@ static enum status on_process(void *context, sqlite3_stmt *row, struct error *er
 static enum status count_processes(struct average *average, struct store *store, struct error *err)
 {
     const struct query_filter *filter = &average->query->filter;
-    if (average->metric->kind != RECORD_KIND_PROCESS_SAMPLE ||
-        (average->metric->column != PROCESS_SAMPLE_RUNNING &&
-         average->metric->column != PROCESS_SAMPLE_WAITING))
+    if (!is_of_requests(average->metric))
         return STATUS_OK;
     average->span = average->scan.seen;
     if (filter->since_ns)
@@ -185,13 +245,13 @@ static void set_total(struct result *answer, const struct average *average, cons
                       double mean)
 {
     const struct query *query = average->query;
-    int64_t all[GROUP_KEYS_MAX] = {0};
-    memcpy(all, keys, (query->group_count + (query->step_ns > 0)) * sizeof *keys);
+    int64_t all[GROUP_KEYS_MAX];
+    without_model(all, query, keys);
     const struct group *group = groups_get(average->processes, all);
     double first_ns = (double)average->span.first_ns, last_ns = (double)average->span.last_ns;
     if (query->step_ns > 0) {
-        first_ns = fmax(first_ns, (double)all[query->group_count]);
-        last_ns = fmin(last_ns, (double)all[query->group_count] + (double)query->step_ns);
+        first_ns = fmax(first_ns, (double)keys[query->group_count]);
+        last_ns = fmin(last_ns, (double)keys[query->group_count] + (double)query->step_ns);
     }
     const double seconds = (last_ns - first_ns) / 1e9;
     if (group && seconds > 0)
@@ -407,6 +467,8 @@ enum status query_average(struct store *store, const struct query *query, struct
         .metrics = {{average.metric, true}},
         .metric_count = 1,
     };
+    if (average.metric->kind == RECORD_KIND_PROCESS_SAMPLE)
+        average.scan.models = is_by_model(query) ? AGGREGATE_WITH_MODEL : AGGREGATE_WITHOUT_MODEL;
     find_bandwidth(&average);
     average.is_throughput = throughput_has(average.metric->name);
     status = find_goodput(&average, err);
@@ -414,6 +476,8 @@ enum status query_average(struct store *store, const struct query *query, struct
         status = read_throughput(&average, store, err);
     else if (status == STATUS_OK)
         status = aggregate_scan_run(&average.scan, store, err);
+    if (status == STATUS_OK && is_of_requests(average.metric) && is_by_model(query))
+        status = add_idle_samples(&average, store, err);
     if (status == STATUS_OK && average.is_goodput)
         average.end_ns = goodput_end_ns(&average.scan);
     if (status == STATUS_OK && average.is_bandwidth)

@@ -412,6 +412,13 @@ static enum status on_process(void *context, sqlite3_stmt *row, struct error *er
     return status;
 }
 
+// A count of the process' last sample: the model's or, if the sample has rows of no model, that of
+// the process.
+#define SAMPLED(column)                                                                            \
+    "(SELECT iif(count(o.model) = 0 OR t.model IS NULL, s." column                                 \
+    ", max(iif(o.model = t.model, o." column ", 0))) FROM main.process_sample o"                   \
+    " WHERE o.started_ns = s.started_ns AND +o.run = t.run)"
+
 // Reads runs that are open or were heard of in the last 24 h, with the models that each described,
 // loaded, or answered with lately.  A model's processes follow each other.  A process has been
 // replaced, and counts as ended, if another one of the same model and host (without a model: of the
@@ -452,12 +459,13 @@ static enum status read_processes(struct now *now, struct error *err)
         "   ELSE max(came_ns, began_ns) > t.heard_ns END THEN %d WHEN t.ended_ns THEN %d ELSE %d "
         "END,"
         "  t.received_ns, coalesce(t.ended_ns, t.heard_ns), t.last_activity, t.at,"
-        "  s.running_requests, s.waiting_requests,"
+        "  %s, %s,"
         "  (SELECT iif(count(*) < 20000, 0, min(started_ns)) FROM newest), t.run"
         " FROM process t LEFT JOIN main.process_sample s ON t.\"end\" = 0 AND s.id ="
-        "  (SELECT max(p.id) FROM main.process_sample p WHERE p.run = t.run)"
+        "  (SELECT max(p.id) FROM main.process_sample p WHERE p.run = t.run AND p.model IS NULL)"
         " ORDER BY t.model, t.host",
-        NOW_OK, NOW_ENDED, NOW_DOWN, NOW_SILENT);
+        NOW_OK, NOW_ENDED, NOW_DOWN, NOW_SILENT, SAMPLED("running_requests"),
+        SAMPLED("waiting_requests"));
     const int64_t numbers[] = {now->as_of_ns - DAY_NS, now->filter.since_ns};
     enum status status =
         reader_scan_with(now->store, sql, &of_host, numbers, 2, on_process, now, err);

@@ -30,14 +30,26 @@ static void add_to_both(struct aggregate *aggregate, double value, uint64_t coun
     aggregate->count += count;
 }
 
-void aggregate_add_int(struct aggregate *aggregate, int64_t value)
+// The sum is the caller's.
+static void add_ints(struct aggregate *aggregate, int64_t value, uint64_t count)
 {
     if (aggregate->count == 0 || value < aggregate->min_integer)
         aggregate->min_integer = value;
     if (aggregate->count == 0 || value > aggregate->max_integer)
         aggregate->max_integer = value;
+    add_to_both(aggregate, (double)value, count);
+}
+
+void aggregate_add_int(struct aggregate *aggregate, int64_t value)
+{
     aggregate->integers += value;
-    add_to_both(aggregate, (double)value, 1);
+    add_ints(aggregate, value, 1);
+}
+
+void aggregate_add_zeros(struct aggregate *aggregate, uint64_t count)
+{
+    if (count > 0)
+        add_ints(aggregate, 0, count);
 }
 
 void aggregate_add_real(struct aggregate *aggregate, double value)

@@ -44,6 +44,7 @@ struct aggregate {
 void aggregate_deinit(struct aggregate *aggregate);
 
 void aggregate_add_int(struct aggregate *aggregate, int64_t value);
+void aggregate_add_zeros(struct aggregate *aggregate, uint64_t count); // integers
 void aggregate_add_real(struct aggregate *aggregate, double value);
 // Adds the values of an encoded sketch (sketch.h); each value becomes that of its histogram bucket.
 // Adds nothing if the bytes are not a sketch, or if it has more than 2^40 values, so that no sum of

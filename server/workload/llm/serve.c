@@ -139,7 +139,7 @@ static void report_queue(const struct llm_server *server, uint64_t number, uint6
         count = UINT32_MAX;
     if (count > 0)
         count = prompts_count_ready(server->prompts, count);
-    inferstat_set_queued_requests(server->monitor, (uint32_t)count);
+    inferstat_set_queued_requests(server->monitor, server->llm->model_number, (uint32_t)count);
 }
 
 // Reports a token to the library, counts it here independently, and writes it.
@@ -344,7 +344,7 @@ enum status llm_server_run(struct llm_server *server, struct prompts *prompts,
     server->start_ns = clock_monotonic_ns();
     server->prompts = prompts;
     enum status status = serve_all(server, err);
-    inferstat_set_queued_requests(server->monitor, 0);
+    inferstat_set_queued_requests(server->monitor, server->llm->model_number, 0);
     server->figures.duration_ns = clock_monotonic_ns() - server->start_ns;
     *figures = server->figures;
     if (server->write_error == EPIPE)

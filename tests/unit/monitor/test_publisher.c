@@ -223,107 +223,6 @@ STATE_CASE(test_log_lines, struct fixture *fixture)
             fail_msg("no \"%s\" in:\n%s", wanted[i], lines->text);
 }
 
-// Samples arrive by themselves.  The time of a sample is that at which it was taken: a period
-// after the monitor was opened, or later.
-STATE_CASE(test_process_samples, struct fixture *fixture)
-{
-    fixture->options.sample_ms = 200;
-    fixture->collector = fake_collector_open(fixture->folder);
-    const int64_t before_ns = clock_wall_ns();
-    struct inferstat_monitor *monitor = open_monitor(fixture);
-    inferstat_set_device_memory(monitor, 5000);
-    assert_true(fake_collector_wait(fixture->collector, 2));
-    struct inferstat_summary summary;
-    inferstat_get_summary(monitor, &summary);
-    assert_true(summary.cpu_ratio >= 0);
-    assert_int_equal(summary.device_memory_bytes, 5000);
-    struct fake_row row;
-    assert_true(fake_collector_row(fixture->collector, RECORD_KIND_PROCESS_SAMPLE, 0, &row));
-    assert_true(row.started_ns > before_ns + 190 * INT64_C(1000000));
-    assert_true(row.started_ns <= clock_wall_ns());
-    assert_int_equal(row.stream, 0);
-    assert_true(row.values[PROCESS_SAMPLE_CPU].r >= 0);
-    assert_true(row.values[PROCESS_SAMPLE_HOST_MEMORY].i > 100000);
-    assert_int_equal(row.values[PROCESS_SAMPLE_DEVICE_MEMORY].i, 5000);
-}
-
-// Waits, 20 seconds at most, for a sample with these requests.
-static void wait_for_requests(struct fixture *fixture, int64_t running, int64_t waiting)
-{
-    struct fake_row row = {0};
-    for (int i = 0; i < 10000; i++) {
-        const unsigned rows = fake_collector_count(fixture->collector, RECORD_KIND_PROCESS_SAMPLE);
-        if (rows > 0)
-            (void)fake_collector_row(fixture->collector, RECORD_KIND_PROCESS_SAMPLE, rows - 1,
-                                     &row);
-        if (rows > 0 && row.values[PROCESS_SAMPLE_RUNNING].i == running &&
-            row.values[PROCESS_SAMPLE_WAITING].i == waiting)
-            return;
-        (void)usleep(2000);
-    }
-    fail_msg("%lld and %lld requests, not %lld and %lld",
-             (long long)row.values[PROCESS_SAMPLE_RUNNING].i,
-             (long long)row.values[PROCESS_SAMPLE_WAITING].i, (long long)running,
-             (long long)waiting);
-}
-
-enum { REQUESTS = 6 };
-
-struct served {
-    struct inferstat_inference *inferences[REQUESTS];
-};
-
-// Computes on the second, third and fourth request, each in another way, and ends the fifth.
-static void *serve_elsewhere(void *context)
-{
-    struct served *served = context;
-    inferstat_inference_start_prefill(served->inferences[1]);
-    inferstat_inference_start_prefill(served->inferences[1]); // once is enough
-    inferstat_inference_token(served->inferences[1]);
-    inferstat_inference_token(served->inferences[2]);
-    inferstat_inference_count_tokens(served->inferences[3], 4);
-    inferstat_inference_end(served->inferences[4], INFERSTAT_FINISH_CANCELLED);
-    return NULL;
-}
-
-// Samples have the requests in progress, of all models and threads, and those of them that wait:
-// nothing of them has been computed, or the engine keeps them in a queue of its own.
-STATE_CASE(test_requests_are_sampled, struct fixture *fixture)
-{
-    fixture->options.sample_ms = 10;
-    fixture->collector = fake_collector_open(fixture->folder);
-    struct inferstat_monitor *monitor = open_monitor(fixture);
-    wait_for_requests(fixture, 0, 0);
-    struct served served;
-    for (unsigned i = 0; i < REQUESTS; i++) {
-        const uint32_t model = inferstat_name(monitor, i % 2 ? "odd" : "even");
-        served.inferences[i] = inferstat_inference_new(monitor);
-        inferstat_inference_begin(served.inferences[i],
-                                  &(struct inferstat_request){.model = model, .request = i});
-    }
-    wait_for_requests(fixture, REQUESTS, REQUESTS);
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, serve_elsewhere, &served), 0);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    wait_for_requests(fixture, 5, 2);
-    inferstat_set_queued_requests(monitor, 10);
-    wait_for_requests(fixture, 15, 12);
-    inferstat_inference_end(served.inferences[1], INFERSTAT_FINISH_STOP);
-    wait_for_requests(fixture, 14, 12);
-    inferstat_set_queued_requests(monitor, 0);
-    for (unsigned i = 0; i < REQUESTS; i++)
-        inferstat_inference_free(served.inferences[i]);
-    wait_for_requests(fixture, 0, 0);
-    assert_int_equal(close_monitor(fixture, 10 * SECOND, NULL), INFERSTAT_OK);
-    // The second request's own end: itself, four others, and the queue.
-    for (unsigned i = 0; i < REQUESTS; i++) {
-        struct fake_row row;
-        assert_true(fake_collector_row(fixture->collector, RECORD_KIND_INFERENCE, i, &row));
-        if (row.values[INFERENCE_REQUEST].i == 1)
-            assert_int_equal(row.values[INFERENCE_CONCURRENT].i, 15);
-    }
-}
-
 // Records without a pause until told to stop.
 struct traffic {
     struct inferstat_monitor *monitor;
@@ -581,7 +480,7 @@ static void test_clock_estimate(void **state)
 TEST_MAIN_EACH(set_up, tear_down, test_no_collector, test_end_not_acknowledged,
                test_nothing_recorded_leaves_nothing, test_collector_comes_and_goes,
                test_store_is_swapped, test_refused_records, test_hello_not_understood,
-               test_full_ring, test_log_lines, test_process_samples, test_requests_are_sampled,
-               test_activity_under_traffic, test_outage_longer_than_rings,
-               test_outage_longer_than_spool, test_spool_without_room,
-               test_close_keeps_its_deadline, test_clock_estimate, test_records_wait_for_others)
+               test_full_ring, test_log_lines, test_activity_under_traffic,
+               test_outage_longer_than_rings, test_outage_longer_than_spool,
+               test_spool_without_room, test_close_keeps_its_deadline, test_clock_estimate,
+               test_records_wait_for_others)

@@ -23,7 +23,7 @@ const char *const rig_metrics[RIG_METRICS] = {
     "inference.tokens_per_second", "operation.duration_ns",
     "operation.items_per_second",  "process_sample.cpu_ratio",
     "load.memory_delta_bytes",     "process_sample.device_memory_bytes",
-    "load.page_cache_ratio",
+    "load.page_cache_ratio",       "process_sample.running_requests",
 };
 
 const char *const rig_names[RIG_NAMES] = {"alpha", "beta", "gamma", "cpu",

@@ -312,7 +312,88 @@ TEST_CASE(test_requests_of_all_processes)
     }
 }
 
+// The requests of a model at a second in a process: what the next test counts by itself.
+static int64_t requests_at(int run, int model, int64_t second)
+{
+    return model == 3 ? (second * run) % 4 : second % 3 == 0 ? 2 * run : 0;
+}
+
+// Samples have rows of the models with requests alone.  The means of the models, with the samples
+// in which they had none, are together that of the process; other figures leave those rows out.
+TEST_CASE(test_requests_by_model)
+{
+    enum { SECONDS = 120, RUNS = 2 };
+    const int64_t began_ns = START_NS / (60 * SECOND_NS) * 60 * SECOND_NS;
+    double sums[RUNS + 1][5] = {{0}}; // by run and model; in the last place both
+    int64_t number = 0;
+    exec("DELETE FROM run; BEGIN");
+    for (int run = 1; run <= RUNS; run++) {
+        store_run(run, 1, RECORD_RUN_END_CLOSED, began_ns, began_ns + SECONDS * SECOND_NS);
+        execf("UPDATE run SET started_ns = %" PRId64 ", heard_ns = %" PRId64 " WHERE run = %d",
+              began_ns, began_ns + SECONDS * SECOND_NS, run);
+        for (int64_t second = 0; second < SECONDS; second++) {
+            int64_t counts[5] = {0};
+            for (int model = 3; model <= 4; model++) {
+                counts[model] = requests_at(run, model, second);
+                counts[0] += counts[model];
+                sums[run][model] += (double)counts[model];
+                sums[0][model] += (double)counts[model];
+            }
+            for (int model = 4; model >= 0; model = model == 3 ? 0 : model - 1)
+                if (model == 0 || counts[model] > 0)
+                    execf("INSERT INTO process_sample(run, stream, number, started_ns, received_ns,"
+                          " cpu_ratio, host_memory_bytes, running_requests, model) VALUES(%d, 0,"
+                          " %" PRId64 ", %" PRId64 ", %" PRId64 ", %g, 1, %" PRId64
+                          ", nullif(%d, 0))",
+                          run, ++number, began_ns + second * SECOND_NS,
+                          began_ns + second * SECOND_NS, model ? 9.0 : 1.0, counts[model], model);
+        }
+    }
+    exec("COMMIT");
+    struct query query = average("running_requests");
+    query.filter.since_ns = began_ns;
+    query.filter.until_ns = began_ns + SECONDS * SECOND_NS;
+    struct result *result = ask(&query);
+    const double all = sums[0][3] + sums[0][4];
+    expect_real(result, 0, "count", RUNS * SECONDS);
+    expect_real(result, 0, "mean", all / RUNS / SECONDS);
+    expect_real(result, 0, "sum", all / SECONDS);
+    result_free(result);
+
+    query.group_by[0] = QUERY_BY_RUN;
+    query.group_by[1] = QUERY_BY_MODEL;
+    query.group_count = 2;
+    result = ask(&query);
+    assert_int_equal(result_row_count(result), 4);
+    for (size_t row = 0; row < 4; row++) {
+        const int model = result_is(result, row, "model", "tiny") ? 3 : 4;
+        const int run = result_get(result, row, "run").text.bytes[7] - '0';
+        expect_real(result, row, "count", SECONDS);
+        expect_real(result, row, "mean", sums[run][model] / SECONDS);
+        expect_real(result, row, "sum", sums[run][model] / SECONDS);
+        expect_real(result, row, "min", 0);
+        expect_real(result, row, "p50", model == 3 && run == 1 ? 1 : 0);
+    }
+    result_free(result);
+
+    query.group_count = 0;
+    (void)snprintf(query.filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "big");
+    query.step_ns = 60 * SECOND_NS;
+    result = ask(&query);
+    assert_int_equal(result_row_count(result), 2);
+    expect_real(result, 1, "mean", 1);
+    expect_real(result, 1, "sum", 2);
+    result_free(result);
+
+    query = average("cpu_ratio");
+    result = ask(&query);
+    expect_real(result, 0, "count", RUNS * SECONDS);
+    expect_real(result, 0, "mean", 1);
+    result_free(result);
+}
+
 TEST_MAIN_EACH(set_up, store_tear_down, test_itl_is_of_all_requests, test_what_has_expired_is_said,
                test_goodput, test_goodput_to_the_end_of_the_last,
                test_goodput_of_steps_that_are_not_full, test_goodput_of_what_is_left,
-               test_goodput_of_no_time, test_objectives_are_checked, test_requests_of_all_processes)
+               test_goodput_of_no_time, test_objectives_are_checked, test_requests_of_all_processes,
+               test_requests_by_model)

@@ -137,8 +137,8 @@ TEST_CASE(test_clear_by_model_takes_the_stages_along)
     (void)snprintf(filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "tiny");
     uint64_t cleared = 0;
     assert_int_equal(clear_records(path, &filter, &cleared, NULL), STATUS_OK);
-    // model, load, load_stage, inference, itl, pipeline: what has a model.
-    assert_int_equal(cleared, 6);
+    // model, load, load_stage, inference, itl, pipeline, process_sample: what has a model.
+    assert_int_equal(cleared, 7);
     assert_true(store_number("SELECT count(*) FROM load_stage") == 0);
     assert_true(store_number("SELECT count(*) FROM operation") == 1);
     assert_true(store_number("SELECT cleared FROM ledger WHERE run = 1 AND kind = 5") == 1);

@@ -164,6 +164,9 @@ static const struct {
       {"SELECT count(error) FROM operation INDEXED BY operation_failed WHERE error IS NOT NULL", 0},
       {"SELECT count(*) FROM v_pipeline WHERE source IS NULL", 2},
       {"SELECT count(running_requests) + count(waiting_requests) FROM v_process_sample", 0}}},
+    {STORE_VERSION "11.sql",
+     "version 11,",
+     {{"SELECT count(*) FROM inference", 11}, {"SELECT count(model) FROM v_process_sample", 0}}},
 };
 
 // Every table, view and index with its columns.

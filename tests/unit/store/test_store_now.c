@@ -81,7 +81,8 @@ static void add_requests(int64_t run, int64_t since_ns, unsigned count, unsigned
     }
 }
 
-static void add_sample(int64_t run, int64_t running, int64_t waiting)
+// Of a model, or with `of` 0 of the process.
+static void add_sample_of(int64_t run, uint32_t of, int64_t running, int64_t waiting)
 {
     struct record record;
     record_init(&record, RECORD_KIND_PROCESS_SAMPLE, AS_OF);
@@ -89,7 +90,14 @@ static void add_sample(int64_t run, int64_t running, int64_t waiting)
     record_set_int(&record, PROCESS_SAMPLE_HOST_MEMORY, 1);
     record_set_int(&record, PROCESS_SAMPLE_RUNNING, running);
     record_set_int(&record, PROCESS_SAMPLE_WAITING, waiting);
+    if (of)
+        record_set_name(&record, PROCESS_SAMPLE_MODEL, of);
     (void)rows_add(db, run, &record);
+}
+
+static void add_sample(int64_t run, int64_t running, int64_t waiting)
+{
+    add_sample_of(run, 0, running, waiting);
 }
 
 static size_t row_of(const struct result *result, const char *host)
@@ -318,6 +326,47 @@ TEST_CASE(test_window)
     result_free(result);
 }
 
+// The requests of a model are those of its rows in each process' last sample, which precede that of
+// the process; of a process whose samples have no models, all.
+TEST_CASE(test_requests_by_model)
+{
+    const struct process process = {RECORD_RUN_END_OPEN, 1000, 0, 0, true, NULL};
+    const int64_t first = add_process("a", &process), second = add_process("a", &process);
+    const uint32_t other = rows_name(db, "n");
+    const int64_t third = add_process("b", &process), fourth = add_process("c", &process);
+    execf("INSERT INTO model(run, stream, number, started_ns, received_ns, name, format)"
+          " SELECT run, stream, number + 1, started_ns, received_ns, %u, format FROM model"
+          " WHERE run IN (%lld, %lld, %lld)",
+          other, (long long)first, (long long)second, (long long)third);
+    for (int64_t run = first; run <= second; run++) {
+        add_sample_of(run, model, 3 * run, run);
+        add_sample_of(run, other, 5 * run, 2 * run);
+        add_sample(run, 8 * run, 3 * run);
+    }
+    add_sample_of(third, other, 4, 2);
+    add_sample(third, 4, 2);
+    add_sample(fourth, 6, 5);
+    static const struct {
+        const char *model, *host;
+        int64_t running, waiting;
+    } wanted[] = {
+        {"m", "a", 9, 3}, {"n", "a", 15, 6}, {"m", "b", 0, 0}, {"n", "b", 4, 2}, {"m", "c", 6, 5},
+    };
+    const struct query query = {.kind = QUERY_NOW};
+    struct result *result = ask(&query);
+    assert_int_equal(result_row_count(result), COUNT_OF(wanted));
+    for (size_t row = 0; row < COUNT_OF(wanted); row++)
+        for (size_t i = 0; i < COUNT_OF(wanted); i++)
+            if (result_is(result, row, "model", wanted[i].model) &&
+                result_is(result, row, "host", wanted[i].host)) {
+                assert_int_equal(result_integer(result, row, "running_requests", -1),
+                                 wanted[i].running);
+                assert_int_equal(result_integer(result, row, "waiting_requests", -1),
+                                 wanted[i].waiting);
+            }
+    result_free(result);
+}
+
 static void add_failed_load(int64_t run)
 {
     execf(
@@ -387,5 +436,5 @@ TEST_CASE(test_refusals)
     expect_error(&query, STATUS_INVALID, "filters are model and host, not device");
 }
 
-TEST_MAIN_EACH(set_up, store_tear_down, test_processes, test_usual, test_window, test_failed_loads,
-               test_imported, test_refusals)
+TEST_MAIN_EACH(set_up, store_tear_down, test_processes, test_usual, test_window,
+               test_requests_by_model, test_failed_loads, test_imported, test_refusals)

@@ -26,6 +26,7 @@ struct group_seen {
     int64_t step_ns;
     struct figure values[ROWS_MAX];
     size_t count;
+    size_t samples; // of whole processes
     bool is_real;
 };
 
@@ -51,8 +52,17 @@ static struct group_seen *see_group(const struct query *query, sqlite3_stmt *stm
     return &seen[seen_count++];
 }
 
+static bool is_by_model(const struct query *query)
+{
+    bool is = query->filter.by[QUERY_BY_MODEL][0] != '\0';
+    for (unsigned i = 0; i < query->group_count; i++)
+        is = is || query->group_by[i] == QUERY_BY_MODEL;
+    return is;
+}
+
 // The rows that a query covers, read from the views that people read.
-static sqlite3_stmt *select_plain(const struct query *query, const struct query_metric *metric)
+static sqlite3_stmt *select_plain(const struct query *query, const struct query_metric *metric,
+                                  bool of_models)
 {
     sqlite3_str *text = sqlite3_str_new(full);
     // An implausible time counts on 2019-12-01, and in no step.
@@ -65,8 +75,11 @@ static sqlite3_stmt *select_plain(const struct query *query, const struct query_
                         record_kind_info(metric->kind)->name, metric->name);
     if (query->step_ns)
         sqlite3_str_appendall(text, " AND NOT clock_suspect");
+    if (metric->kind == RECORD_KIND_PROCESS_SAMPLE)
+        sqlite3_str_appendf(text, " AND model IS %s", of_models ? "NOT NULL" : "NULL");
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
-        if (query->filter.by[i][0])
+        if (query->filter.by[i][0] &&
+            (of_models || i != QUERY_BY_MODEL || metric->kind != RECORD_KIND_PROCESS_SAMPLE))
             sqlite3_str_appendf(text, " AND \"%w\" = %Q",
                                 query_dimension_name((enum query_dimension)i), query->filter.by[i]);
     if (query->filter.since_ns)
@@ -81,10 +94,31 @@ static sqlite3_stmt *select_plain(const struct query *query, const struct query_
     return stmt;
 }
 
+// The requests of a model are 0 in the samples that have no row of it.
+static void see_idle(const struct query *query, const struct query_metric *metric)
+{
+    sqlite3_stmt *stmt = select_plain(query, metric, false);
+    while (sqlite3_step(stmt) == SQLITE_ROW)
+        for (size_t i = 0; i < seen_count; i++) {
+            bool is = !query->step_ns ||
+                      seen[i].step_ns == rollup_step(query->step_ns, sqlite3_column_int64(stmt, 1));
+            for (unsigned k = 0; k < query->group_count && is; k++) {
+                const char *text = (const char *)sqlite3_column_text(stmt, (int)k + 2);
+                is = query->group_by[k] == QUERY_BY_MODEL ||
+                     strcmp(seen[i].names[k], text ? text : "") == 0;
+            }
+            seen[i].samples += is;
+        }
+    (void)sqlite3_finalize(stmt);
+    for (size_t i = 0; i < seen_count; i++)
+        while (seen[i].count < seen[i].samples)
+            seen[i].values[seen[i].count++] = (struct figure){0, 0};
+}
+
 static void see(const struct query *query, const struct query_metric *metric)
 {
     seen_count = 0;
-    sqlite3_stmt *stmt = select_plain(query, metric);
+    sqlite3_stmt *stmt = select_plain(query, metric, is_by_model(query));
     while (sqlite3_step(stmt) == SQLITE_ROW) {
         struct group_seen *group = see_group(query, stmt);
         group->is_real = sqlite3_column_type(stmt, 0) == SQLITE_FLOAT;
@@ -93,6 +127,8 @@ static void see(const struct query *query, const struct query_metric *metric)
             (struct figure){sqlite3_column_int64(stmt, 0), sqlite3_column_double(stmt, 0)};
     }
     (void)sqlite3_finalize(stmt);
+    if (is_by_model(query) && strcmp(metric->name, "running_requests") == 0)
+        see_idle(query, metric);
 }
 
 // ---- Both compared ------------------------------------------------------------------------
@@ -294,7 +330,7 @@ static void fill(unsigned round, const struct query_metric *metric, int64_t coun
 
 TEST_CASE(test_any_store)
 {
-    for (unsigned round = 0; round < 27; round++) {
+    for (unsigned round = 0; round < 3 * RIG_METRICS; round++) {
         seed = 1000 + round;
         implausible_times = round % 2;
         const struct query_metric *metric = metric_of(rig_metrics[(round / 3) % RIG_METRICS]);
