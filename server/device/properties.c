@@ -12,6 +12,19 @@
 #include "server/device/device_ops.h"
 #include "server/device/nvml.h"
 
+double peak_flops_of(unsigned int compute_capability, int processors, int64_t hz)
+{
+    // Results of multiply-adds per clock and multiprocessor, up to the capability before the next.
+    static const struct {
+        unsigned int from, results;
+    } rows[] = {{50, 128}, {60, 64}, {61, 128}, {70, 64}, {86, 128}, {130, 0}};
+    unsigned int results = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (compute_capability >= rows[i].from)
+            results = rows[i].results;
+    return 2.0 * results * processors * (double)hz;
+}
+
 void device_properties(const struct device *device, struct device_properties *out)
 {
     *out = (struct device_properties){0};

@@ -39,8 +39,14 @@ struct device_properties {
     struct pcie_link pcie;
     double power_cap_watts; // enforced limit
     int64_t sm_clock_max_hz, memory_clock_max_hz;
+    double peak_flops; // single-precision operations per second without tensor cores
     struct device_rates rates;
 };
+
+// Returns the highest rate of single-precision floating-point operations per second, without tensor
+// cores, of a CUDA device with `processors` multiprocessors at a clock of `hz`; 0: unknown. Source:
+// CUDA C++ Programming Guide, "Arithmetic Instructions".
+double peak_flops_of(unsigned int compute_capability, int processors, int64_t hz);
 
 // Reads all properties except the rates, which become 0; measures nothing.
 void device_properties(const struct device *device, struct device_properties *out);

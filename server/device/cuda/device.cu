@@ -279,6 +279,8 @@ static void cuda_properties(const struct device *device, struct device_propertie
     out->power_cap_watts = facts->power_cap_watts;
     out->sm_clock_max_hz = facts->sm_clock_max_hz;
     out->memory_clock_max_hz = facts->memory_clock_max_hz;
+    out->peak_flops =
+        peak_flops_of(out->compute_capability, cuda->processors, facts->sm_clock_max_hz);
 }
 
 static enum status cuda_synchronize(struct device *device, struct error *err)

@@ -35,6 +35,26 @@ TEST_CASE(speeds_are_generations)
             fail_msg("'%s' is taken for %u", cases[i].speed, pcie_generation(cases[i].speed));
 }
 
+// Published figures: V100 SXM2 15.7, A100 19.5, RTX 3090 35.6, H100 SXM 66.9 and RTX 4090 82.6
+// TFLOP/s.
+TEST_CASE(peaks_as_published)
+{
+    static const struct {
+        unsigned int capability;
+        int processors, clock_mhz;
+        double published;
+    } cases[] = {
+        {70, 80, 1530, 15.7},  {80, 108, 1410, 19.5}, {86, 82, 1695, 35.6}, {90, 132, 1980, 66.9},
+        {89, 128, 2520, 82.6}, {35, 15, 745, 0},      {90, 132, 0, 0},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const double peak = peak_flops_of(cases[i].capability, cases[i].processors,
+                                          cases[i].clock_mhz * INT64_C(1000000));
+        assert_true(peak >= 0.995e12 * cases[i].published);
+        assert_true(peak <= 1.005e12 * cases[i].published);
+    }
+}
+
 TEST_CASE(a_link_is_read)
 {
     static const char *const files[][2] = {
@@ -374,7 +394,7 @@ static void measuring_fails_in_order(void **state)
     }
 }
 
-TEST_MAIN_ONCE(measure_once, forget, speeds_are_generations, a_link_is_read,
+TEST_MAIN_ONCE(measure_once, forget, speeds_are_generations, peaks_as_published, a_link_is_read,
                the_cpu_says_what_it_is, what_was_measured_is_kept,
                what_is_steady_is_not_measured_again, what_is_outdated_is_measured_again,
                the_better_of_unsteady_rates_is_kept, damage_is_not_believed,
