@@ -394,23 +394,6 @@ struct attention_task {
     size_t position, window, heads, group, head_size;
 };
 
-// x[i] = exp(x[i]) / sum exp(x), shifted by the largest so that nothing
-// overflows.
-static void softmax(float *x, size_t n)
-{
-    float largest = x[0];
-    for (size_t i = 1; i < n; i++)
-        if (x[i] > largest)
-            largest = x[i];
-    float sum = 0.0F;
-    for (size_t i = 0; i < n; i++) {
-        x[i] = expf(x[i] - largest);
-        sum += x[i];
-    }
-    for (size_t i = 0; i < n; i++)
-        x[i] /= sum;
-}
-
 // One head of one row.
 static void attention_part(void *context, size_t part, unsigned int thread)
 {
@@ -423,17 +406,16 @@ static void attention_part(void *context, size_t part, unsigned int thread)
     size_t end = task->position + row + 1;
     size_t first = end > task->window ? end - task->window : 0;
     float *scores = cpu->scores + thread * cpu->scores_stride;
+    struct cpu_heads heads = {.first = row_of(&task->keys, first) + kv_offset,
+                              .stride = task->keys.columns,
+                              .count = end - first,
+                              .size = size};
 
     const float *query = row_of(&task->query, row) + head * size;
-    float scale = 1.0F / sqrtf((float)size);
-    for (size_t t = first; t < end; t++)
-        scores[t] = scale * cpu->kernels->dot(query, row_of(&task->keys, t) + kv_offset, size);
-    softmax(scores + first, end - first);
-
-    float *out = row_of(&task->out, row) + head * size;
-    memset(out, 0, size * sizeof *out);
-    for (size_t t = first; t < end; t++)
-        cpu->kernels->accumulate(out, scores[t], row_of(&task->values, t) + kv_offset, size);
+    cpu->kernels->scores(scores, &heads, query, 1.0F / sqrtf((float)size));
+    cpu->kernels->softmax(scores, heads.count);
+    heads.first = row_of(&task->values, first) + kv_offset;
+    cpu->kernels->mix(row_of(&task->out, row) + head * size, &heads, scores);
 }
 
 // Room for `capacity` scores a thread.
@@ -486,13 +468,9 @@ static enum status cpu_attention(struct device *device, struct tensor *out,
 static enum status cpu_swiglu(struct device *device, struct tensor *gate, const struct tensor *up,
                               struct error *err)
 {
-    (void)device;
     (void)err;
-    float *g = gate->data;
-    const float *u = up->data;
-    size_t n = gate->rows * gate->columns;
-    for (size_t i = 0; i < n; i++)
-        g[i] = g[i] / (1.0F + expf(-g[i])) * u[i];
+    for (size_t r = 0; r < gate->rows; r++)
+        cpu_of(device)->kernels->swiglu(row_of(gate, r), row_of(up, r), gate->columns);
     return STATUS_OK;
 }
 

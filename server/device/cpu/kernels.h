@@ -34,6 +34,13 @@ struct cpu_product {
     enum tensor_type type; // of `weight`
 };
 
+// One head of the keys or values of `count` positions.
+struct cpu_heads {
+    const float *first; // of the first position
+    size_t stride;      // floats from one position to the next
+    size_t count, size; // positions; elements of a head
+};
+
 typedef void cpu_matmul_kernel(const struct cpu_product *product, size_t first, size_t last);
 
 struct cpu_kernels {
@@ -46,6 +53,14 @@ struct cpu_kernels {
     float (*dot)(const float *x, const float *y, size_t n);
     // y[i] += a * x[i]
     void (*accumulate)(float *y, float a, const float *x, size_t n);
+    // out[i] = scale * sum_j query[j] * keys[i][j]
+    void (*scores)(float *out, const struct cpu_heads *keys, const float *query, float scale);
+    // x[i] = exp(x[i]) / sum exp(x), shifted by the largest so that nothing overflows; n > 0
+    void (*softmax)(float *x, size_t n);
+    // out[j] = sum_i weights[i] * values[i][j]
+    void (*mix)(float *out, const struct cpu_heads *values, const float *weights);
+    // gate[i] = gate[i] / (1 + exp(-gate[i])) * up[i]
+    void (*swiglu)(float *gate, const float *up, size_t n);
 };
 
 enum { CPU_GROUP = 32 }; // elements of a group of struct cpu_rounded
@@ -58,6 +73,18 @@ extern const struct cpu_kernels cpu_kernels_plain;
 
 // AVX2, FMA and F16C; NULL when the processor or the compiler lacks them.
 const struct cpu_kernels *cpu_kernels_avx2(void);
+
+// Kernels of attention and SwiGLU (kernels_attention.c, kernels_attention_avx2.c), for the tables.
+void cpu_scores_plain(float *out, const struct cpu_heads *keys, const float *query, float scale);
+void cpu_softmax_plain(float *x, size_t n);
+void cpu_mix_plain(float *out, const struct cpu_heads *values, const float *weights);
+void cpu_swiglu_plain(float *gate, const float *up, size_t n);
+#if defined(__x86_64__)
+void cpu_scores_avx2(float *out, const struct cpu_heads *keys, const float *query, float scale);
+void cpu_softmax_avx2(float *x, size_t n);
+void cpu_mix_avx2(float *out, const struct cpu_heads *values, const float *weights);
+void cpu_swiglu_avx2(float *gate, const float *up, size_t n);
+#endif
 
 // Kernels of block-quantised types (kernels_blocks.c, kernels_blocks_avx2.c), for the tables.
 void cpu_round_plain(struct cpu_rounded *out, size_t row, const float *in, size_t n);

@@ -5,21 +5,8 @@
 #include <cpuid.h>
 #include <immintrin.h>
 
+#include "server/device/cpu/lanes_avx2.h"
 #include "server/device/half.h"
-
-// Only functions marked so use the wider instructions; the rest of the program
-// runs on any x86-64.
-#define AVX2        __attribute__((target("avx2,fma,f16c")))
-#define AVX2_INLINE __attribute__((target("avx2,fma,f16c"), always_inline)) static inline
-
-enum { LANES = 8 };
-
-AVX2_INLINE float add_lanes(__m256 v)
-{
-    __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-    __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-    return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
-}
 
 // Eight weights from element `i` on.  `type` is a constant at every call.
 AVX2_INLINE __m256 load_weights(const void *weight, size_t i, enum tensor_type type)
@@ -40,7 +27,7 @@ AVX2_INLINE float load_weight(const void *weight, size_t i, enum tensor_type typ
     return type == TENSOR_F16 ? half_to_float(bits) : brain_to_float(bits);
 }
 
-enum { TILE_ROWS_MAX = 4, TILE_COLUMNS_MAX = 8 };
+enum { TILE_ROWS_MAX = 4, TILE_COLUMNS_MAX = 8, LINE = 64 };
 
 // `rows` rows of `in` from `r` on times `columns` rows of the weight from `o` on;
 // both are constants at every call, and this file is compiled with -O3, so that
@@ -49,7 +36,7 @@ enum { TILE_ROWS_MAX = 4, TILE_COLUMNS_MAX = 8 };
 AVX2_INLINE void tile(const struct cpu_product *p, size_t r, size_t o, size_t rows, size_t columns,
                       enum tensor_type type)
 {
-    size_t k = p->k;
+    const size_t k = p->k, element = type == TENSOR_F32 ? sizeof(float) : sizeof(uint16_t);
     const float *in = p->in + r * k;
     __m256 sums[TILE_ROWS_MAX][TILE_COLUMNS_MAX];
     for (size_t a = 0; a < rows; a++)
@@ -59,6 +46,10 @@ AVX2_INLINE void tile(const struct cpu_product *p, size_t r, size_t o, size_t ro
     size_t i = 0;
     for (; i + LANES <= k; i += LANES) {
         __m256 weights[TILE_COLUMNS_MAX];
+        if (columns == TILE_COLUMNS_MAX && i % (LINE / element) == 0)
+            for (size_t b = 0; b < columns; b++)
+                _mm_prefetch((const char *)p->weight + ((o + columns + b) * k + i) * element,
+                             _MM_HINT_T0);
         for (size_t b = 0; b < columns; b++)
             weights[b] = load_weights(p->weight, (o + b) * k + i, type);
         for (size_t a = 0; a < rows; a++) {
@@ -78,8 +69,8 @@ AVX2_INLINE void tile(const struct cpu_product *p, size_t r, size_t o, size_t ro
     }
 }
 
-// One row alone waits for memory, so it takes many weight rows at once; a batch
-// uses every weight it loads for four rows, as many sums as there are registers.
+// One row alone waits for memory, so it takes many weight rows at once and fetches those that
+// follow; a batch uses every weight it loads for four rows, as many sums as there are registers.
 AVX2_INLINE void matmul(const struct cpu_product *p, size_t first, size_t last,
                         enum tensor_type type)
 {
@@ -144,6 +135,10 @@ static const struct cpu_kernels kernels = {
     .round = cpu_round_avx2,
     .dot = dot,
     .accumulate = accumulate,
+    .scores = cpu_scores_avx2,
+    .softmax = cpu_softmax_avx2,
+    .mix = cpu_mix_avx2,
+    .swiglu = cpu_swiglu_avx2,
 };
 
 const struct cpu_kernels *cpu_kernels_avx2(void)

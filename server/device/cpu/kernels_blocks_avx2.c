@@ -6,10 +6,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "server/device/cpu/lanes_avx2.h"
 #include "server/device/tensor_blocks.h"
-
-#define AVX2        __attribute__((target("avx2,fma,f16c")))
-#define AVX2_INLINE __attribute__((target("avx2,fma,f16c"), always_inline)) static inline
 
 // A strip is the part of a row that is computed at once: up to 8 groups of 32 elements, or one
 // block of 256.
@@ -19,13 +17,6 @@ enum { STRIP = 8, LINE = 64, AHEAD = 2048 };
 struct strip_scales {
     __m256 scales, offsets;
 };
-
-AVX2_INLINE float add_lanes(__m256 v)
-{
-    __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-    __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-    return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
-}
 
 // ---- Rounding -----------------------------------------------------------------------------
 

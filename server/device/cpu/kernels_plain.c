@@ -75,6 +75,10 @@ const struct cpu_kernels cpu_kernels_plain = {
     .round = cpu_round_plain,
     .dot = dot,
     .accumulate = accumulate,
+    .scores = cpu_scores_plain,
+    .softmax = cpu_softmax_plain,
+    .mix = cpu_mix_plain,
+    .swiglu = cpu_swiglu_plain,
 };
 
 const struct cpu_kernels *cpu_kernels_best(void)
