@@ -53,10 +53,10 @@ static enum status open_tokenizer(struct tokenizer **out, const struct chat_temp
     enum status status = gguf_open(&source, options.model, err);
     if (status != STATUS_OK)
         return status;
-    status = gguf_read_all(&gguf, &source, err);
+    status = gguf_read_all(&gguf, &source, NULL, err);
     byte_source_close(&source);
     if (status == STATUS_OK)
-        status = tokenizer_new(out, gguf, err);
+        status = tokenizer_new(out, gguf, NULL, err);
     if (status == STATUS_OK)
         status = chat_template_choose(chat, (unsigned int)options.chat, gguf, err);
     gguf_free(gguf);

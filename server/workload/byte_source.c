@@ -72,7 +72,8 @@ enum status byte_source_open(struct byte_source *out, const char *path, struct e
         return error_set(err, STATUS_IO, "cannot open: not a regular file");
     }
     (void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL); // only a hint
-    *out = (struct byte_source){.read = read_file, .size = (uint64_t)info.st_size, .fd = fd};
+    *out = (struct byte_source){
+        .read = read_file, .size = (uint64_t)info.st_size, .fd = fd, .changed = info.st_mtim};
     return STATUS_OK;
 }
 
@@ -127,6 +128,22 @@ enum status byte_source_read(const struct byte_source *source, uint64_t offset, 
                              size_t size, struct error *err)
 {
     return source->read(source, offset, to, size, err);
+}
+
+enum status byte_source_check_unchanged(const struct byte_source *source, struct error *err)
+{
+    struct stat info;
+    for (size_t i = 0; i < source->part_count; i++) {
+        enum status status = byte_source_check_unchanged(&source->parts[i], err);
+        if (status != STATUS_OK)
+            return error_prefix(err, status, "%s", source->parts[i].name);
+    }
+    if (source->read != read_file ||
+        (fstat(source->fd, &info) == 0 && (uint64_t)info.st_size == source->size &&
+         info.st_mtim.tv_sec == source->changed.tv_sec &&
+         info.st_mtim.tv_nsec == source->changed.tv_nsec))
+        return STATUS_OK;
+    return error_set(err, STATUS_CORRUPT, "the file was changed while it was read");
 }
 
 // mincore(2) reports the page cache only to the file's owner and to users who may write it; to

@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "common/core/base/error.h"
 
@@ -16,9 +17,10 @@ struct byte_source {
     // before, or with STATUS_IO.
     enum status (*read)(const struct byte_source *source, uint64_t offset, void *to, size_t size,
                         struct error *err);
-    uint64_t size;      // bytes of the file when it was opened, or of `memory`
-    int fd;             // the file; -1 for others
-    const void *memory; // NULL for others
+    uint64_t size;           // bytes of the file when it was opened, or of `memory`
+    int fd;                  // the file; -1 for others
+    struct timespec changed; // when the file was last written, as of its opening
+    const void *memory;      // NULL for others
     // Of a joined source: its parts, one behind the other.
     struct byte_source *parts;
     size_t part_count;
@@ -42,6 +44,10 @@ void byte_source_close(struct byte_source *source);
 
 MUST_CHECK enum status byte_source_read(const struct byte_source *source, uint64_t offset, void *to,
                                         size_t size, struct error *err);
+
+// Fails with STATUS_CORRUPT if a file of the source has been written to since it was opened.
+MUST_CHECK enum status byte_source_check_unchanged(const struct byte_source *source,
+                                                   struct error *err);
 
 // Returns the fraction of the file's pages that are in the page cache, 0..1; negative: unknown. The
 // kernel reports it only to the file's owner and to users with write permission for it.

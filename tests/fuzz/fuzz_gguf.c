@@ -80,12 +80,12 @@ static void load_file(const unsigned char *file, size_t size)
     struct tokenizer *tokenizer = NULL;
     struct error err = {0};
     byte_source_from_memory(&source, file, size);
-    if (gguf_read(&gguf, &source, &err) != STATUS_OK) {
+    if (gguf_read(&gguf, &source, NULL, &err) != STATUS_OK) {
         check(err.text[0] != '\0');
         return;
     }
     check_header(gguf, size);
-    if (tokenizer_new(&tokenizer, gguf, &err) == STATUS_OK)
+    if (tokenizer_new(&tokenizer, gguf, NULL, &err) == STATUS_OK)
         load_model(&source, gguf, tokenizer_count(tokenizer));
     else
         check(err.text[0] != '\0');

@@ -45,8 +45,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *text = (const char *)feed.data + feed.size;
     unsigned char *file = feed_gguf(&feed, FEED_VOCABULARY, &file_size);
     byte_source_from_memory(&source, file, file_size);
-    if (gguf_read(&gguf, &source, NULL) == STATUS_OK &&
-        tokenizer_new(&tokenizer, gguf, NULL) == STATUS_OK)
+    if (gguf_read(&gguf, &source, NULL, NULL) == STATUS_OK &&
+        tokenizer_new(&tokenizer, gguf, NULL, NULL) == STATUS_OK)
         encode(tokenizer, text, text_size,
                (struct encode_options){.add_special = choice & 1, .parse_special = choice & 2});
     tokenizer_free(tokenizer);

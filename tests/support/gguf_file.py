@@ -33,9 +33,13 @@ def text(value):
     return struct.pack("<Q", len(value)) + value
 
 
+class Raw(bytes):
+    """Bytes in place of a value."""
+
+
 def value_bytes(kind, value):
-    if isinstance(value, bytes) and kind != STRING:
-        return value  # whatever a test puts there
+    if isinstance(value, Raw):
+        return value
     if kind == STRING:
         return text(value)
     if kind == ARRAY:

@@ -33,7 +33,8 @@ enum status architecture_find(const struct architecture **out, const struct gguf
                                    architectures[i].name);
     }
     char shown[40];
-    return error_set(err, STATUS_UNSUPPORTED, "architecture '%s' is not supported, only %s",
+    return error_set(err, STATUS_UNSUPPORTED,
+                     "key 'general.architecture': architecture '%s' is not supported, only %s",
                      text_escape(shown, sizeof shown, name.data, name.size), known);
 }
 

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,12 @@ enum {
     ALIGNMENT_DEFAULT = 32,
     ALIGNMENT_MAX = 1 << 20,
     FIRST_READ = 256 * 1024, // bytes of the header read at first
+    READ_SIZE = 1 << 20,     // most bytes of a read; a load can be cancelled between two
     SHOWN_SIZE = 80,         // maximum size of a name in a message
+    // Limits, several times those of any model known.
+    HEADER_MAX = 48 << 20,
+    KEYS_MAX = 1 << 16,
+    TENSORS_MAX = 1 << 17,
     // Smallest size of a key and of a tensor's description in the file.
     KEY_BYTES_MIN = 8 + 1 + 4 + 1,
     TENSOR_BYTES_MIN = 8 + 1 + 4 + 8 + 4 + 8,
@@ -172,18 +178,6 @@ enum status gguf_get_bool(const struct gguf *gguf, const char *key, bool *out, s
     return STATUS_OK;
 }
 
-static struct gguf_text text_at(const unsigned char *at)
-{
-    uint64_t size;
-    memcpy(&size, at, sizeof size);
-    return (struct gguf_text){.data = (const char *)at + sizeof size, .size = (size_t)size};
-}
-
-bool gguf_text_is(const struct gguf_text *text, const char *word)
-{
-    return text->size == strlen(word) && memcmp(text->data, word, text->size) == 0;
-}
-
 enum status gguf_get_text(const struct gguf *gguf, const char *key, struct gguf_text *out,
                           struct error *err)
 {
@@ -191,7 +185,8 @@ enum status gguf_get_text(const struct gguf *gguf, const char *key, struct gguf_
     enum status status = find_value(gguf, key, 1U << GGUF_STRING, "a string", &entry, err);
     if (status != STATUS_OK)
         return status;
-    *out = text_at(entry->value);
+    struct gguf_array array = {.data = entry->value, .end = entry->end, .count = 1};
+    *out = gguf_array_next_text(&array);
     return STATUS_OK;
 }
 
@@ -209,28 +204,6 @@ enum status gguf_get_array(const struct gguf *gguf, const char *key, enum gguf_v
     return status;
 }
 
-float gguf_array_float(const struct gguf_array *array, size_t index)
-{
-    float value;
-    memcpy(&value, array->data + index * sizeof value, sizeof value);
-    return value;
-}
-
-int32_t gguf_array_int(const struct gguf_array *array, size_t index)
-{
-    int32_t value;
-    memcpy(&value, array->data + index * sizeof value, sizeof value);
-    return value;
-}
-
-struct gguf_text gguf_array_next_text(struct gguf_array *array)
-{
-    struct gguf_text text = text_at(array->data);
-    array->data += sizeof(uint64_t) + text.size;
-    array->count--;
-    return text;
-}
-
 // ---- Reading bytes --------------------------------------------------------
 
 // The file's first `size` bytes, read from byte `at` on.  After a failure nothing more is read and
@@ -240,15 +213,31 @@ struct reader {
     const unsigned char *data;
     size_t size, at;
     bool too_short; // it failed since `size` is too small; the file has more
+    // What is being parsed, for messages: "key" or "tensor", its number from 1, its name if known.
+    const char *item;
+    size_t number;
+    struct gguf_text name;
     enum status status;
     struct error *err;
 };
 
-static void fail(struct reader *reader, const char *what)
+// Fails with what is wrong with the item that is being parsed.
+__attribute__((format(printf, 3, 4))) static void fail(struct reader *reader, enum status status,
+                                                       const char *format, ...)
 {
-    if (reader->status == STATUS_OK)
-        reader->status = error_set(reader->err, STATUS_CORRUPT, "damaged header at byte %zu: %s",
-                                   reader->at, what);
+    if (reader->status != STATUS_OK)
+        return;
+    char what[SHOWN_SIZE + 32] = "the header", shown[SHOWN_SIZE], why[ERROR_TEXT_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(why, sizeof why, format, arguments);
+    va_end(arguments);
+    if (reader->name.data)
+        (void)snprintf(what, sizeof what, "%s '%s'", reader->item,
+                       text_escape(shown, sizeof shown, reader->name.data, reader->name.size));
+    else if (reader->item)
+        (void)snprintf(what, sizeof what, "%s %zu", reader->item, reader->number);
+    reader->status = error_set(reader->err, status, "%s %s", what, why);
 }
 
 // The next `size` bytes; NULL after a failure.
@@ -256,16 +245,19 @@ static const unsigned char *take(struct reader *reader, uint64_t size)
 {
     if (reader->status != STATUS_OK)
         return NULL;
-    if (size > reader->size - reader->at) {
-        reader->too_short = size <= reader->source->size - reader->at;
+    if (size > reader->source->size - reader->at)
+        fail(reader, STATUS_CORRUPT,
+             "is truncated: it needs %" PRIu64 " bytes at byte %zu, the file has %" PRIu64
+             " (is it complete?)",
+             size, reader->at, reader->source->size);
+    else if (size > HEADER_MAX - reader->at)
+        fail(reader, STATUS_UNSUPPORTED, "makes the header longer than %d MB", HEADER_MAX >> 20);
+    else if (size > reader->size - reader->at) {
+        reader->too_short = true;
         reader->status = STATUS_CORRUPT;
-        if (!reader->too_short)
-            (void)error_set(reader->err, STATUS_CORRUPT,
-                            "truncated: the header needs %" PRIu64 " bytes at byte %zu, the file "
-                            "has %" PRIu64 " (is it complete?)",
-                            size, reader->at, reader->source->size);
-        return NULL;
     }
+    if (reader->status != STATUS_OK)
+        return NULL;
     const unsigned char *bytes = reader->data + reader->at;
     reader->at += (size_t)size;
     return bytes;
@@ -290,13 +282,18 @@ static uint64_t parse_u64(struct reader *reader)
     return parse_number(reader, sizeof(uint64_t));
 }
 
-// A name of 1..NAME_MAX_SIZE bytes.
-static struct gguf_text parse_name(struct reader *reader)
+// Parses the name of item `index`: 1..NAME_MAX_SIZE bytes.  `item` is "key" or "tensor".
+static struct gguf_text parse_name(struct reader *reader, const char *item, size_t index)
 {
-    uint64_t size = parse_u64(reader);
+    reader->item = item;
+    reader->number = index + 1;
+    reader->name = (struct gguf_text){0};
+    const uint64_t size = parse_u64(reader);
     if (size == 0 || size > NAME_MAX_SIZE)
-        fail(reader, "a name's length makes no sense");
-    return (struct gguf_text){.data = (const char *)take(reader, size), .size = (size_t)size};
+        fail(reader, STATUS_CORRUPT, "has a name of %" PRIu64 " bytes", size);
+    const char *name = (const char *)take(reader, size);
+    reader->name = (struct gguf_text){.data = name, .size = (size_t)size};
+    return reader->name;
 }
 
 // ---- Keys -----------------------------------------------------------------
@@ -306,14 +303,14 @@ static void parse_array(struct reader *reader, struct entry *entry)
     uint32_t element = parse_u32(reader);
     uint64_t count = parse_u64(reader);
     if (element >= GGUF_VALUE_TYPE_COUNT || element == GGUF_ARRAY) {
-        fail(reader, "an array of an unknown type");
+        fail(reader, STATUS_CORRUPT, "is an array of the unknown type %" PRIu32, element);
         return;
     }
     entry->element = (enum gguf_value_type)element;
     size_t size = gguf_value_type_size(entry->element);
     uint64_t left = reader->source->size - reader->at;
     if (count > left / (size ? size : sizeof(uint64_t))) {
-        fail(reader, "an array longer than the file (is it complete?)");
+        fail(reader, STATUS_CORRUPT, "is an array longer than the file (is it complete?)");
         return;
     }
     entry->count = (size_t)count;
@@ -322,12 +319,12 @@ static void parse_array(struct reader *reader, struct entry *entry)
         (void)take(reader, parse_u64(reader));
 }
 
-static struct entry parse_entry(struct reader *reader)
+static struct entry parse_entry(struct reader *reader, size_t index)
 {
-    struct entry entry = {.name = parse_name(reader)};
+    struct entry entry = {.name = parse_name(reader, "key", index)};
     uint32_t type = parse_u32(reader);
     if (type >= GGUF_VALUE_TYPE_COUNT) {
-        fail(reader, "a value of an unknown type");
+        fail(reader, STATUS_CORRUPT, "is of the unknown type %" PRIu32, type);
         return entry;
     }
     entry.type = (enum gguf_value_type)type;
@@ -340,33 +337,31 @@ static struct entry parse_entry(struct reader *reader)
     return entry;
 }
 
-static void no_memory(struct reader *reader)
-{
-    if (reader->status == STATUS_OK)
-        reader->status = error_no_memory(reader->err, "header");
-}
-
 static void parse_entries(struct reader *reader, struct gguf *gguf, uint64_t count)
 {
     if (count > (reader->source->size - reader->at) / KEY_BYTES_MIN)
-        fail(reader, "more keys than the file can hold (is it complete?)");
+        fail(reader, STATUS_CORRUPT, "has more keys than the file can hold (is it complete?)");
+    if (count > KEYS_MAX)
+        fail(reader, STATUS_UNSUPPORTED, "has more than %d keys", KEYS_MAX);
     // Grows entry by entry: counts in the file are not trusted.
     while (gguf->entry_count < count && reader->status == STATUS_OK) {
-        if (ARRAY_RESERVE(&gguf->entries, &gguf->entry_capacity, gguf->entry_count + 1))
-            gguf->entries[gguf->entry_count++] = parse_entry(reader);
+        const size_t index = gguf->entry_count;
+        if (ARRAY_RESERVE(&gguf->entries, &gguf->entry_capacity, index + 1))
+            gguf->entries[gguf->entry_count++] = parse_entry(reader, index);
         else
-            no_memory(reader);
+            fail(reader, STATUS_NOMEM, "does not fit in memory");
     }
+    reader->item = NULL;
+    reader->name = (struct gguf_text){0};
     if (reader->status != STATUS_OK || count == 0)
         return;
     qsort(gguf->entries, gguf->entry_count, sizeof *gguf->entries, compare_names);
     for (size_t i = 1; i < gguf->entry_count; i++) {
-        const struct gguf_text *name = &gguf->entries[i].name;
-        char shown[SHOWN_SIZE];
-        if (compare_names(&gguf->entries[i - 1], name) == 0)
-            reader->status =
-                error_set(reader->err, STATUS_CORRUPT, "damaged header: key '%s' appears twice",
-                          text_escape(shown, sizeof shown, name->data, name->size));
+        if (compare_names(&gguf->entries[i - 1], &gguf->entries[i]) != 0)
+            continue;
+        reader->item = "key";
+        reader->name = gguf->entries[i].name;
+        fail(reader, STATUS_CORRUPT, "appears twice");
     }
 }
 
@@ -378,28 +373,27 @@ static void measure(struct reader *reader, struct gguf_tensor *tensor)
     uint64_t elements = 1;
     for (uint32_t d = 0; d < tensor->dimensions; d++)
         if (tensor->shape[d] == 0 || __builtin_mul_overflow(elements, tensor->shape[d], &elements))
-            fail(reader, "a tensor's shape makes no sense");
+            fail(reader, STATUS_CORRUPT, "has an impossible shape");
     if (tensor->shape[0] % tensor->type->block_elements != 0)
-        fail(reader, "a tensor's row is no whole number of blocks");
+        fail(reader, STATUS_CORRUPT, "has rows that are no whole number of blocks");
     uint64_t blocks = elements / tensor->type->block_elements;
     if (__builtin_mul_overflow(blocks, tensor->type->block_bytes, &tensor->bytes))
-        fail(reader, "a tensor's size makes no sense");
+        fail(reader, STATUS_CORRUPT, "has an impossible size");
 }
 
-static struct gguf_tensor parse_tensor(struct reader *reader)
+static struct gguf_tensor parse_tensor(struct reader *reader, size_t index)
 {
-    struct gguf_tensor tensor = {.name = parse_name(reader)};
+    struct gguf_tensor tensor = {.name = parse_name(reader, "tensor", index)};
     tensor.dimensions = parse_u32(reader);
     if (tensor.dimensions == 0 || tensor.dimensions > GGUF_DIMENSIONS_MAX)
-        fail(reader, "a tensor with an impossible number of dimensions");
+        fail(reader, STATUS_CORRUPT, "has %" PRIu32 " dimensions", tensor.dimensions);
     for (uint32_t d = 0; d < GGUF_DIMENSIONS_MAX; d++)
         tensor.shape[d] = d < tensor.dimensions ? parse_u64(reader) : 1;
     uint32_t type = parse_u32(reader);
     tensor.offset = parse_u64(reader);
     tensor.type = gguf_tensor_type(type);
-    if (reader->status == STATUS_OK && !tensor.type)
-        reader->status =
-            error_set(reader->err, STATUS_UNSUPPORTED, "tensor type %" PRIu32 " is unknown", type);
+    if (!tensor.type)
+        fail(reader, STATUS_UNSUPPORTED, "is of the unknown type %" PRIu32, type);
     if (reader->status == STATUS_OK)
         measure(reader, &tensor);
     return tensor;
@@ -414,11 +408,9 @@ static int compare_offsets(const void *a, const void *b)
 
 static void misplaced(struct reader *reader, const struct gguf_tensor *tensor, const char *what)
 {
-    char shown[SHOWN_SIZE];
-    if (reader->status == STATUS_OK)
-        reader->status =
-            error_set(reader->err, STATUS_CORRUPT, "tensor '%s' %s",
-                      text_escape(shown, sizeof shown, tensor->name.data, tensor->name.size), what);
+    reader->item = "tensor";
+    reader->name = tensor->name;
+    fail(reader, STATUS_CORRUPT, "%s", what);
 }
 
 // Sorts the tensors by name.  Returns one that appears twice, NULL if none does.
@@ -461,12 +453,15 @@ static void place_tensors(struct reader *reader, struct gguf *gguf, uint64_t ali
 static void parse_tensors(struct reader *reader, struct gguf *gguf, uint64_t count)
 {
     if (count > (reader->source->size - reader->at) / TENSOR_BYTES_MIN)
-        fail(reader, "more tensors than the file can hold (is it complete?)");
+        fail(reader, STATUS_CORRUPT, "has more tensors than the file can hold (is it complete?)");
+    if (count > TENSORS_MAX)
+        fail(reader, STATUS_UNSUPPORTED, "has more than %d tensors", TENSORS_MAX);
     while (gguf->tensor_count < count && reader->status == STATUS_OK) {
-        if (ARRAY_RESERVE(&gguf->tensors, &gguf->tensor_capacity, gguf->tensor_count + 1))
-            gguf->tensors[gguf->tensor_count++] = parse_tensor(reader);
+        const size_t index = gguf->tensor_count;
+        if (ARRAY_RESERVE(&gguf->tensors, &gguf->tensor_capacity, index + 1))
+            gguf->tensors[gguf->tensor_count++] = parse_tensor(reader, index);
         else
-            no_memory(reader);
+            fail(reader, STATUS_NOMEM, "does not fit in memory");
     }
     uint64_t alignment = ALIGNMENT_DEFAULT;
     if (reader->status == STATUS_OK && gguf_has(gguf, "general.alignment")) {
@@ -517,7 +512,26 @@ static enum status parse(struct gguf *gguf, struct reader *reader)
     return reader->status;
 }
 
-enum status gguf_read(struct gguf **out, const struct byte_source *source, struct error *err)
+// Reads bytes `before` to `size` - 1 of the file behind those that the header has.
+static enum status read_more(struct gguf *gguf, const struct byte_source *source, size_t before,
+                             size_t size, bool (*cancelled)(void), struct error *err)
+{
+    unsigned char *header = realloc(gguf->header, size + 1); // also of an empty file
+    if (!header)
+        return error_no_memory(err, "header");
+    gguf->header = header;
+    enum status status = STATUS_OK;
+    for (size_t at = before; at < size && status == STATUS_OK; at += READ_SIZE) {
+        if (cancelled && cancelled())
+            return error_set(err, STATUS_CANCELLED, "stopped while reading the header");
+        status = byte_source_read(source, at, header + at,
+                                  size - at < READ_SIZE ? size - at : READ_SIZE, err);
+    }
+    return status;
+}
+
+enum status gguf_read(struct gguf **out, const struct byte_source *source, bool (*cancelled)(void),
+                      struct error *err)
 {
     struct gguf *gguf = calloc(1, sizeof *gguf);
     if (!gguf)
@@ -526,22 +540,19 @@ enum status gguf_read(struct gguf **out, const struct byte_source *source, struc
     enum status status = STATUS_OK;
     size_t size = 0;
     // The size of a header is nowhere: it is parsed again with twice the bytes until it is whole.
-    while (reader.too_short) {
+    while (reader.too_short && status == STATUS_OK) {
         const size_t before = size;
         size = before ? 2 * before : FIRST_READ;
+        if (size > HEADER_MAX)
+            size = HEADER_MAX;
         if (size > source->size)
             size = (size_t)source->size;
-        unsigned char *header = realloc(gguf->header, size + 1); // also of an empty file
-        if (!header) {
-            status = error_no_memory(err, "header");
-            break;
-        }
-        gguf->header = header;
-        status = byte_source_read(source, before, header + before, size - before, err);
-        if (status != STATUS_OK)
-            break;
-        reader = (struct reader){.source = source, .data = header, .size = size, .err = err};
-        status = parse(gguf, &reader);
+        status = read_more(gguf, source, before, size, cancelled, err);
+        reader = (struct reader){.source = source, .data = gguf->header, .size = size, .err = err};
+        if (status == STATUS_OK)
+            status = parse(gguf, &reader);
+        if (reader.too_short)
+            status = STATUS_OK;
     }
     if (status != STATUS_OK) {
         gguf_free(gguf);

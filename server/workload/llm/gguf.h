@@ -62,11 +62,13 @@ const struct gguf_tensor_type *gguf_tensor_type(uint32_t number);
 
 struct gguf;
 
-// Reads the header; `source` may be closed afterwards.  Fails with STATUS_CORRUPT if the file is
-// malformed or truncated (`err` names the offset), STATUS_UNSUPPORTED if it is big-endian or of
-// another version, STATUS_NOMEM, or STATUS_IO.
+// Reads the header; `source` may be closed afterwards.  `cancelled` is polled before every MB that
+// is read; NULL: never cancelled.  Fails with STATUS_CORRUPT if the file is malformed or truncated
+// (`err` names the key or tensor), STATUS_UNSUPPORTED if it is big-endian or of another version, or
+// if the header has more than 48 MB, 65,536 keys or 131,072 tensors, STATUS_CANCELLED,
+// STATUS_NOMEM, or STATUS_IO.
 MUST_CHECK enum status gguf_read(struct gguf **out, const struct byte_source *source,
-                                 struct error *err);
+                                 bool (*cancelled)(void), struct error *err);
 
 // Adds the tensors of another part of the same model to `gguf`.  `base` is added to their offsets.
 // Takes ownership of `part`, also on failure.  Fails with STATUS_CORRUPT if a key of both files has
@@ -88,7 +90,7 @@ MUST_CHECK enum status gguf_open(struct byte_source *out, const char *path, stru
 // first. Fails as gguf_read and gguf_append do, and with STATUS_NOT_FOUND or STATUS_CORRUPT if the
 // keys of a part are missing or do not fit its name; `err` names the part.
 MUST_CHECK enum status gguf_read_all(struct gguf **out, const struct byte_source *source,
-                                     struct error *err);
+                                     bool (*cancelled)(void), struct error *err);
 
 // The length of a file's path without ".gguf" or "-00001-of-00003.gguf".
 size_t gguf_name_size(const char *path);

@@ -117,7 +117,7 @@ static enum status check_whole(const struct gguf *gguf, struct error *err)
     part_suffix(name, (unsigned int)number + 1, (unsigned int)count);
     if (status == STATUS_OK)
         status = error_set(err, STATUS_CORRUPT,
-                           "keys 'split.no' and 'split.count': part %u of %u of a model (name it "
+                           "key 'split.no': part %u of %u of a model (name it "
                            "NAME%s, and give the first)",
                            (unsigned int)number + 1, (unsigned int)count, name);
     return status;
@@ -136,10 +136,10 @@ static enum status check_key(const struct gguf *gguf, const char *key, uint64_t 
 
 // Reads part `index` and appends it to `*whole`; the first becomes `*whole`.
 static enum status read_part(struct gguf **whole, const struct byte_source *source, size_t index,
-                             uint64_t base, struct error *err)
+                             uint64_t base, bool (*cancelled)(void), struct error *err)
 {
     struct gguf *part = NULL;
-    enum status status = gguf_read(&part, &source->parts[index], err);
+    enum status status = gguf_read(&part, &source->parts[index], cancelled, err);
     if (status == STATUS_OK)
         status = check_key(part, "split.count", source->part_count, "its name says", err);
     if (status == STATUS_OK)
@@ -153,18 +153,19 @@ static enum status read_part(struct gguf **whole, const struct byte_source *sour
     return status;
 }
 
-enum status gguf_read_all(struct gguf **out, const struct byte_source *source, struct error *err)
+enum status gguf_read_all(struct gguf **out, const struct byte_source *source,
+                          bool (*cancelled)(void), struct error *err)
 {
     struct gguf *whole = NULL;
     uint64_t base = 0;
     enum status status = STATUS_OK;
     if (source->part_count == 0) {
-        status = gguf_read(&whole, source, err);
+        status = gguf_read(&whole, source, cancelled, err);
         if (status == STATUS_OK)
             status = check_whole(whole, err);
     }
     for (size_t i = 0; i < source->part_count && status == STATUS_OK; i++) {
-        status = read_part(&whole, source, i, base, err);
+        status = read_part(&whole, source, i, base, cancelled, err);
         base += source->parts[i].size;
         if (status != STATUS_OK)
             (void)error_prefix(err, status, "%s", source->parts[i].name);

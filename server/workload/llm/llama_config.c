@@ -147,21 +147,28 @@ static enum status refuse_unknown(const struct gguf *gguf, const struct architec
 // Completes and checks the heads; `value_size` is that of their values, 0: not given.
 static enum status check_heads(struct llama_config *config, size_t value_size, struct error *err)
 {
+    const char *name = config->architecture->name;
     if (config->kv_heads == 0)
         config->kv_heads = config->heads;
     if (config->heads % config->kv_heads != 0)
-        return error_set(err, STATUS_CORRUPT, "%zu heads cannot share %zu key/value heads",
-                         config->heads, config->kv_heads);
+        return error_set(
+            err, STATUS_CORRUPT,
+            "key '%s.attention.head_count': %zu heads cannot share %zu key/value heads", name,
+            config->heads, config->kv_heads);
     if (config->head_size == 0 && config->dim % config->heads != 0)
-        return error_set(err, STATUS_CORRUPT, "an embedding of %zu cannot be cut into %zu heads",
-                         config->dim, config->heads);
+        return error_set(
+            err, STATUS_CORRUPT,
+            "key '%s.attention.head_count': an embedding of %zu cannot be cut into %zu heads", name,
+            config->dim, config->heads);
     if (config->head_size == 0)
         config->head_size = config->dim / config->heads;
     if (config->head_size > HEAD_SIZE_MAX)
-        return error_set(err, STATUS_CORRUPT, "heads of %zu elements: more than %d",
+        return error_set(err, STATUS_CORRUPT,
+                         "key '%s.embedding_length': heads of %zu elements: more than %d", name,
                          config->head_size, HEAD_SIZE_MAX);
     if (value_size != 0 && value_size != config->head_size)
-        return error_set(err, STATUS_UNSUPPORTED, "heads of %zu keys and %zu values",
+        return error_set(err, STATUS_UNSUPPORTED,
+                         "key '%s.attention.value_length': heads of %zu keys and %zu values", name,
                          config->head_size, value_size);
     return STATUS_OK;
 }
@@ -176,8 +183,9 @@ static enum status check_rope(struct values *values, struct error *err)
         rope->size = config->head_size;
     if (rope->size > config->head_size || rope->size % 2 != 0)
         return error_set(err, STATUS_CORRUPT,
-                         "%zu rotary elements do not fit a head of %zu in pairs", rope->size,
-                         config->head_size);
+                         "key '%s.rope.dimension_count': %zu rotary elements do not fit a head of "
+                         "%zu in pairs",
+                         config->architecture->name, rope->size, config->head_size);
     if (rope->context == 0)
         rope->context = config->context;
     if (rope->factor == 0.0)
@@ -187,8 +195,9 @@ static enum status check_rope(struct values *values, struct error *err)
     rope->yarn = type->data && gguf_text_is(type, "yarn");
     char shown[SHOWN_SIZE];
     if (type->data && !rope->yarn && !gguf_text_is(type, "none") && !gguf_text_is(type, "linear"))
-        return error_set(err, STATUS_UNSUPPORTED, "rotary scaling '%s' is not supported",
-                         text_escape(shown, sizeof shown, type->data, type->size));
+        return error_set(
+            err, STATUS_UNSUPPORTED, "key '%s.rope.scaling.type': scaling '%s' is not supported",
+            config->architecture->name, text_escape(shown, sizeof shown, type->data, type->size));
     if (type->data && rope->factor == 0.0)
         return error_set(err, STATUS_NOT_FOUND, "key '%s.rope.scaling.factor' is missing",
                          config->architecture->name);

@@ -53,12 +53,12 @@ static enum status open_file(struct loading *l, struct error *err)
 
 static enum status read_header(struct loading *l, struct error *err)
 {
-    return gguf_read_all(&l->gguf, &l->source, err);
+    return gguf_read_all(&l->gguf, &l->source, l->options->cancelled, err);
 }
 
 static enum status init_tokenizer(struct loading *l, struct error *err)
 {
-    enum status status = tokenizer_new(&l->llm->tokenizer, l->gguf, err);
+    enum status status = tokenizer_new(&l->llm->tokenizer, l->gguf, l->options->cancelled, err);
     if (status == STATUS_OK)
         status = chat_template_choose(&l->llm->chat, (unsigned int)l->options->chat, l->gguf, err);
     return status;
@@ -162,6 +162,8 @@ static enum status build_model(struct loading *l, struct error *err)
         status = llama_load(&l->llm->llama, l->llm->device, &l->source, l->gguf, &config,
                             l->options->cancelled, &transfer, err);
     record_transfer(l, status, &transfer);
+    if (status == STATUS_OK)
+        status = byte_source_check_unchanged(&l->source, err);
     if (status == STATUS_OK)
         describe_model(l);
     return status;

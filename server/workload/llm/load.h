@@ -40,8 +40,9 @@ struct llm {
 // Loads a model and records the load.  Fails with STATUS_NOMEM, before it reads weights, if they
 // and a session exceed the device's available memory.  The record of a failed load has the reason.
 // Fails as device_open, gguf_open, gguf_read_all, tokenizer_new, chat_template_choose,
-// llama_config_read and llama_load do, or with STATUS_CANCELLED.  `monitor` may be NULL: then
-// nothing is recorded.  Borrows nothing.
+// llama_config_read and llama_load do, with STATUS_CORRUPT if a file was written to while it was
+// read, or with STATUS_CANCELLED.  `monitor` may be NULL: then nothing is recorded.  Borrows
+// nothing.
 MUST_CHECK enum status llm_load(struct llm **out, const struct llm_load_options *options,
                                 struct inferstat_monitor *monitor, struct error *err);
 

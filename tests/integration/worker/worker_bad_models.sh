@@ -77,7 +77,7 @@ if [ -z "${INFERSTAT_SANITIZE-}" ]; then
   ulimit -v 131072
   at=$(where token_embd.weight)
   patched huge.gguf $((at + 17 + 4 + 8)) '\x00\x00\x00\x00\x00\x00\x00\x10'
-  refused "$WORK/huge.gguf" "shape makes no sense"
+  refused "$WORK/huge.gguf" "has an impossible shape"
   patched large.gguf $((at + 17 + 4 + 8)) '\x00\x00\x00\x00\x00\x01'
   refused "$WORK/large.gguf" "lies outside the file"
   at=$(where tokenizer.ggml.tokens)

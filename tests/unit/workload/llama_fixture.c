@@ -8,7 +8,7 @@ enum status llama_ready_load(struct ready *r, unsigned int threads, bool (*cance
 {
     struct transfer_figures transfer;
     byte_source_from_memory(&r->source, r->data, r->size);
-    enum status status = gguf_read(&r->gguf, &r->source, err);
+    enum status status = gguf_read(&r->gguf, &r->source, NULL, err);
     if (status == STATUS_OK)
         status = device_open(&r->device, &(struct device_options){.threads = threads}, err);
     struct gguf_array tokens;

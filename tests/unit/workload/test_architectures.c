@@ -170,7 +170,7 @@ TEST_CASE(divisors_are_positive)
         struct error err = {0};
         r.data = read_file(model_files_path("llama3.gguf"), &r.size);
         byte_source_from_memory(&source, r.data, r.size);
-        expect_ok(gguf_read(&gguf, &source, &err), &err);
+        expect_ok(gguf_read(&gguf, &source, NULL, &err), &err);
         memcpy(r.data + gguf_find_tensor(gguf, "rope_freqs.weight")->offset + 4, &divisors[i], 4);
         gguf_free(gguf);
         assert_int_equal(llama_ready_load(&r, 1, NULL, &err), STATUS_CORRUPT);

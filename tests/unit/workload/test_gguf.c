@@ -15,7 +15,7 @@ static enum status read_bytes(const void *data, size_t size, struct gguf **gguf,
 {
     struct byte_source source;
     byte_source_from_memory(&source, data, size);
-    enum status status = gguf_read(gguf, &source, err);
+    enum status status = gguf_read(gguf, &source, NULL, err);
     byte_source_close(&source);
     return status;
 }
@@ -275,8 +275,9 @@ static const struct patch patches[] = {
     {"huge shape", "/token_embd.weight", 12, UINT64_MAX, 8, STATUS_CORRUPT, "shape"},
     {"huge size", "/token_embd.weight", 12, (uint64_t)1 << 60, 8, STATUS_CORRUPT, "size"},
     {"large shape", "/token_embd.weight", 12, (uint64_t)1 << 40, 8, STATUS_CORRUPT, "outside"},
-    {"tensor type", "/output_norm.weight", 12, 4, 4, STATUS_UNSUPPORTED, "type 4 is unknown"},
-    {"another type", "/output_norm.weight", 12, 999, 4, STATUS_UNSUPPORTED, "type 999"},
+    {"tensor type", "/output_norm.weight", 12, 4, 4, STATUS_UNSUPPORTED,
+     "'output_norm.weight' is of the unknown type 4"},
+    {"another type", "/output_norm.weight", 12, 999, 4, STATUS_UNSUPPORTED, "unknown type 999"},
     {"partial block", "/output_norm.weight", 12, 8, 4, STATUS_CORRUPT, "blocks"},
     {"misaligned", "/output_norm.weight", 16, 4, 8, STATUS_CORRUPT, "not aligned"},
     {"overlap", "/output_norm.weight", 16, 0, 8, STATUS_CORRUPT, "overlaps"},
@@ -427,7 +428,7 @@ TEST_CASE(files_that_are_none)
     const char *empty = model_files_write("empty", "", 0);
     struct gguf *gguf = NULL;
     assert_int_equal(byte_source_open(&source, empty, &err), STATUS_OK);
-    assert_int_equal(gguf_read(&gguf, &source, &err), STATUS_CORRUPT);
+    assert_int_equal(gguf_read(&gguf, &source, NULL, &err), STATUS_CORRUPT);
     assert_true(byte_source_cached_ratio(&source) < 0.0);
     byte_source_close(&source);
 }
@@ -445,13 +446,48 @@ TEST_CASE(shrinking_file)
     assert_true(cached < 0.0 || cached == 1.0); // just written
     assert_int_equal(truncate(path, 100), 0);
     struct gguf *gguf = NULL;
-    assert_int_equal(gguf_read(&gguf, &source, &err), STATUS_CORRUPT);
+    assert_int_equal(gguf_read(&gguf, &source, NULL, &err), STATUS_CORRUPT);
     assert_non_null(strstr(err.text, "ends at byte 100"));
     char byte;
     assert_int_equal(byte_source_read(&source, 99, &byte, 1, &err), STATUS_OK);
     assert_int_equal(byte_source_read(&source, 100, &byte, 1, &err), STATUS_CORRUPT);
     byte_source_close(&source);
     free(data);
+}
+
+static unsigned int polls, polls_allowed;
+
+static bool stop_later(void)
+{
+    return ++polls > polls_allowed;
+}
+
+// A large header is read in pieces; before each of them the reading can be cancelled.
+TEST_CASE(reading_can_be_cancelled)
+{
+    enum { SIZE = 3 << 20 };
+    int32_t *zeroes = calloc(SIZE / 4, 4);
+    struct gguf_writer *writer = NULL;
+    const char *path = model_files_path("large.gguf");
+    assert_int_equal(gguf_writer_open(&writer, path, NULL), STATUS_OK);
+    gguf_writer_array(writer, "large", GGUF_INT32, zeroes, SIZE / 4);
+    assert_int_equal(gguf_writer_close(writer, STATUS_OK, NULL), STATUS_OK);
+    free(zeroes);
+    struct byte_source source;
+    struct gguf *gguf = NULL;
+    assert_int_equal(byte_source_open(&source, path, NULL), STATUS_OK);
+    enum status status = STATUS_CANCELLED;
+    for (polls_allowed = 0; status == STATUS_CANCELLED; polls_allowed++) {
+        struct error err = {0};
+        polls = 0;
+        status = gguf_read(&gguf, &source, stop_later, &err);
+        if (status == STATUS_CANCELLED)
+            assert_string_equal(err.text, "stopped while reading the header");
+    }
+    assert_int_equal(status, STATUS_OK);
+    assert_in_range(polls, SIZE >> 20, 100);
+    gguf_free(gguf);
+    byte_source_close(&source);
 }
 
 static double cached_ratio_of(const char *path)
@@ -530,5 +566,5 @@ TEST_CASE(writer_leaves_nothing_half_done)
 TEST_MAIN_ONCE(model_files_setup, model_files_teardown, round_trip, getters_refuse,
                integers_of_every_width, floats_are_finite_and_bools_are_bools, refusals, duplicates,
                alignment, truncated_at_every_byte, random_damage, files_that_are_none,
-               shrinking_file, warm_and_cold_files, a_file_of_others,
+               shrinking_file, reading_can_be_cancelled, warm_and_cold_files, a_file_of_others,
                writer_leaves_nothing_half_done)

@@ -238,7 +238,7 @@ TEST_CASE(optional_keys)
         struct llama_config config;
         struct error err = {0};
         assert_int_equal(byte_source_open(&source, path, NULL), STATUS_OK);
-        assert_int_equal(gguf_read(&gguf, &source, NULL), STATUS_OK);
+        assert_int_equal(gguf_read(&gguf, &source, NULL, NULL), STATUS_OK);
         enum status status = llama_config_read(&config, gguf, 400, &err);
         if (status != cases[i].status || (cases[i].says && !strstr(err.text, cases[i].says)))
             fail_msg("case %zu: status %d, %s", i, (int)status, err.text);
@@ -308,7 +308,7 @@ TEST_CASE(shrinks_while_loading)
     struct error err = {0};
     struct transfer_figures transfer;
     assert_int_equal(byte_source_open(&r.source, path, &err), STATUS_OK);
-    assert_int_equal(gguf_read(&r.gguf, &r.source, &err), STATUS_OK);
+    assert_int_equal(gguf_read(&r.gguf, &r.source, NULL, &err), STATUS_OK);
     assert_int_equal(llama_config_read(&r.config, r.gguf, 400, &err), STATUS_OK);
     assert_int_equal(device_open(&r.device, &(struct device_options){.threads = 1}, &err),
                      STATUS_OK);

@@ -1,4 +1,7 @@
 // Loads as the worker runs them: what is recorded of them, in which stage.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/core/base/parse.h"
 #include "common/sys/clock.h"
@@ -225,6 +228,74 @@ TEST_CASE(failed_loads_are_recorded)
     }
 }
 
+enum change { TRUNCATE, OVERWRITE, REPLACE };
+
+static struct {
+    const char *path;
+    enum change change;
+    unsigned int at, polls;
+} changing;
+
+// Asked at the start of each stage, before the header is read, and before each piece of weights.
+static bool change_file(void)
+{
+    if (++changing.polls != changing.at)
+        return false;
+    if (changing.change == TRUNCATE) {
+        assert_int_equal(truncate(changing.path, 5000), 0);
+    } else if (changing.change == REPLACE) {
+        const char *other = model_files_write("other.gguf", "another file", 12);
+        assert_int_equal(rename(other, changing.path), 0);
+    } else {
+        const int fd = open(changing.path, O_WRONLY | O_CLOEXEC);
+        assert_int_equal(pwrite(fd, "x", 1, 20000), 1);
+        assert_int_equal(close(fd), 0);
+    }
+    return false;
+}
+
+// A file that changes while it is read ends the load; one that is replaced is read to its end.
+TEST_CASE(files_that_change)
+{
+    enum { HEADER = 4, WEIGHTS = 8 }; // polls
+    static const struct {
+        enum change change;
+        unsigned int at;
+        enum status status;
+        const char *says;
+    } cases[] = {
+        {TRUNCATE, HEADER, STATUS_CORRUPT, "changing.gguf: the file ends at byte 5000"},
+        {TRUNCATE, WEIGHTS, STATUS_CORRUPT, "': the file ends at byte "},
+        {OVERWRITE, HEADER, STATUS_CORRUPT, "changing.gguf: the file was changed while"},
+        {OVERWRITE, WEIGHTS, STATUS_CORRUPT, "changing.gguf: the file was changed while"},
+        {REPLACE, WEIGHTS, STATUS_OK, "[LOAD]"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const char *path = model_files_path("changing.gguf");
+        const struct timespec long_ago[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+        struct inferstat_monitor *monitor = open_monitor();
+        struct llm *llm = NULL;
+        struct error err = {0};
+        assert_int_equal(synthetic_write(path, &model_files_smallest, TENSOR_F16, 1, 1, NULL),
+                         STATUS_OK);
+        assert_int_equal(utimensat(AT_FDCWD, path, long_ago, 0), 0);
+        changing.path = path;
+        changing.change = cases[i].change;
+        changing.at = cases[i].at;
+        changing.polls = 0;
+        struct llm_load_options options = {.path = path, .cancelled = change_file};
+        assert_int_equal(load(&llm, monitor, options, &err), cases[i].status);
+        assert_in_range(changing.polls, changing.at, 100);
+        if (!strstr(load_line, cases[i].says))
+            fail_msg("case %zu: '%s'", i, load_line);
+        const struct inferstat_event event = last_event(monitor, INFERSTAT_EVENT_LOAD);
+        assert_int_equal(event.status, cases[i].status == STATUS_OK ? INFERSTAT_RESULT_OK
+                                                                    : INFERSTAT_RESULT_ERROR);
+        llm_free(llm);
+        close_monitor(monitor);
+    }
+}
+
 TEST_MAIN_ONCE(model_files_setup, model_files_teardown, load_is_recorded, digests_tell_files_apart,
                delay_shows_in_its_stage, slow_weights_show_in_model_building,
-               failed_loads_are_recorded)
+               failed_loads_are_recorded, files_that_change)

@@ -33,7 +33,7 @@ static struct file make(enum tensor_type type, uint64_t seed, unsigned int threa
     expect_ok(synthetic_write(path, &shape, type, seed, threads, &err), &err);
     file.data = read_file(path, &file.size);
     byte_source_from_memory(&source, file.data, file.size);
-    expect_ok(gguf_read(&file.gguf, &source, &err), &err);
+    expect_ok(gguf_read(&file.gguf, &source, NULL, &err), &err);
     return file;
 }
 

@@ -89,8 +89,8 @@ static enum status open_path(const char *path, struct tokenizer **out, struct er
     struct byte_source source;
     struct gguf *gguf = NULL;
     assert_int_equal(byte_source_open(&source, path, NULL), STATUS_OK);
-    assert_int_equal(gguf_read(&gguf, &source, NULL), STATUS_OK);
-    enum status status = tokenizer_new(out, gguf, err);
+    assert_int_equal(gguf_read(&gguf, &source, NULL, NULL), STATUS_OK);
+    enum status status = tokenizer_new(out, gguf, NULL, err);
     gguf_free(gguf);
     byte_source_close(&source);
     return status;

@@ -93,7 +93,7 @@ TEST_CASE(long_runs_are_cut)
 
 struct changes {
     const char *pre, *merge; // NULL: "qwen2", no merge but those below
-    bool no_merges;
+    bool no_merges, stopped;
     uint32_t eot;
     const char *chat; // the file's chat template; NULL: none
 };
@@ -145,12 +145,17 @@ static const char *write_vocabulary(const struct changes *c)
     return path;
 }
 
+static bool always(void)
+{
+    return true;
+}
+
 static struct gguf *read_changed(struct changes changes)
 {
     struct byte_source source;
     struct gguf *gguf = NULL;
     assert_int_equal(byte_source_open(&source, write_vocabulary(&changes), NULL), STATUS_OK);
-    assert_int_equal(gguf_read(&gguf, &source, NULL), STATUS_OK);
+    assert_int_equal(gguf_read(&gguf, &source, NULL, NULL), STATUS_OK);
     byte_source_close(&source);
     return gguf;
 }
@@ -158,7 +163,7 @@ static struct gguf *read_changed(struct changes changes)
 static enum status open_changed(struct changes changes, struct tokenizer **out, struct error *err)
 {
     struct gguf *gguf = read_changed(changes);
-    enum status status = tokenizer_new(out, gguf, err);
+    enum status status = tokenizer_new(out, gguf, changes.stopped ? always : NULL, err);
     gguf_free(gguf);
     return status;
 }
@@ -317,6 +322,7 @@ TEST_CASE(bad_vocabularies)
         const char *says;
     } cases[] = {
         {{.pre = "gpt-3"}, STATUS_UNSUPPORTED, "pre-tokenizer 'gpt-3' is not supported"},
+        {{.stopped = true}, STATUS_CANCELLED, "stopped while reading the vocabulary"},
         {{.no_merges = true}, STATUS_NOT_FOUND, "tokenizer.ggml.merges"},
         {{.merge = "a zz"}, STATUS_CORRUPT, "'a zz' does not merge two tokens into one"},
         {{.merge = "a c"}, STATUS_CORRUPT, "'a c' does not"},

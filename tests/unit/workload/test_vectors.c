@@ -37,7 +37,7 @@ static struct gguf *read_gguf(const char *path, struct byte_source *source)
     struct error err = {0};
     struct gguf *gguf = NULL;
     if (byte_source_open(source, path, &err) != STATUS_OK ||
-        gguf_read(&gguf, source, &err) != STATUS_OK)
+        gguf_read(&gguf, source, NULL, &err) != STATUS_OK)
         fail_msg("%s: %s", path, err.text);
     return gguf;
 }
@@ -48,7 +48,7 @@ static struct tokenizer *read_tokenizer(const char *path)
     struct error err = {0};
     struct tokenizer *tokenizer = NULL;
     struct gguf *gguf = read_gguf(path, &source);
-    if (tokenizer_new(&tokenizer, gguf, &err) != STATUS_OK)
+    if (tokenizer_new(&tokenizer, gguf, NULL, &err) != STATUS_OK)
         fail_msg("%s: %s", path, err.text);
     gguf_free(gguf);
     byte_source_close(&source);
@@ -222,7 +222,7 @@ static struct running start_model(const char *path, unsigned int threads)
     struct llama_config config;
     struct transfer_figures transfer;
     r.gguf = read_gguf(path, &r.source);
-    enum status status = tokenizer_new(&r.tokenizer, r.gguf, &err);
+    enum status status = tokenizer_new(&r.tokenizer, r.gguf, NULL, &err);
     if (status == STATUS_OK)
         status = llama_config_read(&config, r.gguf, tokenizer_count(r.tokenizer), &err);
     if (status == STATUS_OK)

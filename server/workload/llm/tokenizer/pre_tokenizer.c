@@ -79,7 +79,8 @@ enum status pre_tokenizer_new(struct pre_tokenizer **out, const struct gguf_text
 {
     const struct family *family = find_family(name);
     if (!family)
-        return error_set(err, STATUS_UNSUPPORTED, "pre-tokenizer '%.*s' is not supported",
+        return error_set(err, STATUS_UNSUPPORTED,
+                         "key 'tokenizer.ggml.pre': pre-tokenizer '%.*s' is not supported",
                          (int)(name->size < 32 ? name->size : 32), name->data);
     struct pre_tokenizer *pre_tokenizer = calloc(1, sizeof *pre_tokenizer);
     bool is_made = pre_tokenizer && (pre_tokenizer->limits = pcre2_match_context_create(NULL));

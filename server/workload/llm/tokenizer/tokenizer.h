@@ -29,9 +29,10 @@ struct tokenizer;
 
 // Creates a tokenizer with a copy of the vocabulary in the metadata of `gguf`.  Fails with
 // STATUS_NOT_FOUND if a metadata key is missing, STATUS_CORRUPT if keys are inconsistent,
-// STATUS_UNSUPPORTED if the tokenizer or its pre-tokenizer is unknown, or STATUS_NOMEM.
+// STATUS_UNSUPPORTED if the tokenizer or its pre-tokenizer is unknown, STATUS_NOMEM, or
+// STATUS_CANCELLED once `cancelled`, which is polled (NULL: never), returns true.
 MUST_CHECK enum status tokenizer_new(struct tokenizer **out, const struct gguf *gguf,
-                                     struct error *err);
+                                     bool (*cancelled)(void), struct error *err);
 
 // Accepts NULL.
 void tokenizer_free(struct tokenizer *tokenizer);

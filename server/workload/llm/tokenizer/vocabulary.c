@@ -9,7 +9,7 @@
 
 #include "server/workload/llm/tokenizer/pre_tokenizer.h"
 
-enum { TOKENS_MAX = 1 << 26 };
+enum { TOKENS_MAX = 1 << 20 }; // several times those of any model known
 
 // The slot of a text, or the free slot to insert it.
 static uint32_t *slot_of(const struct tokenizer *tokenizer, const char *text, size_t size)
@@ -44,7 +44,8 @@ static enum status check_model(const struct gguf *gguf, bool *bytes, struct erro
     *bytes = gguf_text_is(&model, "gpt2");
     if (!*bytes && !gguf_text_is(&model, "llama"))
         return error_set(err, STATUS_UNSUPPORTED,
-                         "tokenizer '%.*s' is not supported, only 'llama' and 'gpt2'",
+                         "key 'tokenizer.ggml.model': tokenizer '%.*s' is not supported, only "
+                         "'llama' and 'gpt2'",
                          (int)(model.size < 32 ? model.size : 32), model.data);
     return STATUS_OK;
 }
@@ -62,7 +63,9 @@ static enum status copy_texts(struct tokenizer *tokenizer, struct gguf_array tex
     for (struct token *token = tokenizer->tokens; texts.count > 0; token++) {
         struct gguf_text text = gguf_array_next_text(&texts);
         if (text.size > TOKEN_SIZE_MAX)
-            return error_set(err, STATUS_CORRUPT, "tokenizer: a token of %zu bytes", text.size);
+            return error_set(err, STATUS_CORRUPT,
+                             "key 'tokenizer.ggml.tokens': number %zu has %zu bytes",
+                             (size_t)(token - tokenizer->tokens), text.size);
         memcpy(at, text.data, text.size);
         *token = (struct token){.text = at, .size = (uint32_t)text.size, .kind = TOKEN_NORMAL};
         at += text.size;
@@ -268,7 +271,8 @@ static enum status read_flags(struct tokenizer *tokenizer, const struct gguf *gg
     return status;
 }
 
-static enum status fill(struct tokenizer *tokenizer, const struct gguf *gguf, struct error *err)
+static enum status fill(struct tokenizer *tokenizer, const struct gguf *gguf,
+                        bool (*cancelled)(void), struct error *err)
 {
     static const char key[] = "tokenizer.ggml.tokens";
     struct gguf_array texts;
@@ -288,7 +292,7 @@ static enum status fill(struct tokenizer *tokenizer, const struct gguf *gguf, st
     if (status == STATUS_OK)
         status = index_texts(tokenizer, err);
     if (status == STATUS_OK && bytes)
-        status = vocabulary_read_merges(tokenizer, gguf, err);
+        status = vocabulary_read_merges(tokenizer, gguf, cancelled, err);
     else if (status == STATUS_OK)
         find_bytes(tokenizer);
     if (status == STATUS_OK)
@@ -302,12 +306,13 @@ static enum status fill(struct tokenizer *tokenizer, const struct gguf *gguf, st
     return status;
 }
 
-enum status tokenizer_new(struct tokenizer **out, const struct gguf *gguf, struct error *err)
+enum status tokenizer_new(struct tokenizer **out, const struct gguf *gguf, bool (*cancelled)(void),
+                          struct error *err)
 {
     struct tokenizer *tokenizer = calloc(1, sizeof *tokenizer);
     if (!tokenizer)
         return error_no_memory(err, "tokenizer");
-    enum status status = fill(tokenizer, gguf, err);
+    enum status status = fill(tokenizer, gguf, cancelled, err);
     if (status != STATUS_OK) {
         tokenizer_free(tokenizer);
         return status;

@@ -66,9 +66,9 @@ uint32_t vocabulary_find(const struct tokenizer *tokenizer, const char *text, si
 // Reads the merges and the pre-tokenizer of a byte-level vocabulary whose tokens are spelled as in
 // the file, and respells the normal tokens as bytes (vocabulary_bytes.c).  Fails with
 // STATUS_NOT_FOUND, STATUS_CORRUPT, STATUS_UNSUPPORTED if the pre-tokenizer is unknown, or
-// STATUS_NOMEM.
+// STATUS_NOMEM, or STATUS_CANCELLED (tokenizer_new).
 MUST_CHECK enum status vocabulary_read_merges(struct tokenizer *tokenizer, const struct gguf *gguf,
-                                              struct error *err);
+                                              bool (*cancelled)(void), struct error *err);
 
 // Returns the number of the merge of two tokens; TOKEN_NONE: there is none.
 uint32_t vocabulary_find_merge(const struct tokenizer *tokenizer, uint32_t left, uint32_t right);

@@ -7,7 +7,7 @@
 #include "server/workload/llm/tokenizer/pre_tokenizer.h"
 #include "server/workload/llm/tokenizer/vocabulary.h"
 
-enum { MERGES_MAX = 1 << 24, SHOWN_SIZE = 80 };
+enum { MERGES_MAX = 1 << 21, MERGES_BETWEEN_POLLS = 1 << 16, SHOWN_SIZE = 80 };
 
 static bool is_spelled_alone(unsigned int byte)
 {
@@ -110,7 +110,7 @@ static enum status read_merge(const struct tokenizer *tokenizer, const struct gg
 
 // The first of equal merges counts.
 static enum status read_merges(struct tokenizer *tokenizer, const struct gguf *gguf,
-                               struct error *err)
+                               bool (*cancelled)(void), struct error *err)
 {
     static const char key[] = "tokenizer.ggml.merges";
     struct gguf_array texts;
@@ -131,6 +131,8 @@ static enum status read_merges(struct tokenizer *tokenizer, const struct gguf *g
     while (texts.count > 0 && status == STATUS_OK) {
         const struct gguf_text text = gguf_array_next_text(&texts);
         const uint32_t number = tokenizer->merge_count++;
+        if (number % MERGES_BETWEEN_POLLS == 0 && cancelled && cancelled())
+            return error_set(err, STATUS_CANCELLED, "stopped while reading the vocabulary");
         struct merge *merge = &tokenizer->merges[number];
         status = read_merge(tokenizer, &text, merge, err);
         if (status != STATUS_OK)
@@ -143,7 +145,7 @@ static enum status read_merges(struct tokenizer *tokenizer, const struct gguf *g
 }
 
 enum status vocabulary_read_merges(struct tokenizer *tokenizer, const struct gguf *gguf,
-                                   struct error *err)
+                                   bool (*cancelled)(void), struct error *err)
 {
     static const char key[] = "tokenizer.ggml.pre";
     struct gguf_text name = {"default", strlen("default")};
@@ -153,7 +155,7 @@ enum status vocabulary_read_merges(struct tokenizer *tokenizer, const struct ggu
     if (status == STATUS_OK)
         status = pre_tokenizer_new(&tokenizer->pre_tokenizer, &name, err);
     if (status == STATUS_OK)
-        status = read_merges(tokenizer, gguf, err);
+        status = read_merges(tokenizer, gguf, cancelled, err);
     if (status != STATUS_OK)
         return status;
     struct alphabet alphabet;

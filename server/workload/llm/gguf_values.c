@@ -1,4 +1,6 @@
-// Tables of the types of values and tensors in a GGUF file.
+// Tables of the types of values and tensors in a GGUF file; texts and elements of arrays.
+#include <string.h>
+
 #include "server/workload/llm/gguf.h"
 
 static const struct value_line {
@@ -60,4 +62,33 @@ const struct gguf_tensor_type *gguf_tensor_type(uint32_t number)
         if (tensor_types[i].number == number)
             return &tensor_types[i];
     return NULL;
+}
+
+bool gguf_text_is(const struct gguf_text *text, const char *word)
+{
+    return text->size == strlen(word) && memcmp(text->data, word, text->size) == 0;
+}
+
+float gguf_array_float(const struct gguf_array *array, size_t index)
+{
+    float value;
+    memcpy(&value, array->data + index * sizeof value, sizeof value);
+    return value;
+}
+
+int32_t gguf_array_int(const struct gguf_array *array, size_t index)
+{
+    int32_t value;
+    memcpy(&value, array->data + index * sizeof value, sizeof value);
+    return value;
+}
+
+struct gguf_text gguf_array_next_text(struct gguf_array *array)
+{
+    uint64_t size;
+    memcpy(&size, array->data, sizeof size);
+    struct gguf_text text = {.data = (const char *)array->data + sizeof size, .size = (size_t)size};
+    array->data += sizeof size + text.size;
+    array->count--;
+    return text;
 }
