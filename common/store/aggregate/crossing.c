@@ -49,7 +49,8 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-// The first boundary behind a time; INT64_MAX: there is none.
+// The first boundary behind a time, the start of the first request included; INT64_MAX: there is
+// none.
 static int64_t next_boundary(const struct search *search, int64_t time_ns)
 {
     const int64_t step_ns = search->query->step_ns;
@@ -86,25 +87,29 @@ static bool add_span(struct spans *spans, int64_t first_ns, int64_t last_ns)
 
 // Adds the starts from `first_ns` to `last_ns` of requests of at most `longest_ns` that cross a
 // boundary.
-static bool add_crossing(struct search *search, int64_t first_ns, int64_t last_ns,
-                         int64_t longest_ns)
+static enum status add_crossing(struct search *search, int64_t first_ns, int64_t last_ns,
+                                int64_t longest_ns, struct error *err)
 {
     const int64_t step_ns = search->query->step_ns;
     int64_t at = first_ns;
     if (step_ns > 0 && longest_ns >= step_ns) {
         const int64_t from_ns = next_boundary(search, at) - longest_ns;
-        return add_span(&search->next, later(from_ns, first_ns), last_ns);
+        return add_span(&search->next, later(from_ns, first_ns), last_ns)
+                   ? STATUS_OK
+                   : error_no_memory(err, "store");
     }
     while (at <= last_ns) {
         const int64_t boundary = next_boundary(search, at);
         const int64_t from_ns = boundary - later(longest_ns, 0);
         if (boundary == INT64_MAX || from_ns > last_ns)
-            return true;
+            return STATUS_OK;
         if (!add_span(&search->next, later(from_ns, first_ns), earlier(boundary - 1, last_ns)))
-            return false;
+            return error_no_memory(err, "store");
+        if (store_is_over_budget(search->store))
+            return error_set(err, STATUS_TIMEOUT, "store: out of time");
         at = boundary;
     }
-    return true;
+    return STATUS_OK;
 }
 
 // Adds the gaps of the level between two times: what is in a gap is looked for at finer levels.
@@ -131,11 +136,12 @@ static enum status on_bucket(void *context, sqlite3_stmt *row, struct error *err
     const int64_t start = sqlite3_column_int64(row, 0), end = rollup_next(search->level, start);
     const int64_t first_ns = later(start, search->span.first_ns);
     const int64_t last_ns = earlier(end - 1, search->span.last_ns);
-    bool added = add_gaps(search, search->span.first_ns, last_ns);
-    if (added && !gap_set_touches(&search->gaps, search->level, start, end))
-        added = add_crossing(search, first_ns, last_ns, sqlite3_column_int64(row, 1));
+    if (!add_gaps(search, search->span.first_ns, last_ns))
+        return error_no_memory(err, "store");
     search->span.first_ns = last_ns + 1;
-    return added ? STATUS_OK : error_no_memory(err, "store");
+    if (gap_set_touches(&search->gaps, search->level, start, end))
+        return STATUS_OK;
+    return add_crossing(search, first_ns, last_ns, sqlite3_column_int64(row, 1), err);
 }
 
 // Narrows the spans to where the buckets of a level have requests that are long enough.
@@ -276,7 +282,9 @@ enum status crossing_read(struct store *store, const struct query *query,
                             .callback = callback,
                             .context = context,
                             .now_ns = now_ns,
-                            .window = {filter->since_ns ? filter->since_ns : INT64_MIN,
+                            .window = {filter->since_ns     ? filter->since_ns
+                                       : query->step_ns > 0 ? starts->first_ns
+                                                            : INT64_MIN,
                                        filter->until_ns ? filter->until_ns - 1 : INT64_MAX}};
     struct rollup_span all = {saturate_add(search.window.first_ns, -REACH_NS),
                               search.window.last_ns};
@@ -293,8 +301,8 @@ enum status crossing_read(struct store *store, const struct query *query,
     if (status == STATUS_OK && search.watermark > 0) {
         status = gap_set_read(&search.gaps, store->db, RECORD_KIND_INFERENCE, ROLLUP_MODEL,
                               GAP_NO_SPAN, err);
-        if (status == STATUS_OK && !add_crossing(&search, all.first_ns, all.last_ns, REACH_NS))
-            status = error_no_memory(err, "store");
+        if (status == STATUS_OK)
+            status = add_crossing(&search, all.first_ns, all.last_ns, REACH_NS, err);
     }
     struct spans spans = search.next;
     for (int level = ROLLUP_DAY; level >= ROLLUP_MINUTE && status == STATUS_OK; level--) {
