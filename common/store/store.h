@@ -56,8 +56,8 @@
 //   of running_requests and waiting_requests the mean in all processes together) window_ns? (of
 //   throughput).
 //   Throughput (throughput.h): count is the number of requests that ended; mean is the rate or
-//   ratio; sum is what was divided: requests, tokens, failed or cancelled requests; window_ns is
-//   the wall time of the window or step; quantiles and extremes are null.
+//   ratio; sum is what was divided: requests, tokens, failed or cancelled requests, at most
+//   2^63 - 1; window_ns is the wall time of the window or step; quantiles and extremes are null.
 //   itl_ns: sums, minimum and maximum are those of the sketches, within 1 %.  mbu_ratio: from
 //   records, of requests with known weights and device bandwidth; the note has the number of
 //   requests without a known KV cache size (bandwidth.h).

@@ -1,7 +1,8 @@
-// Saturating addition: an overflow gives INT64_MAX or INT64_MIN.
+// Saturating arithmetic: an overflow gives INT64_MAX or INT64_MIN.
 #ifndef INFERSTAT_CORE_SATURATE_H
 #define INFERSTAT_CORE_SATURATE_H
 
+#include <math.h>
 #include <stdint.h>
 
 static inline int64_t saturate_add(int64_t a, int64_t b)
@@ -10,6 +11,13 @@ static inline int64_t saturate_add(int64_t a, int64_t b)
     if (!__builtin_add_overflow(a, b, &sum))
         return sum;
     return b > 0 ? INT64_MAX : INT64_MIN;
+}
+
+static inline int64_t saturate_round(double value)
+{
+    if (value >= -0x1p63 && value < 0x1p63)
+        return llround(value);
+    return value < 0 ? INT64_MIN : INT64_MAX;
 }
 
 #endif

@@ -122,7 +122,7 @@ static void set_throughput(struct result *answer, const struct average *average,
     const double seconds = throughput_seconds(&average->throughput, step_ns);
     answer_int(answer, "count", (int64_t)sums[THROUGHPUT_REQUESTS]);
     answer_real(answer, "mean", throughput_value(average->metric->name, sums, seconds));
-    answer_int(answer, "sum", llround(throughput_sum(average->metric->name, sums)));
+    answer_int(answer, "sum", saturate_round(throughput_sum(average->metric->name, sums)));
     if (seconds > 0)
         answer_int(answer, "window_ns", (int64_t)(seconds * 1e9));
 }

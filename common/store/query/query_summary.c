@@ -257,7 +257,7 @@ static enum status add_throughput(struct store *store, const struct query_filter
         const double seconds = throughput_seconds(&throughput, 0);
         for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
             answer_real(answer, keys[i], throughput_value(keys[i], sums, seconds));
-        answer_int(answer, "output_tokens", llround(sums[THROUGHPUT_OUTPUT_TOKENS]));
+        answer_int(answer, "output_tokens", saturate_round(sums[THROUGHPUT_OUTPUT_TOKENS]));
         if (seconds > 0)
             answer_int(answer, "window_ns", (int64_t)(seconds * 1e9));
     }

@@ -413,4 +413,46 @@ TEST_CASE(test_ends_in_the_future)
     drop_store();
 }
 
-TEST_MAIN_EACH(random_set_up, random_tear_down, test_any_store, test_ends_in_the_future)
+// Totals beyond 64 bits are the largest number of them.
+TEST_CASE(test_large_totals)
+{
+    seed = 3;
+    make_store(RECORD_KIND_INFERENCE, 3);
+    execf("UPDATE inference SET started_ns = %" PRId64 " + id, received_ns = %" PRId64
+          ", e2e_ns = 100, ttft_ns = 1, finish = 0, prompt_tokens = %" PRId64,
+          MARCH_NS, MARCH_NS + HOUR_NS, INT64_MAX / 2);
+    struct store *opened = open_store();
+    struct query query = {.kind = QUERY_AVERAGE, .metric = "prompt_token_rate"};
+    struct error err = {0};
+    struct result *result = NULL;
+    expect_ok(store_query(opened, &query, &result, &err), &err);
+    assert_true(result_integer(result, 0, "sum", -1) == INT64_MAX);
+    result_free(result);
+    store_close(opened);
+    drop_store();
+}
+
+// Steps that are short beside the bucket of a rollup: those before the first request take no time.
+TEST_CASE(test_short_steps)
+{
+    enum { REQUESTS = 10 };
+    seed = 2;
+    make_store(RECORD_KIND_INFERENCE, REQUESTS);
+    execf("UPDATE inference SET started_ns = %" PRId64 " + id * 2000, received_ns = %" PRId64
+          ", e2e_ns = 100, ttft_ns = 1, generated_tokens = 3, prompt_tokens = 2",
+          MARCH_NS + 20 * HOUR_NS, MARCH_NS + 21 * HOUR_NS);
+    fill_rollups(REQUESTS, 0);
+    struct store *opened = open_store();
+    store_set_budget(opened, 5000000000);
+    struct query query = {.kind = QUERY_AVERAGE, .metric = "request_rate", .step_ns = 1000};
+    struct error err = {0};
+    struct result *result = NULL;
+    expect_ok(store_query(opened, &query, &result, &err), &err);
+    assert_int_equal(result_row_count(result), REQUESTS);
+    result_free(result);
+    store_close(opened);
+    drop_store();
+}
+
+TEST_MAIN_EACH(random_set_up, random_tear_down, test_any_store, test_ends_in_the_future,
+               test_large_totals, test_short_steps)
