@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/core/base/text.h"
 #include "common/wire/codec_parts.h"
 
 // ---- Packing ---------------------------------------------------------------------
@@ -121,8 +122,9 @@ static const char *check_names(const uint32_t *values, const uint8_t *present, s
 }
 
 static const char *read_texts(struct arena *arena, struct wire_column *to,
-                              const Inferstat__Column *from, enum column_type type)
+                              const Inferstat__Column *from, const struct record_column *column)
 {
+    const bool is_error = strcmp(column->name, "error") == 0;
     size_t count = from->n_texts;
     struct wire_bytes *texts = arena_array(arena, &count, sizeof *texts);
     for (size_t i = 0; i < count; i++) {
@@ -130,9 +132,11 @@ static const char *read_texts(struct arena *arena, struct wire_column *to,
                                        .bytes = (const char *)from->texts[i].data};
         if (texts[i].size > MESSAGE_TEXT_SIZE_MAX)
             return "a text that is too long";
-        if (type == COLUMN_TEXT && wire_has_value(to->present, i) &&
+        if (column->type == COLUMN_TEXT && wire_has_value(to->present, i) &&
             !codec_text_is_sound(texts[i], MESSAGE_TEXT_SIZE_MAX))
             return "a text that is not UTF-8";
+        if (is_error)
+            texts[i].size = text_cut(texts[i].bytes, texts[i].size, MESSAGE_ERROR_KEPT);
     }
     to->texts = texts;
     return NULL;
@@ -174,7 +178,7 @@ static const char *read_values(struct arena *arena, struct wire_column *to,
                                       : "values of another type";
     }
     if (column->type == COLUMN_TEXT || column->type == COLUMN_BLOB)
-        return from->n_texts == count ? read_texts(arena, to, from, column->type)
+        return from->n_texts == count ? read_texts(arena, to, from, column)
                                       : "values of another type";
     to->ints = from->ints;
     return from->n_ints == count ? check_ints(to->ints, to->present, count, column)

@@ -26,6 +26,7 @@ enum {
     MESSAGE_NAMES_MAX = 65535,            // interned names of a run
     MESSAGE_NAME_SIZE_MAX = 255,          // bytes of a name
     MESSAGE_TEXT_SIZE_MAX = 4096,         // bytes of any other text
+    MESSAGE_ERROR_KEPT = 255,             // bytes of the column `error` that a reader keeps
     MESSAGE_COLUMNS_MAX = 64,             // columns of a table of records
     MESSAGE_ANSWER_COLUMNS_MAX = 128,     // columns of an answer
 };

@@ -479,6 +479,38 @@ TEST_CASE(test_reals_are_finite)
     }
 }
 
+// Of the text of an error 255 bytes are kept, whole characters; its other limits are those of
+// texts.
+TEST_CASE(test_errors_are_cut)
+{
+    static struct spoiled it;
+    static char text[MESSAGE_TEXT_SIZE_MAX + 1];
+    static const struct {
+        size_t size, kept; // of characters of three bytes, behind `first` of one
+        unsigned first;
+    } cases[] = {{255, 255, 0}, {256, 253, 1}, {MESSAGE_TEXT_SIZE_MAX, 253, 1}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct message out;
+        for (size_t at = 0; at < cases[i].size; at++)
+            text[at] = at < cases[i].first ? 'a' : "\xe2\x82\xac"[(at - cases[i].first) % 3];
+        make_sound(&it);
+        it.texts[1] = codec_pack_bytes(text, cases[i].size);
+        assert_int_equal(decode_spoiled(&out, &it), STATUS_OK);
+        assert_null(out.batch.fault);
+        const struct wire_bytes *texts = out.batch.tables[0].columns[INFERENCE_ERROR].texts;
+        assert_int_equal(texts[0].size, 7);
+        assert_int_equal(texts[1].size, cases[i].kept);
+        assert_memory_equal(texts[1].bytes, text, cases[i].kept);
+        message_free(&out);
+    }
+    struct message out;
+    make_sound(&it);
+    it.texts[1] = codec_pack_bytes(text, sizeof text);
+    assert_int_equal(decode_spoiled(&out, &it), STATUS_OK);
+    assert_string_equal(out.batch.fault, "inference.error: a text that is too long");
+    message_free(&out);
+}
+
 // Columns newer than this program are skipped and counted.
 TEST_CASE(test_unknown_columns)
 {
@@ -541,4 +573,4 @@ TEST_CASE(test_damaged_frames)
 }
 
 TEST_MAIN(test_faults_of_a_batch, test_batches_without_an_address, test_a_heartbeat_at_fault,
-          test_reals_are_finite, test_unknown_columns, test_damaged_frames)
+          test_reals_are_finite, test_errors_are_cut, test_unknown_columns, test_damaged_frames)
