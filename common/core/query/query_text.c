@@ -143,15 +143,18 @@ static int shown_size(const struct query_word *word)
     return (int)text_cut(word->text, strlen(word->text), SHOWN_MAX);
 }
 
-// Fails at the next word: "unknown WHAT "WORD" (did you mean NEAREST?)".
+// Fails at the next word: "unknown WHAT "WORD" (did you mean NEAREST?)", or with a list of all.
 static enum status unknown(struct reader *reader, const char *what, const char *const *words,
                            unsigned count)
 {
     const char *text = reader->word.text;
     const char *nearest = parse_nearest(text, words, count);
-    (void)error_set(reader->err, STATUS_INVALID, "unknown %s \"%.*s\"%s%s%s", what,
-                    shown_size(&reader->word), text, nearest ? " (did you mean " : "",
-                    nearest ? nearest : "", nearest ? "?)" : "");
+    char all[ERROR_TEXT_SIZE] = "";
+    for (size_t i = 0, used = 0; i < count && used < sizeof all; i++)
+        used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", words[i]);
+    (void)error_set(reader->err, STATUS_INVALID, "unknown %s \"%.*s\" (%s%s%s)", what,
+                    shown_size(&reader->word), text, nearest ? "did you mean " : "one of ",
+                    nearest ? nearest : all, nearest ? "?" : "");
     return fail_at(reader, reader->word.place);
 }
 
@@ -182,8 +185,7 @@ static enum status copy_word(struct reader *reader, char *out, size_t size, cons
 static enum status parse_dimension(struct reader *reader, enum query_dimension *out)
 {
     if (reader->word.kind != QUERY_WORD_TEXT)
-        return missing(reader, "a dimension (model, host, device, run, operation, stage, workload,"
-                               " status, sync, chunk_bytes, pool_size or source)");
+        return missing(reader, "a dimension (such as model, host, device)");
     *out = query_dimension_find(reader->word.text);
     if (*out != QUERY_DIMENSION_COUNT)
         return next(reader);
