@@ -118,14 +118,19 @@ enum status cli_source(struct cli *cli, const char **out, struct error *err)
     return status;
 }
 
-enum status cli_no_data(const struct cli *cli, const char *what, struct error *err)
+enum status cli_none(const struct cli *cli, const char *what, struct error *err)
 {
     const struct query_filter *filter = &cli->query.filter;
     const char *why = cli->expired[0]                      ? cli->expired
                       : filter->since_ns > cli->env.now_ns ? "the window begins in the future"
                       : query_filter_narrows(filter)       ? "the filters match nothing"
                                                            : "the store holds none";
-    return error_set(err, STATUS_NO_DATA, "%s: no data: %s", what, why);
+    return error_set(err, STATUS_NO_DATA, "%s: %s", what, why);
+}
+
+enum status cli_no_data(const struct cli *cli, const char *what, struct error *err)
+{
+    return error_prefix(err, cli_none(cli, "no data", err), "%s", what);
 }
 
 void cli_note_expired(const struct cli *cli, const struct result *result)

@@ -105,6 +105,9 @@ void cli_print_none(const struct cli *cli);
 
 // Returns STATUS_NO_DATA.  `err` begins with `what` and states the reason: the records have
 // expired, the time window is in the future, no record matches the filter, or the store is empty.
+enum status cli_none(const struct cli *cli, const char *what, struct error *err);
+
+// The same, of "`what`: no data".
 enum status cli_no_data(const struct cli *cli, const char *what, struct error *err);
 
 // Prints "(records before TIME have expired)" if the result's first row has an expired_ns.

@@ -101,12 +101,12 @@ shows_not "reconnecting"
 
 # Clearing asks; no is no.
 press c
-shows "Forget all records of the store?"
+shows "Clear all records of the store?"
 press n
-shows_not "Forget all records"
+shows_not "Clear all records"
 has_rows inference 5 || fail "no cleared the store"
 press c
-shows "Forget all records of the store?"
+shows "Clear all records of the store?"
 press y
 shows "cleared "
 shows "0 inferences"

@@ -63,7 +63,7 @@ enum status command_errors(struct cli *cli, struct error *err)
     enum status status = cli_ask(cli, &cli->query, &result, err);
     if (status == STATUS_NO_DATA) {
         cli_print_none(cli);
-        return cli_no_data(cli, "failures", err);
+        return cli_none(cli, "errors: no failures", err);
     }
     if (status == STATUS_OK)
         status = cli_print(cli, &view, result, err);

@@ -15,9 +15,9 @@ void view_confirm_draw(const struct model *model, struct canvas *canvas, struct 
                    model_figure(model, "pipelines", 0), model_figure(model, "loads", 0));
     (void)snprintf(others, sizeof others, "operations %.0f, and samples of devices and processes.",
                    model_figure(model, "operations", 0));
-    (void)snprintf(question, sizeof question, "Forget the records of: %s?", model->filter_text);
+    (void)snprintf(question, sizeof question, "Clear the records of: %s?", model->filter_text);
     const char *const lines[] = {
-        model->filtered ? question : "Forget all records of the store?",
+        model->filtered ? question : "Clear all records of the store?",
         counts,
         others,
         "Runs and their ledgers stay.  There is no way back.",
