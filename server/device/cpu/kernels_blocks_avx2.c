@@ -9,8 +9,8 @@
 #include "server/device/cpu/lanes_avx2.h"
 #include "server/device/tensor_blocks.h"
 
-// A strip is the part of a row that is computed at once: up to 8 groups of 32 elements, or one
-// block of 256.
+// A strip is the part of a row that is computed at once: 8 groups of 32 elements, or one block of
+// 256.
 enum { STRIP = 8, LINE = 64, AHEAD = 2048 };
 
 // The scales and offsets of a strip's groups; zero behind the last group.
@@ -229,14 +229,14 @@ AVX2_INLINE void add_scales(enum tensor_type type, float scales[STRIP], __m256 *
         *sum = _mm256_fmadd_ps(strip->offsets, _mm256_loadu_ps(in->sums + place), *sum);
 }
 
-// One row of `in`: weights are used as they are read.  `count` groups are constant at every call.
+// One row of `in`: weights are used as they are read.
 AVX2_INLINE void multiply_strip(enum tensor_type type, const struct cpu_rounded *in,
-                                const unsigned char *at, size_t first, size_t count, __m256 sums[2])
+                                const unsigned char *at, size_t first, __m256 sums[2])
 {
-    const struct strip_scales strip = load_scales(type, at, count);
+    const struct strip_scales strip = load_scales(type, at, STRIP);
     float scales[STRIP];
     add_scales(type, scales, &sums[0], &strip, in, first);
-    for (size_t g = 0; g < count; g++)
+    for (size_t g = 0; g < STRIP; g++)
         sums[g % 2] =
             _mm256_fmadd_ps(_mm256_broadcast_ss(&scales[g]),
                             multiply(type, load_values(type, at, g), load_factors(type, at, g),
@@ -244,20 +244,42 @@ AVX2_INLINE void multiply_strip(enum tensor_type type, const struct cpu_rounded 
                             sums[g % 2]);
 }
 
+// The groups from `first` on, fewer than a strip, of `rows` rows of `in` from `row` on.
+AVX2_INLINE void multiply_rest(enum tensor_type type, const struct cpu_rounded *in,
+                               const unsigned char *at, size_t first, size_t groups, size_t row,
+                               size_t rows, __m256 (*sums)[2])
+{
+    for (; first < groups; first++, at += tensor_formats[type].block_bytes) {
+        const struct strip_scales strip = load_scales(type, at, 1);
+        const __m256i weights = load_values(type, at, 0), factors = load_factors(type, at, 0);
+        for (size_t r = 0; r < rows; r++) {
+            const size_t place = (row + r) * in->groups + first;
+            const __m128 scale =
+                _mm_mul_ss(_mm256_castps256_ps128(strip.scales), _mm_load_ss(in->scales + place));
+            __m256 *sum = &sums[r][first % 2];
+            if (has_offsets(type))
+                *sum = _mm256_fmadd_ps(strip.offsets,
+                                       _mm256_zextps128_ps256(_mm_load_ss(in->sums + place)), *sum);
+            *sum = _mm256_fmadd_ps(_mm256_broadcastss_ps(scale),
+                                   multiply(type, weights, factors, in->values + place * CPU_GROUP),
+                                   *sum);
+        }
+    }
+}
+
 AVX2_INLINE float multiply_row(enum tensor_type type, const struct cpu_product *p,
                                const unsigned char *at, size_t groups)
 {
     const size_t bytes = strip_bytes(type, STRIP);
-    __m256 sums[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+    __m256 sums[1][2] = {{_mm256_setzero_ps(), _mm256_setzero_ps()}};
     size_t first = 0;
     for (; first + STRIP <= groups; first += STRIP, at += bytes) {
         for (size_t line = 0; line < bytes; line += LINE)
             _mm_prefetch((const char *)at + AHEAD + line, _MM_HINT_T0);
-        multiply_strip(type, &p->rounded, at, first, STRIP, sums);
+        multiply_strip(type, &p->rounded, at, first, sums[0]);
     }
-    if (first < groups)
-        multiply_strip(type, &p->rounded, at, first, groups - first, sums);
-    return add_lanes(_mm256_add_ps(sums[0], sums[1]));
+    multiply_rest(type, &p->rounded, at, first, groups, 0, 1, sums);
+    return add_lanes(_mm256_add_ps(sums[0][0], sums[0][1]));
 }
 
 enum { ROWS_MAX = 64 };
@@ -265,12 +287,12 @@ enum { ROWS_MAX = 64 };
 // A strip is read once for `rows` rows of `in` from `row` on.  Each row's sums grow in the same
 // order as in multiply_strip.
 AVX2_INLINE void multiply_strip_rows(enum tensor_type type, const struct cpu_rounded *in,
-                                     const unsigned char *at, size_t first, size_t count,
-                                     size_t row, size_t rows, __m256 (*sums)[2])
+                                     const unsigned char *at, size_t first, size_t row, size_t rows,
+                                     __m256 (*sums)[2])
 {
-    const struct strip_scales strip = load_scales(type, at, count);
+    const struct strip_scales strip = load_scales(type, at, STRIP);
     __m256i values[STRIP], factors[STRIP];
-    for (size_t g = 0; g < count; g++) {
+    for (size_t g = 0; g < STRIP; g++) {
         values[g] = load_values(type, at, g);
         factors[g] = load_factors(type, at, g);
     }
@@ -279,7 +301,7 @@ AVX2_INLINE void multiply_strip_rows(enum tensor_type type, const struct cpu_rou
         __m256 both[2] = {sums[r][0], sums[r][1]};
         float scales[STRIP];
         add_scales(type, scales, &both[0], &strip, in, place);
-        for (size_t g = 0; g < count; g++)
+        for (size_t g = 0; g < STRIP; g++)
             both[g % 2] = _mm256_fmadd_ps(
                 _mm256_broadcast_ss(&scales[g]),
                 multiply(type, values[g], factors[g], in->values + (place + g) * CPU_GROUP),
@@ -299,9 +321,8 @@ AVX2_INLINE void multiply_rows(enum tensor_type type, const struct cpu_product *
     for (size_t r = 0; r < rows; r++)
         sums[r][0] = sums[r][1] = _mm256_setzero_ps();
     for (; first + STRIP <= groups; first += STRIP, at += strip_bytes(type, STRIP))
-        multiply_strip_rows(type, &p->rounded, at, first, STRIP, row, rows, sums);
-    if (first < groups)
-        multiply_strip_rows(type, &p->rounded, at, first, groups - first, row, rows, sums);
+        multiply_strip_rows(type, &p->rounded, at, first, row, rows, sums);
+    multiply_rest(type, &p->rounded, at, first, groups, row, rows, sums);
     for (size_t r = 0; r < rows; r++)
         out[(row + r) * p->out_stride] = add_lanes(_mm256_add_ps(sums[r][0], sums[r][1]));
 }
