@@ -172,25 +172,43 @@ static double parts_cached_ratio(const struct byte_source *source)
     return cached / (double)source->size;
 }
 
+enum { WINDOW = 64 << 20, WINDOWS = 256, PAGE_SIZE_LEAST = 4096 };
+
+// Counts the resident pages of a part of a file.  False if the kernel does not tell.
+static bool count_resident(int fd, uint64_t offset, size_t size, uint64_t *resident)
+{
+    unsigned char flags[WINDOW / PAGE_SIZE_LEAST];
+    // Mapped only for mincore; its pages are never accessed.
+    void *map = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, (off_t)offset);
+    if (map == MAP_FAILED)
+        return false;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const bool known = mincore(map, size, flags) == 0;
+    for (size_t i = 0; known && i < (size - 1) / page + 1; i++)
+        *resident += flags[i] & 1U;
+    (void)munmap(map, size);
+    return known;
+}
+
 double byte_source_cached_ratio(const struct byte_source *source)
 {
     if (source->part_count > 0)
         return parts_cached_ratio(source);
     if (source->read != read_file || source->size == 0 || !may_ask(source->fd))
         return -1.0;
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE), size = (size_t)source->size;
-    const size_t pages = (size - 1) / page + 1;
-    // Mapped only for mincore; its pages are never accessed.
-    void *map = mmap(NULL, size, PROT_READ, MAP_SHARED, source->fd, 0);
-    unsigned char *resident = malloc(pages);
-    const bool known = map != MAP_FAILED && resident && mincore(map, size, resident) == 0;
-    size_t cached = 0;
-    for (size_t i = 0; known && i < pages; i++)
-        cached += resident[i] & 1U;
-    if (map != MAP_FAILED)
-        (void)munmap(map, size);
-    free(resident);
-    return known ? (double)cached / (double)pages : -1.0;
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    const uint64_t windows = (source->size - 1) / WINDOW + 1;
+    const uint64_t looked_at = windows < WINDOWS ? windows : WINDOWS;
+    uint64_t resident = 0, pages = 0;
+    for (uint64_t i = 0; i < looked_at; i++) {
+        const uint64_t offset = (looked_at > 1 ? i * (windows - 1) / (looked_at - 1) : 0) * WINDOW;
+        const uint64_t left = source->size - offset;
+        const size_t size = left < WINDOW ? (size_t)left : WINDOW;
+        if (!count_resident(source->fd, offset, size, &resident))
+            return -1.0;
+        pages += (size - 1) / page + 1;
+    }
+    return (double)resident / (double)pages;
 }
 
 enum status byte_source_digest(const struct byte_source *source, char text[SOURCE_DIGEST_SIZE],

@@ -49,8 +49,9 @@ MUST_CHECK enum status byte_source_read(const struct byte_source *source, uint64
 MUST_CHECK enum status byte_source_check_unchanged(const struct byte_source *source,
                                                    struct error *err);
 
-// Returns the fraction of the file's pages that are in the page cache, 0..1; negative: unknown. The
-// kernel reports it only to the file's owner and to users with write permission for it.
+// Returns the fraction of the file's pages that are in the page cache, 0..1; negative: unknown.  Of
+// a file of more than 16 GiB it looks at 256 evenly spaced parts of 64 MiB.  The kernel reports it
+// only to the file's owner and to users with write permission for it.
 double byte_source_cached_ratio(const struct byte_source *source);
 
 enum { SOURCE_DIGEST_SIZE = 64 };

@@ -518,6 +518,10 @@ TEST_CASE(warm_and_cold_files)
         skip();
     }
     assert_true(cold >= 0.0 && cold < 0.1);
+    // Of a large file only some parts are looked at, the last one included.
+    assert_int_equal(truncate(path, (INT64_C(1) << 40) + 1), 0);
+    cold = cached_ratio_of(path);
+    assert_true(cold >= 0.0 && cold < 0.1);
 }
 
 // Where the kernel does not tell (to one who neither owns nor may write the file),
