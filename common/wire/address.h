@@ -7,6 +7,15 @@
 
 #include "common/core/base/error.h"
 
+// A host that vanished is noticed by TCP: in silence after 10 s and three probes 5 s apart, else
+// when what was sent stays unacknowledged.
+enum {
+    KEEPALIVE_IDLE_S = 10,
+    KEEPALIVE_INTERVAL_S = 5,
+    KEEPALIVE_PROBES = 3,
+    UNACKNOWLEDGED_MS = 10000,
+};
+
 // ADDRESS_IPC_PATH_MAX: most bytes of the path of a Unix socket (sun_path).
 enum { ADDRESS_TEXT_SIZE = 512, ADDRESS_DEFAULT_PORT = 5571, ADDRESS_IPC_PATH_MAX = 107 };
 

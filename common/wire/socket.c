@@ -18,12 +18,6 @@
 
 enum {
     HANDSHAKE_MS = 5000,
-    // A host that vanished is noticed by TCP: in silence after 10 s and three probes
-    // 5 s apart, else when what was sent stays unacknowledged.
-    KEEPALIVE_IDLE_S = 10,
-    KEEPALIVE_INTERVAL_S = 5,
-    KEEPALIVE_PROBES = 3,
-    UNACKNOWLEDGED_MS = 10000,
     RECONNECT_MS = 50,
     RECONNECT_MAX_MS = 2000,
     // With a pass: libzmq does not wait longer each time a server with another key

@@ -12,15 +12,7 @@
 
 #include "common/wire/listener/listener_inside.h"
 
-enum {
-    BACKLOG = 512,
-    // A host that vanished is noticed by TCP: in silence after 10 s and three probes
-    // 5 s apart, else when what was sent stays unacknowledged.
-    KEEPALIVE_IDLE_S = 10,
-    KEEPALIVE_INTERVAL_S = 5,
-    KEEPALIVE_PROBES = 3,
-    UNACKNOWLEDGED_MS = 10000,
-};
+enum { BACKLOG = 512 };
 
 union name {
     struct sockaddr any;
