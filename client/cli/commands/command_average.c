@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client/cli/cli.h"
+#include "client/cli/output/columns.h"
 #include "common/core/base/text.h"
 
 enum { NOTE_SIZE = 1024 };
@@ -57,15 +58,7 @@ static bool any_row_has(const struct result *result, const char *key)
 static unsigned choose(struct column out[SHOWN_MAX], const struct query_metric *metric,
                        const struct query *query, const struct result *result)
 {
-    unsigned count = 0;
-    for (unsigned i = 0; i < query->group_count; i++) {
-        const char *name = query_dimension_name(query->group_by[i]);
-        out[count++] = (struct column){
-            .key = name,
-            .title = name,
-            .cell = query->group_by[i] == QUERY_BY_RUN ? column_run : NULL,
-        };
-    }
+    unsigned count = columns_by_group(out, query);
     if (query->step_ns != 0)
         out[count++] = (struct column){.key = "started_ns", .title = "from"};
     for (unsigned i = 0; i < FIGURE_COUNT; i++)

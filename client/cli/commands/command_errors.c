@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client/cli/cli.h"
+#include "client/cli/output/columns.h"
 #include "common/core/base/text.h"
 
 static char *error_text(const struct column *column, const struct result *result, size_t row)
@@ -43,14 +44,7 @@ static unsigned choose(struct column out[SHOWN_MAX], const struct query *query)
 {
     unsigned count = FIGURE_COUNT;
     memcpy(out, figures, sizeof figures);
-    for (unsigned i = 0; i < query->group_count; i++) {
-        const char *name = query_dimension_name(query->group_by[i]);
-        out[count++] = (struct column){
-            .key = name,
-            .title = name,
-            .cell = query->group_by[i] == QUERY_BY_RUN ? column_run : NULL,
-        };
-    }
+    count += columns_by_group(out + count, query);
     out[count++] = (struct column){"error", "error", COLUMN_LEFT(0), .cell = error_text};
     return count;
 }

@@ -228,3 +228,16 @@ const struct columns *columns_of(enum record_kind kind)
     assert((unsigned)kind < RECORD_KIND_COUNT);
     return &all[kind];
 }
+
+unsigned columns_by_group(struct column *out, const struct query *query)
+{
+    for (unsigned i = 0; i < query->group_count; i++) {
+        const char *name = query_dimension_name(query->group_by[i]);
+        out[i] = (struct column){
+            .key = name,
+            .title = name,
+            .cell = query->group_by[i] == QUERY_BY_RUN ? column_run : NULL,
+        };
+    }
+    return query->group_count;
+}

@@ -140,15 +140,13 @@ static enum status read_state(struct aggregate_scan_state *state, struct error *
     return status;
 }
 
-static enum status on_bounds(void *context, sqlite3_stmt *row, struct error *err)
+enum status aggregate_scan_on_span(void *context, sqlite3_stmt *row, struct error *err)
 {
     (void)err;
     struct rollup_span *span = context;
     if (sqlite3_column_type(row, 0) == SQLITE_NULL)
         return STATUS_OK;
-    const int64_t first_ns = sqlite3_column_int64(row, 0), last_ns = sqlite3_column_int64(row, 1);
-    span->first_ns = first_ns < span->first_ns ? first_ns : span->first_ns;
-    span->last_ns = last_ns > span->last_ns ? last_ns : span->last_ns;
+    *span = (struct rollup_span){sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1)};
     return STATUS_OK;
 }
 
@@ -164,7 +162,7 @@ static enum status on_buckets(void *context, sqlite3_stmt *row, struct error *er
     struct buckets *found = context;
     found->has_gap_before = sqlite3_column_int(row, 2) != 0;
     found->has_gap_behind = sqlite3_column_int(row, 3) != 0;
-    return on_bounds(&found->starts, row, err);
+    return aggregate_scan_on_span(&found->starts, row, err);
 }
 
 // The time that rollups cover, as exact as the finest level that is kept at each end.
@@ -215,7 +213,7 @@ static enum status cut_window(struct aggregate_scan_state *state, struct error *
                             ">= " SCHEMA_CLOCK_FLOOR_TEXT " AND " SCHEMA_IS_PLACED
                             " ORDER BY t.started_ns %s LIMIT 1)",
                             last ? ", " : "SELECT ", table, last ? "DESC" : "");
-    enum status status = reader_scan(state->store, sql, NULL, on_bounds, &there, err);
+    enum status status = reader_scan(state->store, sql, NULL, aggregate_scan_on_span, &there, err);
     if (status == STATUS_OK && state->has_rollups && state->of->expired_ns != INT64_MIN) {
         struct rollup_span rollups = {INT64_MAX, INT64_MIN};
         status = read_rollups_time(state, &rollups, err);

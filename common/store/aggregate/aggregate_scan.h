@@ -22,6 +22,7 @@
 #include "common/store/rollup/aggregate.h"
 #include "common/store/rollup/rollup_plan.h"
 
+struct sqlite3_stmt;
 struct store;
 
 enum {
@@ -74,6 +75,10 @@ MUST_CHECK enum status aggregate_scan_run(struct aggregate_scan *scan, struct st
                                           struct error *err);
 // Frees the output.  To be called also after a failure.
 void aggregate_scan_deinit(struct aggregate_scan *scan);
+
+// Row callback (reader.h): sets the struct rollup_span at `context` to the first two columns,
+// unless they are null.
+enum status aggregate_scan_on_span(void *context, struct sqlite3_stmt *row, struct error *err);
 
 // Widens `seen`.
 void aggregate_scan_see(struct aggregate_scan *scan, int64_t first_ns, int64_t last_ns);

@@ -294,16 +294,6 @@ static enum status find_minute(struct store *store, const struct query *query, b
     return status;
 }
 
-static enum status on_bounds(void *context, sqlite3_stmt *row, struct error *err)
-{
-    (void)err;
-    struct rollup_span *span = context;
-    if (sqlite3_column_type(row, 0) == SQLITE_NULL)
-        return STATUS_OK;
-    *span = (struct rollup_span){sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1)};
-    return STATUS_OK;
-}
-
 // Sets `*span` to the start of the first request and the end of the last in a minute; leaves it if
 // they have expired.
 static enum status find_ends(struct store *store, const struct query *query,
@@ -318,7 +308,7 @@ static enum status find_ends(struct store *store, const struct query *query,
                                " AND 2678400000000000, t.e2e_ns, 0)) FROM inference t");
     filter_where(sql, RECORD_KIND_INFERENCE, &filter);
     sqlite3_str_appendall(sql, " AND " SCHEMA_IS_PLACED);
-    return reader_scan(store, sql, &filter, on_bounds, span, err);
+    return reader_scan(store, sql, &filter, aggregate_scan_on_span, span, err);
 }
 
 // Sets the time from the first request's start to the last one's end; `seen` has the rollups and

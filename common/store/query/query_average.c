@@ -80,12 +80,8 @@ static enum unit sum_unit(const struct query_metric *metric)
 
 static enum status new_answer(struct result **out, const struct average *average, struct error *err)
 {
-    struct answer_column columns[QUERY_DIMENSION_COUNT + 1 + FIGURE_COUNT];
+    struct answer_column columns[1 + FIGURE_COUNT];
     unsigned count = 0;
-    for (unsigned i = 0; i < average->query->group_count; i++)
-        columns[count++] = (struct answer_column){
-            query_dimension_name(average->query->group_by[i]),
-            average->query->group_by[i] == QUERY_BY_CHUNK_BYTES ? UNIT_BYTES : UNIT_NONE};
     if (average->query->step_ns > 0)
         columns[count++] = (struct answer_column){"started_ns", UNIT_TIME};
     for (unsigned i = 0; i < FIGURE_COUNT; i++) {
@@ -96,7 +92,7 @@ static enum status new_answer(struct result **out, const struct average *average
             columns[count].unit = sum_unit(average->metric);
         count++;
     }
-    return answer_new(out, columns, count, err);
+    return answer_new_grouped(out, average->query, columns, count, err);
 }
 
 // Who met the objectives, by time and of all.

@@ -176,15 +176,6 @@ static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
     return status;
 }
 
-static enum status new_answer(const struct query *query, struct result **out, struct error *err)
-{
-    struct answer_column columns[QUERY_DIMENSION_COUNT + FIGURE_COUNT];
-    for (unsigned i = 0; i < query->group_count; i++)
-        columns[i] = (struct answer_column){query_dimension_name(query->group_by[i]), UNIT_NONE};
-    memcpy(columns + query->group_count, figures, sizeof figures);
-    return answer_new(out, columns, query->group_count + FIGURE_COUNT, err);
-}
-
 static enum status no_failures(struct error *err)
 {
     return error_set(err, STATUS_NO_DATA, "no failures in the store that match");
@@ -234,7 +225,7 @@ enum status query_errors(struct store *store, const struct query *query, struct 
     if (status == STATUS_OK)
         status = find_expired(store, query, &expired_ns, err);
     if (status == STATUS_OK)
-        status = new_answer(query, out, err);
+        status = answer_new_grouped(out, query, figures, FIGURE_COUNT, err);
     if (status != STATUS_OK)
         return status;
     listing.answer = *out;

@@ -133,21 +133,12 @@ static enum status on_part(void *context, sqlite3_stmt *row, struct error *err)
     return status;
 }
 
-static enum status new_answer(const struct query *query, struct result **out, struct error *err)
-{
-    struct answer_column columns[QUERY_DIMENSION_COUNT + FIGURE_COUNT];
-    for (unsigned i = 0; i < query->group_count; i++)
-        columns[i] = (struct answer_column){query_dimension_name(query->group_by[i]), UNIT_NONE};
-    memcpy(columns + query->group_count, figures, sizeof figures);
-    return answer_new(out, columns, query->group_count + FIGURE_COUNT, err);
-}
-
 enum status query_stages(struct store *store, const struct query *query, struct result **out,
                          struct error *err)
 {
     enum status status = filter_check_query(RECORD_KIND_LOAD, query, err);
     if (status == STATUS_OK)
-        status = new_answer(query, out, err);
+        status = answer_new_grouped(out, query, figures, FIGURE_COUNT, err);
     if (status != STATUS_OK)
         return status;
     struct listing listing = {store, query, *out};

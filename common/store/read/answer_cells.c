@@ -25,6 +25,20 @@ enum status answer_new(struct result **out, const struct answer_column *columns,
     return STATUS_OK;
 }
 
+enum status answer_new_grouped(struct result **out, const struct query *query,
+                               const struct answer_column *figures, unsigned count,
+                               struct error *err)
+{
+    struct answer_column columns[QUERY_DIMENSION_COUNT + ANSWER_FIGURES_MAX];
+    assert(count <= ANSWER_FIGURES_MAX);
+    for (unsigned i = 0; i < query->group_count; i++)
+        columns[i] = (struct answer_column){query_dimension_name(query->group_by[i]),
+                                            query->group_by[i] == QUERY_BY_CHUNK_BYTES ? UNIT_BYTES
+                                                                                       : UNIT_NONE};
+    memcpy(columns + query->group_count, figures, count * sizeof *figures);
+    return answer_new(out, columns, query->group_count + count, err);
+}
+
 static unsigned column_of(const struct result *answer, const char *key)
 {
     const int column = result_find(answer, key);

@@ -25,6 +25,13 @@ struct answer_column {
 MUST_CHECK enum status answer_new(struct result **out, const struct answer_column *columns,
                                   unsigned count, struct error *err);
 
+// Creates one with a column for each dimension that the query groups by, then `figures` (at most
+// ANSWER_FIGURES_MAX).
+enum { ANSWER_FIGURES_MAX = 24 };
+MUST_CHECK enum status answer_new_grouped(struct result **out, const struct query *query,
+                                          const struct answer_column *figures, unsigned count,
+                                          struct error *err);
+
 // Returns STATUS_NOMEM if a function below lacked memory; those without a status do not report it
 // themselves.  To be called at the end; store_query does so for its answers.
 MUST_CHECK enum status answer_check(const struct result *answer, struct error *err);
