@@ -255,9 +255,9 @@ struct model_requests *thread_slots_add_model(struct thread_slots *slots, model_
     struct model_requests *entry = atomic_load_explicit(list, memory_order_relaxed);
     while (entry && entry->model != model)
         entry = entry->next;
-    if (!entry && (entry = calloc(1, sizeof *entry))) {
-        entry->model = model;
-        entry->next = atomic_load_explicit(list, memory_order_relaxed);
+    if (!entry && (entry = aligned_alloc(_Alignof(struct model_requests), sizeof *entry))) {
+        *entry = (struct model_requests){.model = model,
+                                         .next = atomic_load_explicit(list, memory_order_relaxed)};
         atomic_store_explicit(list, entry, memory_order_release);
     }
     (void)pthread_mutex_unlock(&slots->lock);

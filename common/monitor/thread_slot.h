@@ -24,9 +24,11 @@ struct thread_slot_mark {
     uint64_t generated;           // tokens generated before the start
 };
 
-// Requests of one model in progress, and of those the ones not yet computed on.
+// Requests of one model in progress, and of those the ones not yet computed on.  Threads that write
+// entries of their own share no cache line.
 struct model_requests {
-    _Atomic int64_t running, waiting;
+    _Alignas(64) _Atomic int64_t running;
+    _Atomic int64_t waiting;
     uint32_t model; // the id of its name
     struct model_requests *next;
 };
