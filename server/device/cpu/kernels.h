@@ -74,6 +74,12 @@ extern const struct cpu_kernels cpu_kernels_plain;
 // AVX2, FMA and F16C; NULL when the processor or the compiler lacks them.
 const struct cpu_kernels *cpu_kernels_avx2(void);
 
+// AVX-512 with VNNI; NULL when the processor or the compiler lacks them.
+const struct cpu_kernels *cpu_kernels_avx512(void);
+
+// The tables that this processor supports, slowest first; NULL behind the last.
+const struct cpu_kernels *cpu_kernels_at(size_t i);
+
 // Kernels of attention and SwiGLU (kernels_attention.c, kernels_attention_avx2.c), for the tables.
 void cpu_scores_plain(float *out, const struct cpu_heads *keys, const float *query, float scale);
 void cpu_softmax_plain(float *x, size_t n);
@@ -86,12 +92,12 @@ void cpu_mix_avx2(float *out, const struct cpu_heads *values, const float *weigh
 void cpu_swiglu_avx2(float *gate, const float *up, size_t n);
 #endif
 
-// Kernels of block-quantised types (kernels_blocks.c, kernels_blocks_avx2.c), for the tables.
+// Kernels of block-quantised types (kernels_blocks.c, kernels_blocks_template.h), for the tables.
 void cpu_round_plain(struct cpu_rounded *out, size_t row, const float *in, size_t n);
 cpu_matmul_kernel cpu_matmul_blocks_plain;
 #if defined(__x86_64__)
 void cpu_round_avx2(struct cpu_rounded *out, size_t row, const float *in, size_t n);
-cpu_matmul_kernel cpu_matmul_blocks_avx2;
+cpu_matmul_kernel cpu_matmul_blocks_avx2, cpu_matmul_blocks_vnni;
 #endif
 
 #endif

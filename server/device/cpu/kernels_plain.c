@@ -81,8 +81,18 @@ const struct cpu_kernels cpu_kernels_plain = {
     .swiglu = cpu_swiglu_plain,
 };
 
+const struct cpu_kernels *cpu_kernels_at(size_t i)
+{
+    return i == 0   ? &cpu_kernels_plain
+           : i == 1 ? cpu_kernels_avx2()
+           : i == 2 ? cpu_kernels_avx512()
+                    : NULL;
+}
+
 const struct cpu_kernels *cpu_kernels_best(void)
 {
-    const struct cpu_kernels *avx2 = cpu_kernels_avx2();
-    return avx2 ? avx2 : &cpu_kernels_plain;
+    size_t i = 0;
+    while (cpu_kernels_at(i + 1))
+        i++;
+    return cpu_kernels_at(i);
 }

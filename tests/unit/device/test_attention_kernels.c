@@ -9,11 +9,6 @@ enum { SIZE = 75, COUNT = 21, STRIDE = SIZE + 3 };
 static float values[COUNT * STRIDE], query[SIZE], out[STRIDE];
 static double expected[STRIDE];
 
-static const struct cpu_kernels *table_at(size_t i)
-{
-    return i == 0 ? &cpu_kernels_plain : i == 1 ? cpu_kernels_avx2() : NULL;
-}
-
 static void fill(float *x, size_t n, double scale)
 {
     static uint64_t seed = 3;
@@ -34,7 +29,7 @@ TEST_CASE(sums_of_heads)
     const struct cpu_kernels *table;
     fill(values, sizeof values / sizeof *values, 1.0);
     fill(query, SIZE, 1.0);
-    for (size_t t = 0; (table = table_at(t)) != NULL; t++) {
+    for (size_t t = 0; (table = cpu_kernels_at(t)) != NULL; t++) {
         for (size_t size = 1; size <= SIZE; size++) {
             for (size_t count = 1; count <= COUNT; count++) {
                 const struct cpu_heads heads = {values, STRIDE, count, size};
@@ -58,7 +53,7 @@ TEST_CASE(sums_of_heads)
 TEST_CASE(softmax_of_near_and_far_scores)
 {
     const struct cpu_kernels *table;
-    for (size_t t = 0; (table = table_at(t)) != NULL; t++) {
+    for (size_t t = 0; (table = cpu_kernels_at(t)) != NULL; t++) {
         for (size_t n = 1; n <= SIZE; n++) {
             const double scales[] = {1.0, 30.0, 1000.0};
             for (size_t s = 0; s < sizeof scales / sizeof *scales; s++) {
@@ -80,7 +75,7 @@ TEST_CASE(softmax_of_near_and_far_scores)
 TEST_CASE(gates)
 {
     const struct cpu_kernels *table;
-    for (size_t t = 0; (table = table_at(t)) != NULL; t++) {
+    for (size_t t = 0; (table = cpu_kernels_at(t)) != NULL; t++) {
         for (size_t n = 1; n <= SIZE; n++) {
             fill(query, n, 2.0);
             fill(out, n, n % 2 ? 10.0 : 300.0);

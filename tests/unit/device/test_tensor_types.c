@@ -161,19 +161,17 @@ static void check_table(const struct cpu_kernels *table, enum tensor_type type, 
 
 TEST_CASE(products_of_all_types)
 {
-    const struct cpu_kernels *tables[] = {&cpu_kernels_plain, cpu_kernels_avx2()};
     uint64_t seed = 5;
-    for (size_t i = 0; i < sizeof tables / sizeof *tables && tables[i]; i++)
+    for (size_t i = 0; cpu_kernels_at(i); i++)
         for (unsigned int t = 0; t < TENSOR_TYPE_COUNT; t++)
             for (size_t k = tensor_formats[t].block_elements == 256 ? 256 : 32; k <= COLUMNS;
                  k += tensor_formats[t].block_elements == 256 ? 256 : 224)
-                check_table(tables[i], (enum tensor_type)t, k, &seed);
+                check_table(cpu_kernels_at(i), (enum tensor_type)t, k, &seed);
 }
 
 // The integers themselves are multiplied without an error: rows that 8 bits hold.
 TEST_CASE(products_of_integers)
 {
-    const struct cpu_kernels *tables[] = {&cpu_kernels_plain, cpu_kernels_avx2()};
     float in[COLUMNS];
     unsigned char row[sizeof in];
     int8_t values[COLUMNS];
@@ -184,7 +182,8 @@ TEST_CASE(products_of_integers)
         tensor_formats[t].narrow(row, in, COLUMNS);
         for (size_t i = 0; i < COLUMNS; i++)
             in[i] = i % CPU_GROUP ? (float)(test_random(&seed) % 255) - 127.0F : -127.0F;
-        for (size_t i = 0; i < sizeof tables / sizeof *tables && tables[i]; i++) {
+        const struct cpu_kernels *table;
+        for (size_t i = 0; (table = cpu_kernels_at(i)) != NULL; i++) {
             struct cpu_product product = {
                 .out = &out,
                 .in = in,
@@ -194,11 +193,11 @@ TEST_CASE(products_of_integers)
                 .weight = row,
                 .type = (enum tensor_type)t,
             };
-            tables[i]->round(&product.rounded, 0, in, COLUMNS);
-            tables[i]->matmul_blocks(&product, 0, 1);
+            table->round(&product.rounded, 0, in, COLUMNS);
+            table->matmul_blocks(&product, 0, 1);
             const double expected = product_of(in, (enum tensor_type)t, row, COLUMNS);
             if (fabs((double)out - expected) > 0.02)
-                fail_msg("%s, %s: %g, not %g", tables[i]->name, tensor_formats[t].name, (double)out,
+                fail_msg("%s, %s: %g, not %g", table->name, tensor_formats[t].name, (double)out,
                          expected);
         }
     }
