@@ -37,11 +37,27 @@ struct strip_scales {
 // ---- Reading a strip ----------------------------------------------------------------------
 // `type` is a constant at every call.
 
-// The bytes of a strip of `groups` groups.
-KERNEL_INLINE size_t strip_bytes(enum tensor_type type, size_t groups)
+// Bytes of a block: as in tensor_formats, but known to the compiler.
+KERNEL_INLINE size_t block_bytes(enum tensor_type type)
 {
-    const struct tensor_format *format = &tensor_formats[type];
-    return format->block_elements == SUPER ? format->block_bytes : groups * format->block_bytes;
+    return type == TENSOR_Q8_0   ? sizeof(struct block_q8_0)
+           : type == TENSOR_Q4_0 ? sizeof(struct block_q4_0)
+           : type == TENSOR_Q4_1 ? sizeof(struct block_q4_1)
+           : type == TENSOR_Q5_0 ? sizeof(struct block_q5_0)
+           : type == TENSOR_Q5_1 ? sizeof(struct block_q5_1)
+           : type == TENSOR_Q4_K ? sizeof(struct block_q4_k)
+           : type == TENSOR_Q5_K ? sizeof(struct block_q5_k)
+                                 : sizeof(struct block_q6_k);
+}
+
+KERNEL_INLINE bool has_super_blocks(enum tensor_type type)
+{
+    return type == TENSOR_Q4_K || type == TENSOR_Q5_K || type == TENSOR_Q6_K;
+}
+
+KERNEL_INLINE size_t strip_bytes(enum tensor_type type)
+{
+    return has_super_blocks(type) ? block_bytes(type) : STRIP * block_bytes(type);
 }
 
 // Halves at the same place of consecutive blocks.
@@ -75,7 +91,7 @@ KERNEL_INLINE struct strip_scales load_multiples(const uint8_t packed[12], float
 KERNEL_INLINE struct strip_scales load_scales(enum tensor_type type, const unsigned char *at,
                                               size_t groups)
 {
-    const size_t stride = tensor_formats[type].block_bytes;
+    const size_t stride = block_bytes(type);
     if (type == TENSOR_Q4_K || type == TENSOR_Q5_K) { // which begin alike
         const struct block_q4_k *block = (const struct block_q4_k *)at;
         return load_multiples(block->scales, _cvtsh_ss(block->scale), _cvtsh_ss(block->minimum));
@@ -223,7 +239,7 @@ KERNEL_INLINE void multiply_rest(enum tensor_type type, const struct cpu_rounded
                                  const unsigned char *at, size_t first, size_t groups, size_t row,
                                  size_t rows, __m256 (*sums)[2])
 {
-    for (; first < groups; first++, at += tensor_formats[type].block_bytes) {
+    for (; !has_super_blocks(type) && first < groups; first++, at += block_bytes(type)) {
         const struct strip_scales strip = load_scales(type, at, 1);
         const __m256i weights = load_values(type, at, 0), factors = load_factors(type, at, 0);
         for (size_t r = 0; r < rows; r++) {
@@ -244,7 +260,7 @@ KERNEL_INLINE void multiply_rest(enum tensor_type type, const struct cpu_rounded
 KERNEL_INLINE float multiply_row(enum tensor_type type, const struct cpu_product *p,
                                  const unsigned char *at, size_t groups)
 {
-    const size_t bytes = strip_bytes(type, STRIP);
+    const size_t bytes = strip_bytes(type);
     __m256 sums[1][2] = {{_mm256_setzero_ps(), _mm256_setzero_ps()}};
     size_t first = 0;
     for (; first + STRIP <= groups; first += STRIP, at += bytes) {
@@ -294,7 +310,7 @@ KERNEL_INLINE void multiply_rows(enum tensor_type type, const struct cpu_product
     size_t first = 0;
     for (size_t r = 0; r < rows; r++)
         sums[r][0] = sums[r][1] = _mm256_setzero_ps();
-    for (; first + STRIP <= groups; first += STRIP, at += strip_bytes(type, STRIP))
+    for (; first + STRIP <= groups; first += STRIP, at += strip_bytes(type))
         multiply_strip_rows(type, &p->rounded, at, first, row, rows, sums);
     multiply_rest(type, &p->rounded, at, first, groups, row, rows, sums);
     for (size_t r = 0; r < rows; r++)
