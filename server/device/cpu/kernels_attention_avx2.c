@@ -7,6 +7,8 @@
 
 #include "server/device/cpu/lanes_avx2.h"
 
+enum { AHEAD = 32 }; // positions between the one that is read and the one that is fetched
+
 // exp(x) to about a unit in the last place.  Beyond -87 and 88 it is that of the bound, which stays
 // a normal number; NaN stays NaN.
 AVX2_INLINE __m256 exponential(__m256 x)
@@ -75,8 +77,11 @@ AVX2_INLINE void score_keys(float *out, const float *keys, size_t stride, size_t
     size_t i = 0;
     for (; i + LANES <= size; i += LANES) {
         const __m256 q = _mm256_loadu_ps(query + i);
-        for (size_t a = 0; a < count; a++)
+        for (size_t a = 0; a < count; a++) {
+            if (i % (2 * LANES) == 0)
+                _mm_prefetch((const char *)(keys + (a + AHEAD) * stride + i), _MM_HINT_T0);
             sums[a] = _mm256_fmadd_ps(q, _mm256_loadu_ps(keys + a * stride + i), sums[a]);
+        }
     }
     for (size_t a = 0; a < count; a++) {
         float sum = add_lanes(sums[a]);
@@ -107,6 +112,8 @@ AVX2_INLINE void mix_vectors(float *out, const struct cpu_heads *values, const f
     const float *value = values->first + at;
     for (size_t i = 0; i < values->count; i++, value += values->stride) {
         const __m256 weight = _mm256_broadcast_ss(weights + i);
+        for (size_t v = 0; v < vectors; v += 2)
+            _mm_prefetch((const char *)(value + AHEAD * values->stride + v * LANES), _MM_HINT_T0);
         for (size_t v = 0; v < vectors; v++)
             sums[v] = _mm256_fmadd_ps(weight, _mm256_loadu_ps(value + v * LANES), sums[v]);
     }
