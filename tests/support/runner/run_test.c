@@ -103,7 +103,8 @@ int main(int count, char **arguments)
     }
     if (limit > 0 && took > limit && WEXITSTATUS(status) == 0) {
         const double times = slowdown();
-        (void)printf("run_test: a unit test may take %g s, this machine is %.2f times as slow\n",
+        (void)printf("run_test: more than the %g s that a unit test may take (this machine is %.2f "
+                     "times as slow as a quiet one)\n",
                      limit, times);
         if (took > limit * times)
             return 1;
