@@ -50,7 +50,7 @@ struct timed {
     char path[512];
     struct llm *llm;
     struct thread_pool *pool; // reads the weights
-    const unsigned char *chunks[CHUNKS_MAX];
+    const uint64_t *chunks[CHUNKS_MAX];
     size_t chunk_sizes[CHUNKS_MAX], chunk_count, weight_bytes;
     uint64_t sums[CHUNKS_MAX]; // so that reading them has a result
     float *logits;
@@ -93,7 +93,7 @@ static void collect_weight(void *context, const char *name, const struct tensor 
         return;
     const size_t size = tensor_bytes(tensor);
     for (size_t at = 0; at < size && timed->chunk_count < CHUNKS_MAX; at += CHUNK) {
-        timed->chunks[timed->chunk_count] = (const unsigned char *)tensor->data + at;
+        timed->chunks[timed->chunk_count] = (const uint64_t *)tensor->data + at / sizeof(uint64_t);
         timed->chunk_sizes[timed->chunk_count++] = size - at < CHUNK ? size - at : CHUNK;
     }
     timed->weight_bytes += size;
@@ -101,15 +101,18 @@ static void collect_weight(void *context, const char *name, const struct tensor 
 
 static void read_chunk(void *context, size_t part, unsigned int thread)
 {
+    enum { AHEAD = 256 }; // words
     (void)thread;
     struct timed *timed = context;
-    uint64_t sums[4] = {0}, words[8];
-    for (size_t at = 0; at + sizeof words <= timed->chunk_sizes[part]; at += sizeof words) {
-        memcpy(words, timed->chunks[part] + at, sizeof words);
-        for (int i = 0; i < 8; i++)
-            sums[i % 4] += words[i];
+    const uint64_t *words = timed->chunks[part];
+    uint64_t sums[8] = {0};
+    for (size_t at = 0; at + 8 <= timed->chunk_sizes[part] / sizeof *words; at += 8) {
+        __builtin_prefetch(words + at + AHEAD);
+        for (size_t i = 0; i < 8; i++)
+            sums[i] += words[at + i];
     }
-    timed->sums[part] = sums[0] + sums[1] + sums[2] + sums[3];
+    for (size_t i = 0; i < 8; i++)
+        timed->sums[part] += sums[i];
 }
 
 static void read_weights(struct timed *timed, double tokens_per_second)
