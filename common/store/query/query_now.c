@@ -412,12 +412,15 @@ static enum status on_process(void *context, sqlite3_stmt *row, struct error *er
     return status;
 }
 
+// The newest rows of process_sample that are read of a run: enough for a sample of 64 models that
+// is whole and one that is not.
+enum { SAMPLE_ROWS = 2 * (64 + 1) };
+
 // A count of the process' last sample: the model's or, if the sample has rows of no model, that of
 // the process.
 #define SAMPLED(column)                                                                            \
-    "(SELECT iif(count(o.model) = 0 OR t.model IS NULL, s." column                                 \
-    ", max(iif(o.model = t.model, o." column ", 0))) FROM main.process_sample o"                   \
-    " WHERE o.started_ns = s.started_ns AND +o.run = t.run)"
+    "iif(t.model IS NULL OR t.run NOT IN (SELECT run FROM by_model), s." column                    \
+    ", coalesce(o." column ", 0))"
 
 // Reads runs that are open or were heard of in the last 24 h, with the models that each described,
 // loaded, or answered with lately.  A model's processes follow each other.  A process has been
@@ -451,7 +454,16 @@ static enum status read_processes(struct now *now, struct error *err)
         "  FROM recent r LEFT JOIN (SELECT run, model, max(at) AS at FROM used GROUP BY run, "
         "model) m"
         "  ON m.run = r.run"
-        "  WINDOW host AS (PARTITION BY r.host), model AS (PARTITION BY m.model, r.host))"
+        "  WINDOW host AS (PARTITION BY r.host), model AS (PARTITION BY m.model, r.host)),"
+        " sample AS MATERIALIZED (SELECT s.* FROM recent r CROSS JOIN main.process_sample s"
+        "  ON s.id IN (SELECT id FROM main.process_sample WHERE run = r.run"
+        "   ORDER BY id DESC LIMIT %d) WHERE r.\"end\" = 0),"
+        " last AS MATERIALIZED (SELECT run, started_ns, running_requests, waiting_requests, max(id)"
+        "  FROM sample WHERE model IS NULL GROUP BY run),"
+        " by_model AS MATERIALIZED (SELECT s.run, s.model,"
+        "  max(s.running_requests) AS running_requests, max(s.waiting_requests) AS waiting_requests"
+        "  FROM last l CROSS JOIN sample s ON s.run = l.run AND s.started_ns = l.started_ns"
+        "  WHERE s.model IS NOT NULL GROUP BY s.run, s.model)"
         " SELECT t.model, t.host, CASE WHEN t.\"end\" = 0 THEN %d WHEN t.\"end\" = 1"
         "   OR (t.\"end\" = 3 AND t.owner = 0) OR CASE WHEN t.\"end\" = 2 THEN began_ns > "
         "t.ended_ns"
@@ -461,10 +473,10 @@ static enum status read_processes(struct now *now, struct error *err)
         "  t.received_ns, coalesce(t.ended_ns, t.heard_ns), t.last_activity, t.at,"
         "  %s, %s,"
         "  (SELECT iif(count(*) < 20000, 0, min(started_ns)) FROM newest), t.run"
-        " FROM process t LEFT JOIN main.process_sample s ON t.\"end\" = 0 AND s.id ="
-        "  (SELECT max(p.id) FROM main.process_sample p WHERE p.run = t.run AND p.model IS NULL)"
+        " FROM process t LEFT JOIN last s ON s.run = t.run"
+        "  LEFT JOIN by_model o ON o.run = t.run AND o.model = t.model"
         " ORDER BY t.model, t.host",
-        NOW_OK, NOW_ENDED, NOW_DOWN, NOW_SILENT, SAMPLED("running_requests"),
+        SAMPLE_ROWS, NOW_OK, NOW_ENDED, NOW_DOWN, NOW_SILENT, SAMPLED("running_requests"),
         SAMPLED("waiting_requests"));
     const int64_t numbers[] = {now->as_of_ns - DAY_NS, now->filter.since_ns};
     enum status status =

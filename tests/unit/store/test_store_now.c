@@ -326,8 +326,8 @@ TEST_CASE(test_window)
     result_free(result);
 }
 
-// The requests of a model are those of its rows in each process' last sample, which precede that of
-// the process; of a process whose samples have no models, all.
+// The requests of a model are those of its rows in each process' last sample, before or after that
+// of the process; of a process whose samples have no models, all.
 TEST_CASE(test_requests_by_model)
 {
     const struct process process = {RECORD_RUN_END_OPEN, 1000, 0, 0, true, NULL};
@@ -339,9 +339,12 @@ TEST_CASE(test_requests_by_model)
           " WHERE run IN (%lld, %lld, %lld)",
           other, (long long)first, (long long)second, (long long)third);
     for (int64_t run = first; run <= second; run++) {
+        if (run == first)
+            add_sample(run, 8 * run, 3 * run);
         add_sample_of(run, model, 3 * run, run);
         add_sample_of(run, other, 5 * run, 2 * run);
-        add_sample(run, 8 * run, 3 * run);
+        if (run == second)
+            add_sample(run, 8 * run, 3 * run);
     }
     add_sample_of(third, other, 4, 2);
     add_sample(third, 4, 2);
@@ -355,6 +358,7 @@ TEST_CASE(test_requests_by_model)
     const struct query query = {.kind = QUERY_NOW};
     struct result *result = ask(&query);
     assert_int_equal(result_row_count(result), COUNT_OF(wanted));
+    size_t found = 0;
     for (size_t row = 0; row < COUNT_OF(wanted); row++)
         for (size_t i = 0; i < COUNT_OF(wanted); i++)
             if (result_is(result, row, "model", wanted[i].model) &&
@@ -363,7 +367,33 @@ TEST_CASE(test_requests_by_model)
                                  wanted[i].running);
                 assert_int_equal(result_integer(result, row, "waiting_requests", -1),
                                  wanted[i].waiting);
+                found++;
             }
+    assert_int_equal(found, COUNT_OF(wanted));
+    result_free(result);
+}
+
+// However many rows a process has of one time, only its newest are read.
+TEST_CASE(test_many_samples)
+{
+    const struct process process = {RECORD_RUN_END_OPEN, 1000, 0, 0, true, NULL};
+    const int64_t first = add_process("a", &process), second = add_process("b", &process);
+    const uint32_t other = rows_name(db, "n");
+    add_sample_of(first, model, 7, 0); // before the newest
+    add_sample(second, 7, 0);
+    for (unsigned i = 0; i < 200; i++) {
+        add_sample_of(first, other, 1, 0);
+        add_sample_of(second, other, 1, 0);
+    }
+    add_sample(first, 3, 2);
+    add_sample_of(first, other, 3, 2);
+    const struct query query = {.kind = QUERY_NOW};
+    struct result *result = ask(&query);
+    assert_int_equal(result_row_count(result), 2);
+    const size_t a = row_of(result, "a");
+    assert_int_equal(result_integer(result, a, "running_requests", -1), 0);
+    assert_int_equal(result_integer(result, a, "waiting_requests", -1), 0);
+    assert_int_equal(result_get(result, row_of(result, "b"), "running_requests").type, VALUE_NULL);
     result_free(result);
 }
 
@@ -437,4 +467,5 @@ TEST_CASE(test_refusals)
 }
 
 TEST_MAIN_EACH(set_up, store_tear_down, test_processes, test_usual, test_window,
-               test_requests_by_model, test_failed_loads, test_imported, test_refusals)
+               test_requests_by_model, test_many_samples, test_failed_loads, test_imported,
+               test_refusals)
