@@ -41,11 +41,12 @@ struct entry {
 
 struct gguf {
     unsigned char *header; // the file's first bytes; names and values lie in it
+    size_t header_bytes;   // of the file, and of all parts that were appended
     struct entry *entries; // sorted by name
     size_t entry_count, entry_capacity;
     struct gguf_tensor *tensors; // sorted by name
     size_t tensor_count, tensor_capacity;
-    struct gguf *next; // a part that was appended; names of tensors lie in its header
+    struct gguf *next; // a part that was appended: its header has only the names of its tensors
 };
 
 // ---- Names ----------------------------------------------------------------
@@ -558,6 +559,7 @@ enum status gguf_read(struct gguf **out, const struct byte_source *source, bool 
         gguf_free(gguf);
         return status;
     }
+    gguf->header_bytes = reader.at;
     *out = gguf;
     return STATUS_OK;
 }
@@ -573,11 +575,41 @@ static bool contradicts(const struct gguf *gguf, const struct entry *entry)
                      memcmp(entry->value, other->value, size) != 0);
 }
 
+// Frees all of a part but the names of its tensors.
+static enum status keep_names(struct gguf *part, struct error *err)
+{
+    size_t size = 1;
+    for (size_t i = 0; i < part->tensor_count; i++)
+        size += part->tensors[i].name.size;
+    char *names = malloc(size), *at = names;
+    if (!names)
+        return error_no_memory(err, "header");
+    for (size_t i = 0; i < part->tensor_count; i++) {
+        struct gguf_text *name = &part->tensors[i].name;
+        memcpy(at, name->data, name->size);
+        name->data = at;
+        at += name->size;
+    }
+    free(part->header);
+    part->header = (unsigned char *)names;
+    free(part->entries);
+    part->entries = NULL;
+    return STATUS_OK;
+}
+
 enum status gguf_append(struct gguf *gguf, struct gguf *part, uint64_t base, struct error *err)
 {
     char shown[SHOWN_SIZE];
     part->next = gguf->next;
     gguf->next = part;
+    gguf->header_bytes += part->header_bytes;
+    if (gguf->header_bytes > HEADER_MAX)
+        return error_set(err, STATUS_UNSUPPORTED,
+                         "its header makes those of all parts longer than %d MB", HEADER_MAX >> 20);
+    const size_t before = gguf->tensor_count;
+    if (before + part->tensor_count > TENSORS_MAX)
+        return error_set(err, STATUS_UNSUPPORTED, "the parts up to it have more than %d tensors",
+                         TENSORS_MAX);
     for (size_t i = 0; i < part->entry_count; i++) {
         const struct gguf_text *name = &part->entries[i].name;
         if (!gguf_text_is(name, "split.no") && contradicts(gguf, &part->entries[i]))
@@ -586,14 +618,18 @@ enum status gguf_append(struct gguf *gguf, struct gguf *part, uint64_t base, str
                              "another model?)",
                              text_escape(shown, sizeof shown, name->data, name->size));
     }
-    const size_t before = gguf->tensor_count;
     if (!ARRAY_RESERVE(&gguf->tensors, &gguf->tensor_capacity, before + part->tensor_count))
         return error_no_memory(err, "header");
+    enum status status = keep_names(part, err);
+    if (status != STATUS_OK)
+        return status;
     for (size_t i = 0; i < part->tensor_count; i++) {
         gguf->tensors[before + i] = part->tensors[i];
         gguf->tensors[before + i].offset += base;
     }
     gguf->tensor_count += part->tensor_count;
+    free(part->tensors);
+    part->tensors = NULL;
     const struct gguf_tensor *twice = sort_tensors(gguf);
     if (!twice)
         return STATUS_OK;

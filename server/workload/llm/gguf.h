@@ -52,7 +52,7 @@ struct gguf_tensor_type {
     uint32_t block_elements, block_bytes;
 };
 
-// Ids (`number`) of the two tensor types that this program computes with.
+// Ids (`number`) of two tensor types.
 enum { GGUF_TENSOR_F32 = 0, GGUF_TENSOR_F16 = 1 };
 
 // Returns the tensor type with the id `number`; NULL if there is none.
@@ -71,8 +71,10 @@ MUST_CHECK enum status gguf_read(struct gguf **out, const struct byte_source *so
                                  bool (*cancelled)(void), struct error *err);
 
 // Adds the tensors of another part of the same model to `gguf`.  `base` is added to their offsets.
-// Takes ownership of `part`, also on failure.  Fails with STATUS_CORRUPT if a key of both files has
-// two values or a tensor is in both; `err` names it.
+// Takes ownership of `part`, also on failure, and keeps only its tensors.  Fails with
+// STATUS_CORRUPT if a key of both files has two values or a tensor is in both (`err` names it),
+// STATUS_UNSUPPORTED if all parts together have more than 48 MB of header or 131,072 tensors, or
+// STATUS_NOMEM.
 MUST_CHECK enum status gguf_append(struct gguf *gguf, struct gguf *part, uint64_t base,
                                    struct error *err);
 

@@ -567,8 +567,71 @@ TEST_CASE(writer_leaves_nothing_half_done)
     assert_non_null(strstr(err.text, "/nonexistent-folder/x"));
 }
 
+// A part of a model with a key of `bytes` bytes and `count` tensors, all named after `name`.
+static struct gguf *make_part(const char *name, size_t bytes, int count)
+{
+    struct gguf_writer *writer = NULL;
+    struct gguf *part = NULL;
+    struct error err = {0};
+    const char *path = model_files_path(name);
+    const float one = 1;
+    char each[64];
+    unsigned char *value = calloc(bytes + 1, 1);
+    assert_non_null(value);
+    assert_int_equal(gguf_writer_open(&writer, path, &err), STATUS_OK);
+    gguf_writer_array(writer, name, GGUF_UINT8, value, bytes);
+    for (int i = 0; i < count; i++) {
+        (void)snprintf(each, sizeof each, "%s%d", name, i);
+        gguf_writer_tensor(writer, each, GGUF_TENSOR_F32, 1, 1);
+    }
+    for (int i = 0; i < count; i++) {
+        gguf_writer_align(writer);
+        gguf_writer_data(writer, &one, sizeof one);
+    }
+    expect_ok(gguf_writer_close(writer, STATUS_OK, &err), &err);
+    free(value);
+    struct byte_source source;
+    expect_ok(byte_source_open(&source, path, &err), &err);
+    expect_ok(gguf_read(&part, &source, NULL, &err), &err);
+    byte_source_close(&source);
+    return part;
+}
+
+// The limits of one header hold for those of all parts together.
+TEST_CASE(parts_share_limits)
+{
+    static const struct {
+        size_t bytes;
+        int count;
+        const char *says;
+    } cases[] = {
+        {15 << 20, 2, NULL},
+        {17 << 20, 2, "its header makes those of all parts longer than 48 MB"},
+        {1, 43690, NULL},
+        {1, 43691, "the parts up to it have more than 131072 tensors"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct error err = {0};
+        struct gguf *whole = make_part("a", cases[i].bytes, cases[i].count);
+        struct gguf *second = make_part("b", cases[i].bytes, cases[i].count);
+        expect_ok(gguf_append(whole, second, 1000, &err), &err);
+        struct gguf *third = make_part("c", cases[i].bytes, cases[i].count);
+        const enum status status = gguf_append(whole, third, 2000, &err);
+        if (cases[i].says) {
+            assert_int_equal(status, STATUS_UNSUPPORTED);
+            assert_string_equal(err.text, cases[i].says);
+        } else {
+            expect_ok(status, &err);
+            assert_int_equal(gguf_tensor_count(whole), 3 * cases[i].count);
+            assert_int_equal(gguf_find_tensor(whole, "c1")->offset,
+                             gguf_find_tensor(whole, "a1")->offset + 2000);
+        }
+        gguf_free(whole);
+    }
+}
+
 TEST_MAIN_ONCE(model_files_setup, model_files_teardown, round_trip, getters_refuse,
                integers_of_every_width, floats_are_finite_and_bools_are_bools, refusals, duplicates,
                alignment, truncated_at_every_byte, random_damage, files_that_are_none,
                shrinking_file, reading_can_be_cancelled, warm_and_cold_files, a_file_of_others,
-               writer_leaves_nothing_half_done)
+               writer_leaves_nothing_half_done, parts_share_limits)
