@@ -12,8 +12,9 @@
 
 // A row takes up to 400 bytes for each metric; a record's own row takes about 110 for all
 // of them.  Minutes go after 35 days, so they may hold fewer.  Of the series that only the
-// full grouping keeps apart there are many, and few ask for them.  A month by model may hold fewer
-// than its days: what asks for all time reads it in the place of the records of many days.
+// full grouping keeps apart there are many, and few ask for them.  Months by model are kept from 16
+// records a row on: they are few rows, and without them an average of all time would read the
+// records of many thin days.
 const unsigned rollup_records_a_row[ROLLUP_GROUPING_COUNT][ROLLUP_LEVEL_COUNT] = {
     // minute, hour, day, month
     [ROLLUP_FULL] = {32, 128, 512, 128},

@@ -4,9 +4,9 @@
 
 #include "common/sys/clock.h"
 
-// Longest waits.  Queries of the query service wait only in the first moment after the last reader
-// has left, and so again after AGAIN_NS: one thread serves all clients.  A query of the other kinds
-// may take 4 s.
+// Longest waits.  One thread serves all clients of the query service, so a READER_SHORT waits until
+// SHORT_NS after free_at_ns, which is renewed after AGAIN_NS at the earliest.  A query of the other
+// kinds may take 4 s.
 #define SHORT_NS UINT64_C(200000000)
 #define AGAIN_NS UINT64_C(400000000)
 #define SCAN_NS  UINT64_C(5000000000)
@@ -45,8 +45,8 @@ static bool must_wait(const struct reader_gate *gate, enum reader_kind kind)
 
 void reader_gate_enter(struct reader_gate *gate, enum reader_kind kind)
 {
-    const uint64_t now_ns = clock_monotonic_ns();
     (void)pthread_mutex_lock(&gate->lock);
+    const uint64_t now_ns = clock_monotonic_ns();
     const uint64_t end_ns = kind == READER_LONG    ? now_ns + LONG_NS
                             : kind == READER_SCAN  ? now_ns + SCAN_NS
                             : gate->free_at_ns > 0 ? gate->free_at_ns + SHORT_NS
@@ -69,8 +69,8 @@ static bool has_readers(const struct reader_gate *gate)
 
 void reader_gate_leave(struct reader_gate *gate, enum reader_kind kind)
 {
-    const uint64_t now_ns = clock_monotonic_ns();
     (void)pthread_mutex_lock(&gate->lock);
+    const uint64_t now_ns = clock_monotonic_ns();
     gate->readers[kind]--;
     if (gate->is_closed && !has_readers(gate) && now_ns - gate->free_at_ns >= AGAIN_NS)
         gate->free_at_ns = now_ns;
@@ -94,12 +94,11 @@ void reader_gate_limit_store(struct reader_gate *gate, int64_t bytes)
 
 bool reader_gate_close(struct reader_gate *gate)
 {
-    const uint64_t now_ns = clock_monotonic_ns();
     (void)pthread_mutex_lock(&gate->lock);
     const bool is_free = !has_readers(gate);
     gate->log_is_long = true;
     if (!gate->is_closed)
-        gate->free_at_ns = is_free ? now_ns : 0;
+        gate->free_at_ns = is_free ? clock_monotonic_ns() : 0;
     gate->is_closed = gate->readers[READER_LONG] == 0;
     if (!gate->is_closed)
         (void)pthread_cond_broadcast(&gate->changed);
