@@ -118,7 +118,7 @@ enum status cli_source(struct cli *cli, const char **out, struct error *err)
     return status;
 }
 
-enum status cli_none(const struct cli *cli, const char *what, struct error *err)
+enum status cli_nothing_found(const struct cli *cli, const char *what, struct error *err)
 {
     const struct query_filter *filter = &cli->query.filter;
     const char *why = cli->expired[0]                      ? cli->expired
@@ -130,7 +130,7 @@ enum status cli_none(const struct cli *cli, const char *what, struct error *err)
 
 enum status cli_no_data(const struct cli *cli, const char *what, struct error *err)
 {
-    return error_prefix(err, cli_none(cli, "no data", err), "%s", what);
+    return error_prefix(err, cli_nothing_found(cli, "no data", err), "%s", what);
 }
 
 void cli_note_expired(const struct cli *cli, const struct result *result)

@@ -103,11 +103,11 @@ MUST_CHECK enum status cli_show(struct cli *cli, const struct query *query,
 // Prints an empty JSON list if --json is given, else nothing.
 void cli_print_none(const struct cli *cli);
 
-// Returns STATUS_NO_DATA.  `err` begins with `what` and states the reason: the records have
-// expired, the time window is in the future, no record matches the filter, or the store is empty.
-enum status cli_none(const struct cli *cli, const char *what, struct error *err);
+// Returns STATUS_NO_DATA and sets `err` to `what` and the reason that nothing was found, as in
+// "errors: no failures: the filters match nothing".
+enum status cli_nothing_found(const struct cli *cli, const char *what, struct error *err);
 
-// The same, of "`what`: no data".
+// The same with "no data" after `what`, as in "summary: no data: the store holds none".
 enum status cli_no_data(const struct cli *cli, const char *what, struct error *err);
 
 // Prints "(records before TIME have expired)" if the result's first row has an expired_ns.

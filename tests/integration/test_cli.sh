@@ -141,8 +141,12 @@ expect_exit 4 "$INFERSTAT" --db "$DB" clear --yes
 expect_text "$WORK/err" "in use by"
 if command -v script >/dev/null; then # a terminal to be asked on
   echo n | script -qec "'$INFERSTAT' clear" /dev/null >"$WORK/out" || fail "a no is no failure"
-  expect_text "$WORK/out" "ALL records"
+  expect_text "$WORK/out" "Clear ALL records"
   expect_text "$WORK/out" "nothing was cleared"
+  echo n | script -qec "'$INFERSTAT' forget --key gpu07" /dev/null >"$WORK/out" ||
+    fail "a no is no failure"
+  expect_text "$WORK/out" "Forget all runs of gpu07, with their records in"
+  expect_text "$WORK/out" "nothing was forgotten"
   expect_exit 0 "$INFERSTAT" inferences
   echo y | script -qec "'$INFERSTAT' clear --model tiny" /dev/null >"$WORK/out" ||
     fail "a yes is no failure"

@@ -10,8 +10,9 @@ static bool confirm(struct cli *cli, const struct query *query, const char *sour
 {
     FILE *notes = cli->env.notes;
     char name[1024];
-    (void)fputs("Forget ", notes);
-    if (query->kind == QUERY_FORGET) { // "the run 0198...", or "all runs of gpu07"
+    const bool forgets = query->kind == QUERY_FORGET;
+    (void)fputs(forgets ? "Forget " : "Clear ", notes);
+    if (forgets) { // "the run 0198...", or "all runs of gpu07"
         const char *run = query->filter.by[QUERY_BY_RUN];
         (void)fprintf(
             notes, run[0] ? "the run %s, with its records" : "all runs of %s, with their records",
@@ -46,7 +47,8 @@ static enum status ask_surely(struct cli *cli, const struct query *query, struct
         return status;
     if (sure || confirm(cli, query, source))
         return cli_ask(cli, query, result, err);
-    (void)fputs("inferstat: nothing was cleared\n", cli->env.notes);
+    (void)fprintf(cli->env.notes, "inferstat: nothing was %s\n",
+                  query->kind == QUERY_FORGET ? "forgotten" : "cleared");
     return STATUS_OK;
 }
 

@@ -57,7 +57,7 @@ enum status command_errors(struct cli *cli, struct error *err)
     enum status status = cli_ask(cli, &cli->query, &result, err);
     if (status == STATUS_NO_DATA) {
         cli_print_none(cli);
-        return cli_none(cli, "errors: no failures", err);
+        return cli_nothing_found(cli, "errors: no failures", err);
     }
     if (status == STATUS_OK)
         status = cli_print(cli, &view, result, err);

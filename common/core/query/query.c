@@ -74,11 +74,10 @@ static const char *const dimension_names[QUERY_DIMENSION_COUNT] = {
                                                .unit = UNIT_##column_unit}},
 
 #define COMPUTED(of, metric_name, metric_unit, text)                                               \
-    {.kind = RECORD_KIND_##of,                                                                     \
-     .name = metric_name,                                                                          \
-     .meaning = text,                                                                              \
-     .unit = UNIT_##metric_unit,                                                                   \
-     .column = -1},
+    {                                                                                              \
+        .kind = RECORD_KIND_##of, .name = metric_name, .meaning = text,                            \
+        .unit = UNIT_##metric_unit, .column = -1,                                                  \
+    }
 
 static const struct query_metric metrics[] = {
     RECORD_DEVICE(OF_DEVICE) RECORD_MODEL(OF_MODEL) RECORD_STARTUP(OF_STARTUP) RECORD_LOAD(OF_LOAD)
@@ -94,28 +93,27 @@ static const struct query_metric metrics[] = {
      .column = ITL_SKETCH},
     COMPUTED(LOAD, QUERY_METRIC_FLOOR, DURATION,
              "what a load takes at least: bytes of weights / the device's measured rate of copies "
-             "from the host")
-        COMPUTED(
-            INFERENCE, QUERY_METRIC_MBU, RATIO,
-            "model bandwidth utilisation: bytes that a token reads (weights, and KV cache of "
-            "prompt_tokens + generated_tokens / 2 positions, their mean) / time per output token "
-            "/ the device's measured memory bandwidth")
-            COMPUTED(INFERENCE, QUERY_METRIC_GOODPUT, ITEMS_PER_SECOND,
-                     "requests that met every objective (--slo) / time")
-                COMPUTED(INFERENCE, QUERY_METRIC_REQUEST_RATE, REQUEST_RATE,
-                         "throughput: requests that ended / seconds of the window")
-                    COMPUTED(INFERENCE, QUERY_METRIC_OUTPUT_RATE, TOKEN_RATE,
-                             "throughput: tokens put out, by all requests / seconds of the window")
-                        COMPUTED(INFERENCE, QUERY_METRIC_PROMPT_RATE, TOKEN_RATE,
-                                 "throughput: prompt tokens of requests that ended / seconds of "
-                                 "the window")
-                            COMPUTED(INFERENCE, QUERY_METRIC_ERRORS, RATIO,
-                                     "failed requests / requests that ended in the window")
-                                COMPUTED(INFERENCE, QUERY_METRIC_CANCELLED, RATIO,
-                                         "cancelled requests / requests that ended in the window")
-                                    COMPUTED(INFERENCE, QUERY_METRIC_BUSY_RATE, TOKEN_RATE,
-                                             "of comparisons: tokens put out, by all requests / "
-                                             "time with a request in progress")};
+             "from the host"),
+    COMPUTED(INFERENCE, QUERY_METRIC_MBU, RATIO,
+             "model bandwidth utilisation: bytes that a token reads (weights, and KV cache of "
+             "prompt_tokens + generated_tokens / 2 positions, their mean) / time per output token "
+             "/ the device's measured memory bandwidth"),
+    COMPUTED(INFERENCE, QUERY_METRIC_GOODPUT, ITEMS_PER_SECOND,
+             "requests that met every objective (--slo) / time"),
+    COMPUTED(INFERENCE, QUERY_METRIC_REQUEST_RATE, REQUEST_RATE,
+             "throughput: requests that ended / seconds of the window"),
+    COMPUTED(INFERENCE, QUERY_METRIC_OUTPUT_RATE, TOKEN_RATE,
+             "throughput: tokens put out, by all requests / seconds of the window"),
+    COMPUTED(INFERENCE, QUERY_METRIC_PROMPT_RATE, TOKEN_RATE,
+             "throughput: prompt tokens of requests that ended / seconds of the window"),
+    COMPUTED(INFERENCE, QUERY_METRIC_ERRORS, RATIO,
+             "failed requests / requests that ended in the window"),
+    COMPUTED(INFERENCE, QUERY_METRIC_CANCELLED, RATIO,
+             "cancelled requests / requests that ended in the window"),
+    COMPUTED(INFERENCE, QUERY_METRIC_BUSY_RATE, TOKEN_RATE,
+             "of comparisons: tokens put out, by all requests / time with a request "
+             "in progress"),
+};
 
 enum { METRIC_COUNT = sizeof metrics / sizeof *metrics };
 
