@@ -8,7 +8,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "common/core/base/array.h"
 #include "common/sys/clock.h"
 #include "common/sys/process.h"
 #include "common/sys/thread.h"
@@ -27,9 +26,7 @@ struct background {
     struct background_end end;
 
     // Background thread only.
-    struct ring *ring;               // stream 0
-    struct request_counts *requests; // by the id of the model's name
-    size_t requests_room;
+    struct ring *ring;   // stream 0
     uint64_t sampled_ns; // monotonic, of the last sample
     uint64_t cpu_ns;     // CPU time of the process at `sampled_ns`
     struct sketch *sketch;
@@ -61,31 +58,33 @@ static void take_first_sample(struct background *background)
     background->cpu_ns = process_cpu_ns();
 }
 
-// Records a copy of `sample` for each model with requests in progress, and counts the requests of
-// all of them in `sample`.  Without memory for the models' counts there are no such copies.
+// Records `sample` with the requests of all models in progress, and a copy of it for each model
+// that has any.  The copies come last and together: where there is no room for them, the process
+// keeps its own.
 static void record_requests(struct background *background, struct record *sample)
 {
-    struct request_counts all = {0}, *counts = &all;
-    size_t count = 1 + names_count(runfile_names(background->settings.publisher.file));
-    if (ARRAY_RESERVE(&background->requests, &background->requests_room, count))
-        counts = background->requests;
-    else
-        count = 1;
-    thread_slots_count_requests(background->settings.slots, counts, count);
-    all = counts[0];
-    for (size_t model = 1; model < count; model++) {
-        if (counts[model].running == 0)
+    struct thread_slots *slots = background->settings.slots;
+    struct request_counts counts[MODEL_PLACES], all = {0};
+    struct record copies[MODEL_PLACES];
+    uint32_t copied = 0;
+    thread_slots_count_requests(slots, counts);
+    for (unsigned int i = 0; i < MODEL_PLACES; i++) {
+        all.running += counts[i].running;
+        all.waiting += counts[i].waiting;
+        if (i == 0 || counts[i].running == 0)
             continue;
-        struct record record = *sample;
-        record_set_name(&record, PROCESS_SAMPLE_MODEL, (uint32_t)model);
-        record_set_int(&record, PROCESS_SAMPLE_RUNNING, counts[model].running);
-        record_set_int(&record, PROCESS_SAMPLE_WAITING, counts[model].waiting);
-        (void)ring_push(background->ring, &record, 1);
-        all.running += counts[model].running;
-        all.waiting += counts[model].waiting;
+        struct record *copy = &copies[copied++];
+        *copy = *sample;
+        record_set_name(copy, PROCESS_SAMPLE_MODEL,
+                        atomic_load_explicit(&slots->models[i], memory_order_relaxed));
+        record_set_int(copy, PROCESS_SAMPLE_RUNNING, counts[i].running);
+        record_set_int(copy, PROCESS_SAMPLE_WAITING, counts[i].waiting);
     }
     record_set_int(sample, PROCESS_SAMPLE_RUNNING, all.running);
     record_set_int(sample, PROCESS_SAMPLE_WAITING, all.waiting);
+    (void)ring_push(background->ring, sample, 1);
+    if (copied > 0)
+        (void)ring_push(background->ring, copies, copied);
 }
 
 // The record's time is that of reading the memory, the end of the period of `cpu_ratio`.
@@ -103,7 +102,6 @@ static void record_sample(struct background *background, uint64_t now, double cp
     if (device >= 0)
         record_set_int(&record, PROCESS_SAMPLE_DEVICE_MEMORY, device);
     record_requests(background, &record);
-    (void)ring_push(background->ring, &record, 1);
 }
 
 static void take_sample(struct background *background)
@@ -264,7 +262,6 @@ static void free_background(struct background *background)
     if (background->wake_fd >= 0)
         (void)close(background->wake_fd);
     sketch_free(background->sketch);
-    free(background->requests);
     free(background);
 }
 

@@ -15,7 +15,8 @@ struct sampled {
     _Atomic int64_t wall_offset_ns; // wall clock minus monotonic clock
     _Atomic int64_t host_memory;    // bytes of this process
     _Atomic int64_t device_memory;  // bytes, as set by the application; negative: unknown
-    // Requests in the application's own queues, without trackers, as it set them.
+    // Requests in the application's own queues, without trackers, as it set them; for a moment
+    // negative while two threads set them.
     _Atomic int64_t queued_requests;
     // CPU time per wall-clock time, 2: two busy processors; negative: not sampled yet.
     _Atomic double cpu_ratio;

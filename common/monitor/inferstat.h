@@ -338,8 +338,9 @@ INFERSTAT_API void inferstat_inference_fail(struct inferstat_inference *inferenc
 // Sets how many requests for a model (a name of inferstat_name) wait in the engine's own queue
 // without a tracker, for engines that begin a request (with its arrival_ns) only when they compute
 // it.  They count as in progress and as waiting: in samples of the process, and in
-// concurrent_requests of requests that end.  Any thread; takes no lock after the model's first
-// call.
+// concurrent_requests of requests that end.  The requests of the first 64 models of a process are
+// counted by model; the models after them share one count, which each call replaces.  Any thread;
+// lock-free.
 INFERSTAT_API void inferstat_set_queued_requests(struct inferstat_monitor *monitor, uint32_t model,
                                                  uint32_t count);
 

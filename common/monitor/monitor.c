@@ -529,12 +529,10 @@ void inferstat_set_queued_requests(struct inferstat_monitor *monitor, uint32_t m
 {
     if (!monitor_is_live(monitor))
         return;
-    struct model_requests *queued = thread_slots_model(&monitor->slots, &monitor->slots.queued,
-                                                       monitor_known_name(monitor, model));
-    if (!queued)
-        return;
-    const int64_t before = atomic_exchange_explicit(&queued->running, count, memory_order_relaxed);
-    atomic_store_explicit(&queued->waiting, count, memory_order_relaxed);
+    const unsigned int place =
+        thread_slots_place(&monitor->slots, monitor_known_name(monitor, model));
+    const int64_t before =
+        atomic_exchange_explicit(&monitor->slots.queued[place], count, memory_order_relaxed);
     // Every request's end reads that cache line: it is not written without need.
     if (before != count)
         atomic_fetch_add_explicit(&monitor->sampled.queued_requests, count - before,

@@ -102,20 +102,10 @@ enum status thread_slots_open(struct thread_slots *slots, struct runfile *file, 
     return STATUS_OK;
 }
 
-static void free_models(struct model_requests *entry)
-{
-    while (entry) {
-        struct model_requests *next = entry->next;
-        free(entry);
-        entry = next;
-    }
-}
-
 static void free_slot(struct thread_slot *slot)
 {
     if (!slot)
         return;
-    free_models(slot->models);
     event_ring_deinit(&slot->events);
     sketch_free(slot->sketch);
     free(slot);
@@ -136,7 +126,6 @@ void thread_slots_deinit(struct thread_slots *slots)
         free_slot(slots->first);
         slots->first = next;
     }
-    free_models(slots->queued);
     (void)pthread_mutex_destroy(&slots->lock);
 }
 
@@ -248,46 +237,44 @@ void thread_slots_share_open_requests(struct thread_slots *slots)
     (void)pthread_mutex_unlock(&slots->lock);
 }
 
-struct model_requests *thread_slots_add_model(struct thread_slots *slots, model_requests_list *list,
-                                              uint32_t model)
+unsigned int thread_slots_place(struct thread_slots *slots, uint32_t model)
 {
-    (void)pthread_mutex_lock(&slots->lock);
-    struct model_requests *entry = atomic_load_explicit(list, memory_order_relaxed);
-    while (entry && entry->model != model)
-        entry = entry->next;
-    if (!entry && (entry = aligned_alloc(_Alignof(struct model_requests), sizeof *entry))) {
-        *entry = (struct model_requests){.model = model,
-                                         .next = atomic_load_explicit(list, memory_order_relaxed)};
-        atomic_store_explicit(list, entry, memory_order_release);
+    for (unsigned int place = 1; place < MODEL_PLACES; place++) {
+        uint32_t of = atomic_load_explicit(&slots->models[place], memory_order_relaxed);
+        if (of == 0 &&
+            atomic_compare_exchange_strong_explicit(&slots->models[place], &of, model,
+                                                    memory_order_relaxed, memory_order_relaxed))
+            return place;
+        if (of == model)
+            return place;
     }
-    (void)pthread_mutex_unlock(&slots->lock);
-    return entry;
+    return 0;
 }
 
-static void count_list(const model_requests_list *list, struct request_counts *counts, size_t count)
+void thread_slots_count_requests(struct thread_slots *slots,
+                                 struct request_counts counts[MODEL_PLACES])
 {
-    const struct model_requests *entry = atomic_load_explicit(list, memory_order_acquire);
-    for (; entry; entry = entry->next) {
-        struct request_counts *of = &counts[entry->model < count ? entry->model : 0];
-        of->running += atomic_load_explicit(&entry->running, memory_order_relaxed);
-        of->waiting += atomic_load_explicit(&entry->waiting, memory_order_relaxed);
-    }
-}
-
-void thread_slots_count_requests(struct thread_slots *slots, struct request_counts *counts,
-                                 size_t count)
-{
-    memset(counts, 0, count * sizeof *counts);
+    memset(counts, 0, MODEL_PLACES * sizeof *counts);
     (void)pthread_mutex_lock(&slots->lock);
-    count_list(&slots->queued, counts, count);
-    for (const struct thread_slot *slot = slots->first; slot; slot = slot->next)
-        count_list(&slot->models, counts, count);
+    for (const struct thread_slot *slot = slots->first; slot; slot = slot->next) {
+        for (unsigned int i = 0; i < MODEL_PLACES; i++) {
+            counts[i].running +=
+                atomic_load_explicit(&slot->models[i].running, memory_order_relaxed);
+            counts[i].waiting +=
+                atomic_load_explicit(&slot->models[i].waiting, memory_order_relaxed);
+        }
+    }
     (void)pthread_mutex_unlock(&slots->lock);
-    // A request that moves from thread to thread meanwhile may be counted on neither, or on both.
-    for (struct request_counts *of = counts; of < counts + count; of++) {
+    for (unsigned int i = 0; i < MODEL_PLACES; i++) {
+        // A request that moves from thread to thread meanwhile may be counted on neither, or on
+        // both.
+        struct request_counts *of = &counts[i];
         of->running = of->running < 0 ? 0 : of->running;
         of->waiting = of->waiting < 0 ? 0 : of->waiting;
         of->waiting = of->waiting > of->running ? of->running : of->waiting;
+        const int64_t queued = atomic_load_explicit(&slots->queued[i], memory_order_relaxed);
+        of->running += queued;
+        of->waiting += queued;
     }
 }
 

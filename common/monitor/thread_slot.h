@@ -24,29 +24,25 @@ struct thread_slot_mark {
     uint64_t generated;           // tokens generated before the start
 };
 
-// Requests of one model in progress, and of those the ones not yet computed on.  Threads that write
-// entries of their own share no cache line.
-struct model_requests {
-    _Alignas(64) _Atomic int64_t running;
-    _Atomic int64_t waiting;
-    uint32_t model; // the id of its name
-    struct model_requests *next;
-};
+// Requests are counted by place: each of the first models of a process has one, and the others
+// share place 0.
+enum { MODEL_PLACES = 65 };
 
-// One entry per model that ever had a request.  Entries are added under thread_slots.lock and never
-// removed, so they are read without it.
-typedef _Atomic(struct model_requests *) model_requests_list;
+// Requests of a place in progress, and of those the ones not yet computed on.
+struct model_requests {
+    _Atomic int64_t running, waiting;
+};
 
 struct thread_slot {
     struct runfile_stream stream; // NULL members: nothing is reported, or no stream was free
     uint32_t streams_freed;       // thread_slots.streams_freed at the last attempt to get a stream
     // open_requests: requests begun minus requests ended by this thread; negative if it ends
     // requests of other threads.  open_elsewhere: the sum of open_requests of all other threads;
-    // the background thread updates it.  models: open_requests by model, and likewise of those the
+    // the background thread updates it.  models: open_requests by place, and likewise of those the
     // ones on which no computation has started.
     _Atomic int64_t open_requests;
     _Atomic int64_t open_elsewhere;
-    model_requests_list models;
+    struct model_requests models[MODEL_PLACES];
     struct event_rings events;
     struct itl_sums sums;
     struct sketch *sketch; // to encode `sums`; NULL without a stream
@@ -63,7 +59,10 @@ struct thread_slots {
     uint64_t serial;                // identifies these slots; unique in the process
     struct runfile *file;           // holds the streams, borrowed; NULL: nothing is reported
     _Atomic uint32_t streams_freed; // incremented when a thread releases its stream
-    model_requests_list queued;     // in the application's own queues, as it set them
+    // By place: the id of the model's name, 0 until a model takes the place; and its requests in
+    // the application's own queue, as it set them.
+    _Atomic uint32_t models[MODEL_PLACES];
+    _Atomic int64_t queued[MODEL_PLACES];
 
     pthread_mutex_t lock; // guards the list of slots and their marks
     struct thread_slot *first;
@@ -121,24 +120,13 @@ struct request_counts {
     int64_t running, waiting;
 };
 
-// Counts the requests of all threads and of the application's own queues: `counts[id]` is of the
-// model whose name has this id; `counts[0]`, of requests without a model and of ids from `count`.
-void thread_slots_count_requests(struct thread_slots *slots, struct request_counts *counts,
-                                 size_t count);
+// Counts the requests of all threads and of the application's own queues by place.
+void thread_slots_count_requests(struct thread_slots *slots,
+                                 struct request_counts counts[MODEL_PLACES]);
 
-// Adds the model's entry to a list of `slots`, unless another thread just did.  NULL: no memory.
-struct model_requests *thread_slots_add_model(struct thread_slots *slots, model_requests_list *list,
-                                              uint32_t model);
-
-// The model's entry, added at its first request.  NULL: no memory.
-static inline struct model_requests *thread_slots_model(struct thread_slots *slots,
-                                                        model_requests_list *list, uint32_t model)
-{
-    struct model_requests *entry = atomic_load_explicit(list, memory_order_acquire);
-    while (entry && entry->model != model)
-        entry = entry->next;
-    return entry ? entry : thread_slots_add_model(slots, list, model);
-}
+// Returns the place of the model whose name has the id `model` > 0, which takes the next free one
+// at its first call; 0 once all are taken.  Any thread; lock-free.
+unsigned int thread_slots_place(struct thread_slots *slots, uint32_t model);
 
 // Adds to a counter that only the slot's own thread writes: one shared by all threads would cause
 // contention for its cache line.
@@ -149,43 +137,34 @@ static inline int64_t thread_slot_add(_Atomic int64_t *counter, int64_t more)
     return before;
 }
 
-static inline void thread_slot_add_requests(struct thread_slots *slots, struct thread_slot *slot,
-                                            uint32_t model, int running, int waiting)
-{
-    struct model_requests *requests = thread_slots_model(slots, &slot->models, model);
-    if (!requests)
-        return;
-    (void)thread_slot_add(&requests->running, running);
-    (void)thread_slot_add(&requests->waiting, waiting);
-}
-
-// Counts a request that begins.
-static inline void thread_slot_begin_request(struct thread_slots *slots, struct thread_slot *slot,
-                                             uint32_t model)
+// Counts a request that begins, of the model at `place`.
+static inline void thread_slot_begin_request(struct thread_slot *slot, unsigned int place)
 {
     if (!slot)
         return;
     (void)thread_slot_add(&slot->open_requests, 1);
-    thread_slot_add_requests(slots, slot, model, 1, 1);
+    (void)thread_slot_add(&slot->models[place].running, 1);
+    (void)thread_slot_add(&slot->models[place].waiting, 1);
 }
 
 // Counts a request whose computation starts.
-static inline void thread_slot_start_request(struct thread_slots *slots, struct thread_slot *slot,
-                                             uint32_t model)
+static inline void thread_slot_start_request(struct thread_slot *slot, unsigned int place)
 {
     if (slot)
-        thread_slot_add_requests(slots, slot, model, 0, -1);
+        (void)thread_slot_add(&slot->models[place].waiting, -1);
 }
 
 // Counts a request that ends, after thread_slot_start_request if it was computed on at all.
 // Returns the number of requests in progress on all threads, with the one that ends; other threads
 // are counted as of the last thread_slots_share_open_requests.
-static inline int64_t thread_slot_end_request(struct thread_slots *slots, struct thread_slot *slot,
-                                              uint32_t model, bool is_computed)
+static inline int64_t thread_slot_end_request(struct thread_slot *slot, unsigned int place,
+                                              bool is_computed)
 {
     if (!slot)
         return 1;
-    thread_slot_add_requests(slots, slot, model, -1, is_computed ? 0 : -1);
+    if (!is_computed)
+        (void)thread_slot_add(&slot->models[place].waiting, -1);
+    (void)thread_slot_add(&slot->models[place].running, -1);
     const int64_t open = thread_slot_add(&slot->open_requests, -1);
     const int64_t all = open + atomic_load_explicit(&slot->open_elsewhere, memory_order_relaxed);
     return all > 0 ? all : 1;

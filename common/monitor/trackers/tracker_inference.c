@@ -23,6 +23,7 @@ struct inferstat_inference {
     bool is_computed; // its computation has started: it does not wait any more
     struct inferstat_monitor *monitor;
     uint32_t model, device;
+    unsigned int place; // of the model, where its requests are counted
     uint64_t request;
     uint64_t arrival_ns;
     uint64_t prefill_ns; // when it started; 0: not yet
@@ -70,8 +71,8 @@ void inferstat_inference_begin(struct inferstat_inference *inference,
     struct inferstat_monitor *monitor = inference->monitor;
     // A new thread's slot is created before the clock starts.
     inference->model = monitor_known_name(monitor, request->model);
-    thread_slot_begin_request(&monitor->slots, thread_slot_current(&monitor->slots),
-                              inference->model);
+    inference->place = thread_slots_place(&monitor->slots, inference->model);
+    thread_slot_begin_request(thread_slot_current(&monitor->slots), inference->place);
     const uint64_t now = clock_monotonic_ns();
     inference->device = monitor_known_name(monitor, request->device);
     inference->request = request->request;
@@ -106,7 +107,7 @@ static void set_activity(struct inferstat_inference *inference, enum activity ac
     struct thread_slot *slot = thread_slot_current(&monitor->slots);
     if (!inference->is_computed) {
         inference->is_computed = true;
-        thread_slot_start_request(&monitor->slots, slot, inference->model);
+        thread_slot_start_request(slot, inference->place);
     }
     thread_slot_set_request(slot, inference->request);
     thread_slot_set_activity(slot, activity, inference->model, now);
@@ -348,9 +349,10 @@ static inline void end_request(struct inferstat_inference *inference, enum infer
     struct outcome outcome;
     measure(inference, end, &outcome);
     finish_gaps(inference, slot, end, &outcome);
-    outcome.concurrent =
-        thread_slot_end_request(&monitor->slots, slot, inference->model, inference->is_computed) +
+    const int64_t queued =
         atomic_load_explicit(&monitor->sampled.queued_requests, memory_order_relaxed);
+    outcome.concurrent = thread_slot_end_request(slot, inference->place, inference->is_computed) +
+                         (queued > 0 ? queued : 0);
     if (error)
         push_failed(inference, &outcome, slot, error);
     else

@@ -41,10 +41,11 @@ struct sampled_requests {
     int64_t of_models[MODELS][2];
 };
 
-// Reads the last sample: the row of the process, and those before it with its time, of models.
+// Reads the last sample: the row of the process, and those behind it with its time, of models.
 static bool read_sample(struct fixture *fixture, struct sampled_requests *out)
 {
-    unsigned at = fake_collector_count(fixture->collector, RECORD_KIND_PROCESS_SAMPLE);
+    const unsigned count = fake_collector_count(fixture->collector, RECORD_KIND_PROCESS_SAMPLE);
+    unsigned at = count;
     struct fake_row row = {.started_ns = 0};
     memset(out, 0, sizeof *out);
     do {
@@ -55,9 +56,9 @@ static bool read_sample(struct fixture *fixture, struct sampled_requests *out)
     out->running = row.values[PROCESS_SAMPLE_RUNNING].i;
     out->waiting = row.values[PROCESS_SAMPLE_WAITING].i;
     const int64_t started_ns = row.started_ns, memory = row.values[PROCESS_SAMPLE_HOST_MEMORY].i;
-    while (at-- > 0 &&
-           fake_collector_row(fixture->collector, RECORD_KIND_PROCESS_SAMPLE, at, &row) &&
-           row.started_ns == started_ns) {
+    while (++at < count) {
+        assert_true(fake_collector_row(fixture->collector, RECORD_KIND_PROCESS_SAMPLE, at, &row));
+        assert_int_equal(row.started_ns, started_ns);
         unsigned model = 0;
         while (model < MODELS &&
                strcmp(row.values[PROCESS_SAMPLE_MODEL].text, model_names[model]) != 0)
@@ -201,5 +202,41 @@ STATE_CASE(test_requests_of_many_threads, struct fixture *fixture)
     wait_for_requests(fixture, (const int64_t[MODELS][2]){{0}});
 }
 
+// Requests of more models than are counted each for itself: the process has them all.
+STATE_CASE(test_requests_of_many_models, struct fixture *fixture)
+{
+    enum { MANY = 100 };
+    struct inferstat_inference *inferences[MANY];
+    fixture->options.sample_ms = 10;
+    fixture->collector = fake_collector_open(fixture->folder);
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    for (unsigned i = 0; i < MANY; i++) {
+        inferences[i] = inferstat_inference_new(monitor);
+        const uint32_t model = inferstat_name(monitor, format_text("model %u", i));
+        inferstat_inference_begin(inferences[i], &(struct inferstat_request){.model = model});
+        inferstat_set_queued_requests(monitor, model, 1);
+    }
+    // The models after the 64th share one queue.
+    const int64_t wanted = MANY + 64 + 1;
+    unsigned process = 0, models = 0;
+    for (unsigned at = 0, tries = 0; tries < 10000 && models < 64; tries++) {
+        struct fake_row row;
+        while (fake_collector_row(fixture->collector, RECORD_KIND_PROCESS_SAMPLE, at, &row)) {
+            const bool is_model = row.present >> PROCESS_SAMPLE_MODEL & 1;
+            if (!is_model) {
+                process = row.values[PROCESS_SAMPLE_RUNNING].i == wanted;
+                models = 0;
+            }
+            models += process && is_model && row.values[PROCESS_SAMPLE_RUNNING].i == 2;
+            at++;
+        }
+        (void)usleep(2000);
+    }
+    assert_int_equal(process, 1);
+    assert_int_equal(models, 64);
+    for (unsigned i = 0; i < MANY; i++)
+        inferstat_inference_free(inferences[i]);
+}
+
 TEST_MAIN_EACH(set_up, tear_down, test_process_samples, test_requests_are_sampled,
-               test_requests_of_many_threads)
+               test_requests_of_many_threads, test_requests_of_many_models)
