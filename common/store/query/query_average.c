@@ -17,6 +17,7 @@
 #include "common/store/read/reader.h"
 #include "common/store/read/session.h"
 #include "common/store/query/query_list.h"
+#include "common/store/schema/schema.h"
 #include "common/sys/clock.h"
 
 static const struct answer_column figures[] = {
@@ -180,7 +181,6 @@ static enum status add_idle_samples(struct average *average, struct store *store
         if (values->count > 0 && count > values->count)
             aggregate_add_zeros(values, count - values->count);
     }
-    aggregate_scan_see(&average->scan, scan.seen.first_ns, scan.seen.last_ns);
     average->scan.sketches += scan.sketches;
     average->scan.rows += scan.rows;
     aggregate_scan_deinit(&scan);
@@ -217,16 +217,40 @@ static enum status on_process(void *context, sqlite3_stmt *row, struct error *er
     return status;
 }
 
+// Sets the time in which processes are counted, whatever was read from rollups: with since_ns up to
+// the present (of a file, its last message); without it, from the start of the first process that
+// matches to the last message of one.
+static enum status find_process_span(struct average *average, struct store *store,
+                                     struct error *err)
+{
+    const struct query_filter *filter = &average->query->filter;
+    struct query_filter of_any_time = *filter;
+    struct rollup_span *span = &average->span;
+    *span = (struct rollup_span){INT64_MAX, INT64_MIN};
+    of_any_time.since_ns = of_any_time.until_ns = 0;
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendf(sql, "SELECT min(t.started_ns), %s FROM run t",
+                        filter->since_ns ? "(SELECT max(heard_ns) FROM run)" : "max(t.heard_ns)");
+    filter_where(sql, RECORD_KIND_RUN, &of_any_time);
+    sqlite3_str_appendall(sql, " AND t.started_ns >= " SCHEMA_CLOCK_FLOOR_TEXT);
+    enum status status = reader_scan(store, sql, &of_any_time, aggregate_scan_on_span, span, err);
+    if (filter->since_ns)
+        span->first_ns = filter->since_ns;
+    if (filter->since_ns && store->is_live)
+        span->last_ns = clock_wall_ns();
+    if (filter->until_ns && filter->until_ns < span->last_ns)
+        span->last_ns = filter->until_ns;
+    return status;
+}
+
 static enum status count_processes(struct average *average, struct store *store, struct error *err)
 {
     const struct query_filter *filter = &average->query->filter;
     if (!is_of_requests(average->metric))
         return STATUS_OK;
-    average->span = average->scan.seen;
-    if (filter->since_ns)
-        average->span.first_ns = filter->since_ns;
-    if (filter->until_ns)
-        average->span.last_ns = filter->until_ns;
+    enum status status = find_process_span(average, store, err);
+    if (status != STATUS_OK)
+        return status;
     if (groups_new(&average->processes, average->query->group_count + 1, sizeof(double), NULL) !=
         STATUS_OK)
         return error_no_memory(err, "store");

@@ -8,6 +8,8 @@
 #include "common/store/sqlite/database.h"
 #include "common/store/store.h"
 #include "common/store/schema/database_open.h"
+#include "common/sys/clock.h"
+#include "tests/support/store/rollup_builder.h"
 #include "tests/support/test.h"
 #include "tests/unit/store/store_fixture.h"
 
@@ -312,6 +314,50 @@ TEST_CASE(test_requests_of_all_processes)
     }
 }
 
+static struct result *ask_running(int64_t since_ns)
+{
+    struct query query = average("running_requests");
+    query.filter.since_ns = since_ns;
+    return ask(&query);
+}
+
+// Rollups change no sum: the time over which a file's processes are counted ends with the last
+// message, not with a rollup's day; a collector's ends now.
+TEST_CASE(test_requests_with_rollups)
+{
+    const int64_t began_ns = clock_wall_ns() - 120 * SECOND_NS;
+    const struct {
+        int64_t since_ns;
+        double sum;
+    } cases[] = {{0, 3}, {began_ns + 30 * SECOND_NS, 3}, {began_ns - 60 * SECOND_NS, 1.5}};
+    const struct query_metric *metric = NULL;
+    struct error err;
+    assert_int_equal(query_metric_find(&metric, "process_sample.running_requests", &err),
+                     STATUS_OK);
+    exec("DELETE FROM run");
+    store_run(1, 1, RECORD_RUN_END_OPEN, began_ns, began_ns + 60 * SECOND_NS);
+    for (int second = 0; second < 60; second++)
+        execf("INSERT INTO process_sample(run, stream, number, started_ns, received_ns, cpu_ratio,"
+              " host_memory_bytes, running_requests) VALUES(1, 0, %d, %" PRId64 ", %" PRId64
+              ", 1, 1, 3)",
+              second, began_ns + second * SECOND_NS, began_ns + second * SECOND_NS);
+    for (int has_rollups = 0; has_rollups < 2; has_rollups++) {
+        for (size_t i = 0; i < COUNT_OF(cases); i++) {
+            struct result *result = ask_running(cases[i].since_ns);
+            expect_real(result, 0, "sum", cases[i].sum);
+            result_free(result);
+        }
+        rollup_builder_fill(db, metric, 60, false);
+    }
+    store_set_live(store);
+    const double before = (double)(clock_wall_ns() - began_ns);
+    struct result *result = ask_running(began_ns);
+    const double after = (double)(clock_wall_ns() - began_ns);
+    const double sum = result_number(result, 0, "sum", NAN);
+    assert_true(sum >= 3 * 60e9 / after * 0.999999 && sum <= 3 * 60e9 / before * 1.000001);
+    result_free(result);
+}
+
 // The requests of a model at a second in a process: what the next test counts by itself.
 static int64_t requests_at(int run, int model, int64_t second)
 {
@@ -396,4 +442,4 @@ TEST_MAIN_EACH(set_up, store_tear_down, test_itl_is_of_all_requests, test_what_h
                test_goodput, test_goodput_to_the_end_of_the_last,
                test_goodput_of_steps_that_are_not_full, test_goodput_of_what_is_left,
                test_goodput_of_no_time, test_objectives_are_checked, test_requests_of_all_processes,
-               test_requests_by_model)
+               test_requests_with_rollups, test_requests_by_model)
