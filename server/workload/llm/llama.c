@@ -215,33 +215,42 @@ uint64_t llama_session_bytes(const struct llama_config *config, size_t context)
     return elements * sizeof(float) + context * kv_bytes(config);
 }
 
-// Rejects sessions beyond the device's memory, and beyond what a model of this size needs: the
-// keys of a small file can claim any size.
-static enum status check_size(struct llama_session *session, struct error *err)
+enum status llama_check_context(const struct llama_config *config, uint64_t weights, size_t context,
+                                struct error *err)
 {
     char need[UNIT_TEXT_SIZE];
     char have[UNIT_TEXT_SIZE];
     char model[UNIT_TEXT_SIZE];
-    uint64_t bytes = llama_session_bytes(&session->llama->config, session->context);
-    uint64_t weights = session->llama->weights.bytes;
-    uint64_t limit = LLAMA_SESSION_BASE + weights * LLAMA_SESSION_FACTOR;
-    if (bytes > limit)
-        return error_set(err, STATUS_NOMEM,
-                         "a context of %zu needs %s, but a model of %s should do with %s "
-                         "(are its keys right? ask for a smaller context)",
-                         session->context, unit_format(need, UNIT_BYTES, (double)bytes),
-                         unit_format(model, UNIT_BYTES, (double)weights),
-                         unit_format(have, UNIT_BYTES, (double)limit));
+    if (context == 0 || context > config->context)
+        return error_set(err, STATUS_INVALID, "context of %zu: the model takes 1..%zu positions",
+                         context, config->context);
+    const uint64_t bytes = llama_session_bytes(config, context);
+    const uint64_t limit = LLAMA_SESSION_BASE + weights * LLAMA_SESSION_FACTOR;
+    if (bytes <= limit)
+        return STATUS_OK;
+    return error_set(err, STATUS_NOMEM,
+                     "a context of %zu needs %s, but a model of %s should do with %s "
+                     "(are its keys right? ask for a smaller context)",
+                     context, unit_format(need, UNIT_BYTES, (double)bytes),
+                     unit_format(model, UNIT_BYTES, (double)weights),
+                     unit_format(have, UNIT_BYTES, (double)limit));
+}
+
+// Rejects sessions beyond the device's memory.
+static enum status check_memory(const struct llama *llama, size_t context, struct error *err)
+{
+    char need[UNIT_TEXT_SIZE];
+    char have[UNIT_TEXT_SIZE];
+    const uint64_t bytes = llama_session_bytes(&llama->config, context);
     struct device_description device;
-    device_describe(session->llama->device, &device);
-    if (device.memory_available_bytes >= 0 && bytes > (uint64_t)device.memory_available_bytes)
-        return error_set(
-            err, STATUS_NOMEM,
-            "a context of %zu needs %s, but device %s has only %s available (ask for a "
-            "smaller context)",
-            session->context, unit_format(need, UNIT_BYTES, (double)bytes), device.name,
-            unit_format(have, UNIT_BYTES, (double)device.memory_available_bytes));
-    return STATUS_OK;
+    device_describe(llama->device, &device);
+    if (device.memory_available_bytes < 0 || bytes <= (uint64_t)device.memory_available_bytes)
+        return STATUS_OK;
+    return error_set(err, STATUS_NOMEM,
+                     "a context of %zu needs %s, but device %s has only %s available (ask for a "
+                     "smaller context)",
+                     context, unit_format(need, UNIT_BYTES, (double)bytes), device.name,
+                     unit_format(have, UNIT_BYTES, (double)device.memory_available_bytes));
 }
 
 static enum status allocate(struct llama_session *session, struct error *err)
@@ -285,18 +294,18 @@ size_t llama_default_context(const struct llama_config *config)
 enum status llama_session_new(struct llama_session **out, const struct llama *llama, size_t context,
                               struct error *err)
 {
-    if (context == 0 || context > llama->config.context)
-        return error_set(err, STATUS_INVALID, "context of %zu: the model takes 1..%zu positions",
-                         context, llama->config.context);
+    enum status status = llama_check_context(&llama->config, llama->weights.bytes, context, err);
+    if (status == STATUS_OK)
+        status = check_memory(llama, context, err);
+    if (status != STATUS_OK)
+        return status;
     struct llama_session *session = calloc(1, sizeof *session);
     if (!session)
         return error_no_memory(err, "session");
     session->llama = llama;
     session->context = context;
     session->batch = batch_of(context);
-    enum status status = check_size(session, err);
-    if (status == STATUS_OK)
-        status = allocate(session, err);
+    status = allocate(session, err);
     if (status != STATUS_OK) {
         llama_session_free(session);
         return status;

@@ -106,9 +106,15 @@ size_t llama_default_context(const struct llama_config *config);
 // Bytes of device memory that a session with `context` positions takes.
 uint64_t llama_session_bytes(const struct llama_config *config, size_t context);
 
-// Creates a session: allocates activations and a KV cache for `context` positions.  Fails with
-// STATUS_INVALID if `context` is 0 or above the model's own, and with STATUS_NOMEM, before it
-// allocates device memory, if the session would exceed the available memory or the limit above.
+// Fails with STATUS_INVALID if `context` is 0 or above the model's own, and with STATUS_NOMEM if a
+// session would exceed the limit above: the keys of a small file can claim any size.  `weights` is
+// the number of bytes of all weights.
+MUST_CHECK enum status llama_check_context(const struct llama_config *config, uint64_t weights,
+                                           size_t context, struct error *err);
+
+// Creates a session: allocates activations and a KV cache for `context` positions.  Fails as
+// llama_check_context does, and with STATUS_NOMEM, before it allocates device memory, if the
+// session would exceed the available memory.
 MUST_CHECK enum status llama_session_new(struct llama_session **out, const struct llama *llama,
                                          size_t context, struct error *err);
 

@@ -132,8 +132,13 @@ static enum status check_memory(const struct loading *l, const struct llama_conf
     for (size_t i = 0; i < gguf_tensor_count(l->gguf); i++)
         weights += gguf_tensor_at(l->gguf, i)->bytes;
     size_t context = l->options->context;
-    if (context == 0 || context > config->context) // the session refuses the latter
+    enum status status = STATUS_OK;
+    if (context == 0) // if the keys are wrong, llama_load names the tensor
         context = llama_default_context(config);
+    else
+        status = llama_check_context(config, weights, context, err);
+    if (status != STATUS_OK)
+        return status;
     const uint64_t session = llama_session_bytes(config, context);
     struct device_description device;
     device_describe(l->llm->device, &device);

@@ -37,12 +37,12 @@ struct llm {
     uint32_t model_number, device_number; // ids of the interned names, for records
 };
 
-// Loads a model and records the load.  Fails with STATUS_NOMEM, before it reads weights, if they
-// and a session exceed the device's available memory.  The record of a failed load has the reason.
-// Fails as device_open, gguf_open, gguf_read_all, tokenizer_new, chat_template_choose,
-// llama_config_read and llama_load do, with STATUS_CORRUPT if a file was written to while it was
-// read, or with STATUS_CANCELLED.  `monitor` may be NULL: then nothing is recorded.  Borrows
-// nothing.
+// Loads a model and records the load.  Before it reads weights, fails as llama_check_context does
+// for options->context, and with STATUS_NOMEM if the weights and a session exceed the device's
+// available memory.  The record of a failed load has the reason.  Fails as device_open, gguf_open,
+// gguf_read_all, tokenizer_new, chat_template_choose, llama_config_read and llama_load do, with
+// STATUS_CORRUPT if a file was written to while it was read, or with STATUS_CANCELLED.  `monitor`
+// may be NULL: then nothing is recorded.  Borrows nothing.
 MUST_CHECK enum status llm_load(struct llm **out, const struct llm_load_options *options,
                                 struct inferstat_monitor *monitor, struct error *err);
 

@@ -228,6 +228,51 @@ TEST_CASE(failed_loads_are_recorded)
     }
 }
 
+static unsigned int polls;
+
+static bool count_polls(void)
+{
+    polls++;
+    return false;
+}
+
+TEST_CASE(contexts_are_refused_before_weights_are_read)
+{
+    static const struct {
+        uint32_t context;
+        enum status status;
+        const char *says;
+    } cases[] = {
+        {0, STATUS_OK, ""},
+        {(1 << 24) + 1, STATUS_INVALID, "context of 16777217: the model takes 1..16777216"},
+        {1 << 24, STATUS_NOMEM, "a context of 16777216 needs 512.0 MB, but a model of "},
+    };
+    struct synthetic_shape shape = model_files_smallest;
+    shape.context = 1 << 24;
+    const char *path = model_files_path("long.gguf");
+    assert_int_equal(synthetic_write(path, &shape, TENSOR_F16, 1, 1, NULL), STATUS_OK);
+    struct inferstat_monitor *monitor = open_monitor();
+    unsigned int complete = 0; // polls of a whole load
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct llm *llm = NULL;
+        struct error err = {0};
+        polls = 0;
+        assert_int_equal(load(&llm, monitor,
+                              (struct llm_load_options){.path = path,
+                                                        .context = cases[i].context,
+                                                        .cancelled = count_polls},
+                              &err),
+                         cases[i].status);
+        assert_non_null(strstr(err.text, cases[i].says));
+        if (cases[i].status == STATUS_OK)
+            complete = polls;
+        else
+            assert_true(polls + 12 <= complete); // its weights are twelve tensors
+        llm_free(llm);
+    }
+    close_monitor(monitor);
+}
+
 enum change { TRUNCATE, OVERWRITE, REPLACE };
 
 static struct {
@@ -298,4 +343,5 @@ TEST_CASE(files_that_change)
 
 TEST_MAIN_ONCE(model_files_setup, model_files_teardown, load_is_recorded, digests_tell_files_apart,
                delay_shows_in_its_stage, slow_weights_show_in_model_building,
-               failed_loads_are_recorded, files_that_change)
+               failed_loads_are_recorded, contexts_are_refused_before_weights_are_read,
+               files_that_change)
