@@ -95,7 +95,8 @@ struct changes {
     const char *pre, *merge; // NULL: "qwen2", no merge but those below
     bool no_merges, stopped;
     uint32_t eot;
-    const char *chat; // the file's chat template; NULL: none
+    const char *chat;    // the file's chat template; NULL: none
+    const char *control; // a control token; NULL: "<|x|>"
 };
 
 enum { BYTES = 256, AB = BYTES, ABC, BC, SPACE_A, CONTROL, END, START, OWN, TOKENS };
@@ -108,7 +109,7 @@ static const char *write_vocabulary(const struct changes *c)
                                  [ABC] = "abc",
                                  [BC] = "bc",
                                  [SPACE_A] = "\u0120a",
-                                 [CONTROL] = "<|x|>",
+                                 [CONTROL] = c->control ? c->control : "<|x|>",
                                  [END] = "<|im_end|>",
                                  [START] = "<|im_start|>",
                                  [OWN] = "own token"};
@@ -241,6 +242,22 @@ TEST_CASE(chat_marks)
     tokenizer_free(tokenizer);
 }
 
+// A mark that overlaps the prompt everywhere is not looked for again at each of its bytes.
+TEST_CASE(a_mark_like_the_prompt)
+{
+    enum { MARK = 60000, SIZE = 1 << 20 };
+    static char mark[MARK + 1], text[SIZE];
+    memset(mark, 'a', MARK);
+    memset(text, 'a', SIZE);
+    struct tokenizer *tokenizer = open_bytes((struct changes){.control = mark});
+    struct token_list list;
+    const struct encode_options options = {.parse_special = true, .plain_to = SIZE};
+    assert_int_equal(tokenizer_encode(tokenizer, text, SIZE, options, &list, NULL), STATUS_OK);
+    assert_int_equal(list.count, SIZE);
+    free(list.ids);
+    tokenizer_free(tokenizer);
+}
+
 // Parts of the templates of real models that have no more of each family's than its marks.
 TEST_CASE(chat_templates_by_their_marks)
 {
@@ -341,5 +358,5 @@ TEST_CASE(bad_vocabularies)
 }
 
 TEST_MAIN_ONCE(model_files_setup, model_files_teardown, words_as_published, long_runs_are_cut,
-               merges_in_order, chat_marks, chat_templates_by_their_marks, several_ends,
-               any_bytes_come_back, bad_vocabularies)
+               merges_in_order, chat_marks, a_mark_like_the_prompt, chat_templates_by_their_marks,
+               several_ends, any_bytes_come_back, bad_vocabularies)

@@ -29,8 +29,8 @@ MUST_CHECK enum status chat_template_choose(const struct chat_template **out, un
 
 // Encodes a prompt as a message of the user and the beginning of the answer, or as it is if `chat`
 // is NULL; the tokens for beginning and end of a text are added as the model expects.  Control
-// tokens are recognised in the template only, so that no prompt can end its own message.  Fails as
-// tokenizer_encode does.
+// tokens are recognised in the template only: where the marks are control tokens, no prompt can end
+// its own message.  Fails as tokenizer_encode does.
 MUST_CHECK enum status chat_template_encode(const struct chat_template *chat,
                                             const struct tokenizer *tokenizer, const char *text,
                                             size_t size, struct token_list *out, struct error *err);

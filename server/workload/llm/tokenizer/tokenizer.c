@@ -286,7 +286,7 @@ static void find_special(const struct tokenizer *tokenizer, const char *text, si
         const char *at = text;
         while ((at = memmem(at, (size_t)(text + size - at), token->text, token->size))) {
             if (control && at < plain_to && at + token->size > plain_from) {
-                at++;
+                at = plain_to; // what begins before it overlaps too
                 continue;
             }
             uint32_t *bytes = found + (at - text);
