@@ -94,9 +94,10 @@ static void take_call(void *context, const struct profile_call *call)
     const struct place *place = call->weight ? find_place(profile, call->weight) : NULL;
     if (place)
         profile->layer = place->layer;
-    const bool is_embed = strcmp(call->operation, "embed") == 0; // of the tensor of a tied output
-    const size_t operation =
-        operation_of(profile, place && !is_embed ? place->name : call->operation);
+    const char *name = place ? place->name : call->operation;
+    if (strcmp(call->operation, "embed") == 0) // of a tied output's weight, or rows of activations
+        name = place ? "embed" : "gather";
+    const size_t operation = operation_of(profile, name);
     const struct profile_sum sum = {
         .calls = 1, .rows = call->rows, .bytes = call->bytes, .flops = call->flops, .ns = call->ns};
     add(&profile->current[index_of(profile, operation, profile->layer, profile->phase)], &sum);
