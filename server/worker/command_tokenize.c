@@ -48,12 +48,11 @@ static enum status read_input(char **text, size_t *size, struct error *err)
 static enum status open_tokenizer(struct tokenizer **out, const struct chat_template **chat,
                                   struct error *err)
 {
-    struct byte_source source;
+    struct byte_source source = {0};
     struct gguf *gguf = NULL;
     enum status status = gguf_open(&source, options.model, err);
-    if (status != STATUS_OK)
-        return status;
-    status = gguf_read_all(&gguf, &source, NULL, err);
+    if (status == STATUS_OK)
+        status = gguf_read_all(&gguf, &source, NULL, err);
     byte_source_close(&source);
     if (status == STATUS_OK)
         status = tokenizer_new(out, gguf, NULL, err);
@@ -86,6 +85,16 @@ static size_t describe(const struct tokenizer *tokenizer, uint32_t id, char out[
     return size;
 }
 
+// Bytes as hexadecimal digits, valid until the next call.
+static const char *hex_of(const char *bytes, size_t size)
+{
+    static char hex[2 * TOKEN_SIZE_MAX + 1];
+    for (size_t i = 0; i < size; i++)
+        (void)snprintf(hex + 2 * i, 3, "%02x", (unsigned char)bytes[i]);
+    hex[2 * size] = '\0';
+    return hex;
+}
+
 static void print_tokens(const struct tokenizer *tokenizer, const struct token_list *tokens)
 {
     struct json_writer json = files_json(stdout);
@@ -100,6 +109,7 @@ static void print_tokens(const struct tokenizer *tokenizer, const struct token_l
             json_write_begin(&json, NULL);
             json_write_uint(&json, "id", tokens->ids[i]);
             json_write_text(&json, "piece", piece);
+            json_write_text(&json, "hex", hex_of(piece, size));
             json_write_end(&json);
         } else {
             (void)printf("%6u  '%s'\n", tokens->ids[i],

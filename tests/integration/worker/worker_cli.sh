@@ -188,8 +188,10 @@ printf 'a\xff' >"$WORK/odd"
 "$WORKER" tokenize --model "$model" --json - <"$WORK/odd" >"$WORK/out" || fail "tokenize: odd bytes"
 python3 -c 'import json, sys
 tokens = json.load(open(sys.argv[1]))["tokens"]
-assert tokens[0] == {"id": 1, "piece": "<s>"}, tokens
-assert tokens[-1]["piece"] == "\ufffd", tokens' "$WORK/out" || fail "tokenize --json"
+assert tokens[0] == {"id": 1, "piece": "<s>", "hex": "3c733e"}, tokens
+assert tokens[-1]["piece"] == "\ufffd" and tokens[-1]["hex"] == "ff", tokens' "$WORK/out" || fail "tokenize --json"
+expect_exit 4 "$WORKER" tokenize --model "$WORK/none.gguf" x
+expect_text "$WORK/err" "$WORK/none.gguf: cannot open"
 refused "tokenize: no model" tokenize x
 refused "one text is needed" tokenize --model "$model"
 refused "--chat decides about control tokens" tokenize --model "$model" --chat llama2 --no-special x
