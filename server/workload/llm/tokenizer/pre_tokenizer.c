@@ -44,14 +44,14 @@ static const struct family {
       "?[\\p{P}\\p{S}]+[\\r\\n]*|" SPACE "*[\\r\\n]+" BLANKS}},
 };
 
-enum { GPT_2, LLAMA_3 };
-
 // Other names of the families.
 static const struct {
     const char *name, *family;
 } aliases[] = {
-    {"default", "gpt-2"},       {"llama3", "llama-bpe"},       {"llama-v3", "llama-bpe"},
-    {"smaug-bpe", "llama-bpe"}, {"deepseek-r1-qwen", "qwen2"},
+    {"default", "gpt-2"},
+    {"llama3", "llama-bpe"},
+    {"llama-v3", "llama-bpe"},
+    {"deepseek-r1-qwen", "qwen2"},
 };
 
 struct pre_tokenizer {
@@ -118,7 +118,7 @@ void pre_tokenizer_free(struct pre_tokenizer *pre_tokenizer)
 
 bool pre_tokenizer_is_llama3(const struct pre_tokenizer *pre_tokenizer)
 {
-    return pre_tokenizer->family == &families[LLAMA_3];
+    return strcmp(pre_tokenizer->family->name, "llama-bpe") == 0;
 }
 
 struct run {
