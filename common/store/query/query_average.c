@@ -481,6 +481,10 @@ enum status query_average(struct store *store, const struct query *query, struct
     enum status status = query_metric_find(&average.metric, query->metric, err);
     if (status != STATUS_OK)
         return status;
+    if (average.metric->kind == RECORD_KIND_PROCESS_SAMPLE && is_by_model(query) &&
+        !is_of_requests(average.metric))
+        return error_set(err, STATUS_INVALID, "%s is of a process, not of one of its models",
+                         average.metric->name);
     average.scan = (struct aggregate_scan){
         .query = query,
         .kind = average.metric->kind,

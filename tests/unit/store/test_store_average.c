@@ -431,6 +431,15 @@ TEST_CASE(test_requests_by_model)
     expect_real(result, 1, "sum", 2);
     result_free(result);
 
+    static const char *const of_process[] = {"cpu_ratio", "process_sample.host_memory_bytes"};
+    for (size_t i = 0; i < 2 * COUNT_OF(of_process); i++) {
+        query = average(of_process[i / 2]);
+        query.group_by[0] = QUERY_BY_MODEL;
+        query.group_count = i % 2;
+        if (i % 2 == 0)
+            (void)snprintf(query.filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "big");
+        expect_error(&query, STATUS_INVALID, "not of one of its models");
+    }
     query = average("cpu_ratio");
     result = ask(&query);
     expect_real(result, 0, "count", RUNS * SECONDS);

@@ -52,6 +52,11 @@ static struct group_seen *see_group(const struct query *query, sqlite3_stmt *stm
     return &seen[seen_count++];
 }
 
+static bool is_of_requests(const struct query_metric *metric)
+{
+    return strcmp(metric->name, "running_requests") == 0;
+}
+
 static bool is_by_model(const struct query *query)
 {
     bool is = query->filter.by[QUERY_BY_MODEL][0] != '\0';
@@ -127,7 +132,7 @@ static void see(const struct query *query, const struct query_metric *metric)
             (struct figure){sqlite3_column_int64(stmt, 0), sqlite3_column_double(stmt, 0)};
     }
     (void)sqlite3_finalize(stmt);
-    if (is_by_model(query) && strcmp(metric->name, "running_requests") == 0)
+    if (is_by_model(query) && is_of_requests(metric))
         see_idle(query, metric);
 }
 
@@ -256,7 +261,9 @@ static void pick_filter(struct query *query, const struct query_metric *metric)
     static const enum query_dimension dimensions[] = {
         QUERY_BY_MODEL, QUERY_BY_HOST, QUERY_BY_DEVICE, QUERY_BY_OPERATION, QUERY_BY_RUN};
     for (size_t i = 0; i < COUNT_OF(dimensions); i++) {
-        if (!schema_dimension(metric->kind, dimensions[i]))
+        if (!schema_dimension(metric->kind, dimensions[i]) ||
+            (dimensions[i] == QUERY_BY_MODEL && metric->kind == RECORD_KIND_PROCESS_SAMPLE &&
+             !is_of_requests(metric)))
             continue;
         if (pick(4) == 0 && query->group_count < 3)
             query->group_by[query->group_count++] = dimensions[i];
