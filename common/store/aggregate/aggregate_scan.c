@@ -60,10 +60,9 @@ void aggregate_scan_want(struct aggregate_scan *scan, const char *name, bool wan
     assert(!"the kind has the metric");
 }
 
-enum status aggregate_scan_find(struct aggregate_scan_state *state, const int64_t *keys,
-                                int64_t time_ns, struct ratio **out, struct error *err)
+enum status aggregate_scan_find(struct aggregate_scan *scan, const int64_t *keys, int64_t time_ns,
+                                struct ratio **out, struct error *err)
 {
-    struct aggregate_scan *scan = state->of;
     int64_t all[GROUP_KEYS_MAX] = {0};
     unsigned count = 0;
     while (count < scan->query->group_count) {

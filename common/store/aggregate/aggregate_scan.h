@@ -76,6 +76,11 @@ MUST_CHECK enum status aggregate_scan_run(struct aggregate_scan *scan, struct st
 // Frees the output.  To be called also after a failure.
 void aggregate_scan_deinit(struct aggregate_scan *scan);
 
+// Finds or adds the group with these keys (one per dimension of group_by) and the step that
+// contains `time_ns`; sets `*out` to its ratios, one per metric.
+MUST_CHECK enum status aggregate_scan_find(struct aggregate_scan *scan, const int64_t *keys,
+                                           int64_t time_ns, struct ratio **out, struct error *err);
+
 // Row callback (reader.h): sets the struct rollup_span at `context` to the first two columns,
 // unless they are null.
 enum status aggregate_scan_on_span(void *context, struct sqlite3_stmt *row, struct error *err);

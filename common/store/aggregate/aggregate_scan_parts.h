@@ -22,11 +22,6 @@ struct aggregate_scan_state {
     int64_t asked_ns; // start of the query's window, before it is cut to existing data
 };
 
-// Finds or adds the group with these keys (one per dimension of group_by) and the step that
-// contains `time_ns`; sets `*out` to its ratios, one per metric.
-MUST_CHECK enum status aggregate_scan_find(struct aggregate_scan_state *state, const int64_t *keys,
-                                           int64_t time_ns, struct ratio **out, struct error *err);
-
 // Merges the rollups of one metric (an index) in the plan's rollup pieces (rollup_plan.h).
 MUST_CHECK enum status aggregate_scan_rollups(struct aggregate_scan_state *state, unsigned metric,
                                               struct error *err);

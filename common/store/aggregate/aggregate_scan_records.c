@@ -60,7 +60,7 @@ static enum status on_record(void *context, sqlite3_stmt *row, struct error *err
     }
     struct ratio *ratios = NULL;
     const int64_t started_ns = sqlite3_column_int64(row, PLACE_STARTED);
-    enum status status = aggregate_scan_find(state, keys, started_ns, &ratios, err);
+    enum status status = aggregate_scan_find(scan, keys, started_ns, &ratios, err);
     if (status != STATUS_OK)
         return status;
     scan->rows++;

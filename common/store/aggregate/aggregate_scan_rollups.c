@@ -80,7 +80,7 @@ static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
                                        .started_ns = sqlite3_column_int64(row, 0),
                                        .series = member->id};
     struct ratio *ratios = NULL;
-    enum status status = aggregate_scan_find(state, member->keys, key.started_ns, &ratios, err);
+    enum status status = aggregate_scan_find(state->of, member->keys, key.started_ns, &ratios, err);
     if (status != STATUS_OK)
         return status;
     state->of->sketches++;

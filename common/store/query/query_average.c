@@ -10,6 +10,7 @@
 #include "common/store/aggregate/coverage.h"
 #include "common/store/aggregate/aggregate_scan.h"
 #include "common/store/aggregate/goodput.h"
+#include "common/store/aggregate/process_samples.h"
 #include "common/store/aggregate/throughput.h"
 #include "common/core/base/saturate.h"
 #include "common/store/read/answer_cells.h"
@@ -155,35 +156,78 @@ static void without_model(int64_t out[GROUP_KEYS_MAX], const struct query *query
         out[count] = keys[query->group_count];
 }
 
-// A sample has rows of the models with requests alone: in all others of the same processes a model
-// had none.
-static enum status add_idle_samples(struct average *average, struct store *store, struct error *err)
+// Adds the steps in which the only model that is asked for had no requests.
+static enum status add_idle_steps(struct average *average, const struct process_samples *samples,
+                                  struct groups *models, struct error *err)
 {
-    struct query query = *average->query;
-    query.filter.by[QUERY_BY_MODEL][0] = '\0';
-    query.group_count = 0;
-    for (unsigned i = 0; i < average->query->group_count; i++)
-        if (average->query->group_by[i] != QUERY_BY_MODEL)
-            query.group_by[query.group_count++] = average->query->group_by[i];
-    struct aggregate_scan scan = {.query = &query,
-                                  .kind = average->metric->kind,
-                                  .models = AGGREGATE_WITHOUT_MODEL,
-                                  .metrics = {{average->metric, false, NULL}},
-                                  .metric_count = 1};
-    enum status status = aggregate_scan_run(&scan, store, err);
+    const struct query *query = average->query;
+    int64_t keys[GROUP_KEYS_MAX];
+    enum status status = STATUS_OK;
     for (size_t i = 0; i < groups_count(average->scan.groups) && status == STATUS_OK; i++) {
+        const struct group *group = groups_at(average->scan.groups, i);
+        struct group *model = NULL;
+        without_model(keys, query, group->keys);
+        if (aggregate_scan_ratio(group, 0)->values.count > 0)
+            status = reader_group(models, keys, &model, err);
+        for (unsigned k = 0; k < query->group_count && model; k++)
+            if (query->group_by[k] == QUERY_BY_MODEL)
+                *(int64_t *)model->data = group->keys[k];
+    }
+    for (size_t i = 0; i < groups_count(samples->all.groups) && status == STATUS_OK; i++) {
+        const int64_t *others = groups_at(samples->all.groups, i)->keys;
+        const struct group *model = groups_get(models, others);
+        const uint64_t count = process_samples_known(samples, others);
+        struct ratio *ratio = NULL;
+        unsigned other = 0;
+        if (!model || count == 0)
+            continue;
+        for (unsigned k = 0; k < query->group_count; k++)
+            keys[k] = query->group_by[k] == QUERY_BY_MODEL ? *(const int64_t *)model->data
+                                                           : others[other++];
+        status = aggregate_scan_find(&average->scan, keys, others[samples->query.group_count],
+                                     &ratio, err);
+        if (status == STATUS_OK && ratio->values.count == 0)
+            aggregate_add_zeros(&ratio->values, count);
+        if (status == STATUS_OK)
+            status = reader_budget(&average->scan.budget, err);
+    }
+    return status;
+}
+
+static enum status add_zeros(struct average *average, const struct process_samples *samples,
+                             struct error *err)
+{
+    for (size_t i = 0; i < groups_count(average->scan.groups); i++) {
         const struct group *group = groups_at(average->scan.groups, i);
         struct aggregate *values = &aggregate_scan_ratio(group, 0)->values;
         int64_t keys[GROUP_KEYS_MAX];
         without_model(keys, average->query, group->keys);
-        const struct group *samples = groups_get(scan.groups, keys);
-        const uint64_t count = samples ? aggregate_scan_ratio(samples, 0)->values.count : 0;
+        const uint64_t count = process_samples_known(samples, keys);
         if (values->count > 0 && count > values->count)
             aggregate_add_zeros(values, count - values->count);
     }
-    average->scan.sketches += scan.sketches;
-    average->scan.rows += scan.rows;
-    aggregate_scan_deinit(&scan);
+    if (average->query->step_ns == 0 || !average->query->filter.by[QUERY_BY_MODEL][0])
+        return STATUS_OK;
+    struct groups *models = NULL; // of groups without steps
+    if (groups_new(&models, samples->query.group_count, sizeof(int64_t), NULL) != STATUS_OK)
+        return error_no_memory(err, "store");
+    enum status status = add_idle_steps(average, samples, models, err);
+    groups_free(models);
+    return status;
+}
+
+// A sample has rows of the models with requests alone: in all others of the same processes a model
+// had none.
+static enum status add_idle_samples(struct average *average, struct store *store, struct error *err)
+{
+    struct process_samples samples;
+    enum status status =
+        process_samples_read(&samples, average->query, average->metric, store, err);
+    if (status == STATUS_OK)
+        status = add_zeros(average, &samples, err);
+    average->scan.sketches += samples.all.sketches;
+    average->scan.rows += samples.all.rows + samples.unknown.rows;
+    process_samples_deinit(&samples);
     return status;
 }
 

@@ -431,6 +431,34 @@ TEST_CASE(test_requests_by_model)
     expect_real(result, 1, "sum", 2);
     result_free(result);
 
+    // Steps of one sample each: in those without requests the model had none.
+    for (int by_model = 0; by_model < 2; by_model++) {
+        query.step_ns = SECOND_NS;
+        query.group_by[0] = QUERY_BY_MODEL;
+        query.group_count = (unsigned)by_model;
+        result = ask(&query);
+        assert_int_equal(result_row_count(result), SECONDS);
+        for (size_t row = 0; row < SECONDS; row++) {
+            expect_real(result, row, "count", RUNS);
+            expect_real(result, row, "mean", row % 3 == 0 ? 3 : 0);
+            assert_true(!by_model || result_is(result, row, "model", "big"));
+        }
+        result_free(result);
+    }
+
+    // A process whose samples say nothing of models: only those without requests count.
+    exec("UPDATE process_sample SET running_requests = 1 - number % 2 WHERE run = 2;"
+         " DELETE FROM process_sample WHERE run = 2 AND model IS NOT NULL");
+    query.step_ns = 0;
+    query.group_count = 0;
+    result = ask(&query);
+    const double idle =
+        store_number("SELECT count(*) FROM process_sample WHERE run = 2 AND running_requests = 0");
+    assert_true(idle > 0 && idle < SECONDS);
+    expect_real(result, 0, "count", SECONDS + idle);
+    expect_real(result, 0, "mean", sums[1][4] / (SECONDS + idle));
+    result_free(result);
+
     static const char *const of_process[] = {"cpu_ratio", "process_sample.host_memory_bytes"};
     for (size_t i = 0; i < 2 * COUNT_OF(of_process); i++) {
         query = average(of_process[i / 2]);

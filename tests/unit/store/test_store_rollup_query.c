@@ -76,12 +76,19 @@ static sqlite3_stmt *select_plain(const struct query *query, const struct query_
         sqlite3_str_appendf(text, ", \"%w\"", query_dimension_name(query->group_by[i]));
     sqlite3_str_appendf(text,
                         " FROM (SELECT *, iif(clock_suspect, 1575158400000000000, started_ns)"
-                        " AS placed FROM \"v_%w\") WHERE \"%w\" IS NOT NULL",
+                        " AS placed FROM \"v_%w\") s WHERE \"%w\" IS NOT NULL",
                         record_kind_info(metric->kind)->name, metric->name);
     if (query->step_ns)
         sqlite3_str_appendall(text, " AND NOT clock_suspect");
     if (metric->kind == RECORD_KIND_PROCESS_SAMPLE)
         sqlite3_str_appendf(text, " AND model IS %s", of_models ? "NOT NULL" : "NULL");
+    if (is_by_model(query) && is_of_requests(metric) && !of_models)
+        sqlite3_str_appendall(
+            text, " AND (running_requests = 0 OR EXISTS (SELECT 1 FROM process_sample p"
+                  " JOIN process_sample o ON o.run = p.run AND o.started_ns = p.started_ns"
+                  "  AND o.model IS NOT NULL WHERE p.id = s.number AND NOT EXISTS (SELECT 1"
+                  "   FROM process_sample b WHERE b.run = p.run"
+                  "    AND b.id > min(o.id, p.id) AND b.id < max(o.id, p.id))))");
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
         if (query->filter.by[i][0] &&
             (of_models || i != QUERY_BY_MODEL || metric->kind != RECORD_KIND_PROCESS_SAMPLE))
@@ -99,21 +106,39 @@ static sqlite3_stmt *select_plain(const struct query *query, const struct query_
     return stmt;
 }
 
-// The requests of a model are 0 in the samples that have no row of it.
+static bool is_of(const struct query *query, const struct group_seen *group, sqlite3_stmt *stmt)
+{
+    for (unsigned k = 0; k < query->group_count; k++) {
+        const char *text = (const char *)sqlite3_column_text(stmt, (int)k + 2);
+        if (query->group_by[k] != QUERY_BY_MODEL && strcmp(group->names[k], text ? text : "") != 0)
+            return false;
+    }
+    return true;
+}
+
+// The requests of a model are 0 in the samples that have no row of it, if the process had none or
+// another model's row is next to it; also in the steps without a row of the only model asked for.
 static void see_idle(const struct query *query, const struct query_metric *metric)
 {
     sqlite3_stmt *stmt = select_plain(query, metric, false);
-    while (sqlite3_step(stmt) == SQLITE_ROW)
-        for (size_t i = 0; i < seen_count; i++) {
-            bool is = !query->step_ns ||
-                      seen[i].step_ns == rollup_step(query->step_ns, sqlite3_column_int64(stmt, 1));
-            for (unsigned k = 0; k < query->group_count && is; k++) {
-                const char *text = (const char *)sqlite3_column_text(stmt, (int)k + 2);
-                is = query->group_by[k] == QUERY_BY_MODEL ||
-                     strcmp(seen[i].names[k], text ? text : "") == 0;
+    while (sqlite3_step(stmt) == SQLITE_ROW) {
+        const int64_t step_ns =
+            query->step_ns ? rollup_step(query->step_ns, sqlite3_column_int64(stmt, 1)) : 0;
+        const struct group_seen *like = NULL;
+        bool has_step = false;
+        for (size_t i = 0; i < seen_count; i++)
+            if (is_of(query, &seen[i], stmt)) {
+                like = &seen[i];
+                has_step = has_step || seen[i].step_ns == step_ns;
+                seen[i].samples += seen[i].step_ns == step_ns;
             }
-            seen[i].samples += is;
-        }
+        if (!like || has_step || !query->filter.by[QUERY_BY_MODEL][0])
+            continue;
+        assert_true(seen_count < GROUPS_SEEN_MAX);
+        struct group_seen *idle = &seen[seen_count++];
+        *idle = (struct group_seen){.step_ns = step_ns, .samples = 1};
+        memcpy(idle->names, like->names, sizeof idle->names);
+    }
     (void)sqlite3_finalize(stmt);
     for (size_t i = 0; i < seen_count; i++)
         while (seen[i].count < seen[i].samples)
