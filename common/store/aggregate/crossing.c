@@ -233,7 +233,8 @@ static enum status read_records(struct search *search, const struct rollup_span 
     filter.until_ns = 0;
     sqlite3_str *sql = sqlite3_str_new(search->store->db);
     sqlite3_str_appendall(sql,
-                          "SELECT t.started_ns, t.e2e_ns, t.ttft_ns, t.finish, t.prompt_tokens,"
+                          "SELECT t.started_ns, t.e2e_ns, t.ttft_ns, t.finish,"
+                          " iif(t.prefill_ns > 0, t.prompt_tokens, t.cached_prompt_tokens),"
                           " t.generated_tokens, iif(t.itl_max_ns >= 0 AND t.generated_tokens > 1,"
                           " t.generated_tokens - 1, 0)");
     for (unsigned i = 0; i < search->query->group_count; i++)

@@ -24,7 +24,8 @@ struct crossing_request {
     int64_t first_token_ns;          // from started_ns to ended_ns
     bool begins_inside, ends_inside; // the query's window
     bool failed, cancelled;
-    int64_t prompt_tokens, generated_tokens;
+    int64_t prompt_tokens; // without a prefill only those in the cache
+    int64_t generated_tokens;
     int64_t streamed_tokens; // of the generated ones, those that follow a measured gap
 };
 

@@ -59,14 +59,23 @@ static enum status find_sums(struct throughput *throughput, const int64_t *keys,
 // ---- By start ----------------------------------------------------------------------------
 
 // Metrics of the scan.
-enum { SCAN_E2E, SCAN_PROMPT, SCAN_GENERATED, SCAN_STREAMED, SCAN_FAILED, SCAN_CANCELLED };
+enum {
+    SCAN_E2E,
+    SCAN_PREFILL_RATE, // its numerator has the tokens computed of the requests that had a prefill
+    SCAN_CACHED,
+    SCAN_GENERATED,
+    SCAN_STREAMED,
+    SCAN_FAILED,
+    SCAN_CANCELLED
+};
 
 static void want(struct aggregate_scan *scan)
 {
     static const enum rollup_internal internal[] = {ROLLUP_STREAMED, ROLLUP_FAILED,
                                                     ROLLUP_CANCELLED};
     aggregate_scan_want(scan, "e2e_ns", false);
-    aggregate_scan_want(scan, "prompt_tokens", false);
+    aggregate_scan_want(scan, "prefill_tokens_per_second", false);
+    aggregate_scan_want(scan, "cached_prompt_tokens", false);
     aggregate_scan_want(scan, "generated_tokens", false);
     for (size_t i = 0; i < sizeof internal / sizeof *internal; i++)
         scan->metrics[scan->metric_count++].metric = &rollup_internal[internal[i]];
@@ -80,7 +89,8 @@ static void add_group(double *sums, const struct group *group)
     sums[THROUGHPUT_FAILED] += real_sum_total(&failed->numerator);
     sums[THROUGHPUT_CANCELLED] += (double)aggregate_scan_ratio(group, SCAN_CANCELLED)->values.count;
     sums[THROUGHPUT_PROMPT_TOKENS] +=
-        (double)aggregate_sum(&aggregate_scan_ratio(group, SCAN_PROMPT)->values);
+        round(real_sum_total(&aggregate_scan_ratio(group, SCAN_PREFILL_RATE)->numerator) / 1e9) +
+        (double)aggregate_sum(&aggregate_scan_ratio(group, SCAN_CACHED)->values);
     sums[THROUGHPUT_OUTPUT_TOKENS] +=
         (double)aggregate_sum(&aggregate_scan_ratio(group, SCAN_GENERATED)->values);
     sums[THROUGHPUT_STREAMED] +=

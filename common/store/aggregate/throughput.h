@@ -2,7 +2,8 @@
 // request's speed (tokens_per_second), it is a sum over all requests, divided by the time.
 //
 //   request_rate        requests that ended in the window / its seconds
-//   prompt_token_rate   their prompt tokens / seconds
+//   prompt_token_rate   their prompt tokens / seconds; of a request without a prefill, such as one
+//                       refused, only those in the cache
 //   output_token_rate   tokens put out in the window / seconds
 //   error_ratio         failed requests / requests that ended
 //   cancelled_ratio     cancelled requests / requests that ended

@@ -397,9 +397,10 @@ static enum status collect_totals(struct samples *samples, struct store *store,
                                   const struct query_filter *filter, struct error *err)
 {
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendall(sql, "SELECT t.run, t.model, t.device, t.started_ns, t.generated_tokens,"
-                               " t.e2e_ns, t.queue_ns, t.prompt_tokens, t.finish"
-                               " FROM main.inference t");
+    sqlite3_str_appendall(
+        sql, "SELECT t.run, t.model, t.device, t.started_ns, t.generated_tokens, t.e2e_ns,"
+             " t.queue_ns, iif(t.prefill_ns > 0, t.prompt_tokens, t.cached_prompt_tokens), t.finish"
+             " FROM main.inference t");
     filter_where(sql, RECORD_KIND_INFERENCE, filter);
     sqlite3_str_appendall(sql, " ORDER BY t.run, t.started_ns, t.id");
     return reader_scan(store, sql, filter, on_request, samples, err);

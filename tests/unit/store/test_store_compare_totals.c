@@ -149,6 +149,7 @@ TEST_CASE(a_competitor_on_the_same_core)
                         beside = {CLOSED, .requests = 2000, .slow_share = 0.42, .slow_add = 4.8};
     served_by("alone", &alone, 1);
     served_by("beside", &beside, 2);
+    change("UPDATE inference SET prefill_ns = 0 WHERE run = 2"); // they count no prompt tokens
     saved("alone");
     saved("beside");
     struct query query = of_two("alone", "beside");
@@ -162,6 +163,9 @@ TEST_CASE(a_competitor_on_the_same_core)
     assert_int_equal(result_cell(result, row, (unsigned)result_find(result, "before_median")).type,
                      VALUE_NULL);
     assert_int_equal(result_integer(result, row, "after_count", 0), 2000);
+    const size_t prompt = row_of(result, "prompt_token_rate");
+    assert_true(result_number(result, prompt, "before_total", 0) > 0);
+    assert_true(result_number(result, prompt, "after_total", -1) == 0);
     const size_t e2e = row_of(result, "e2e_ns");
     assert_string_equal(text_at(result, e2e, "p95_verdict"), "WORSE");
     assert_true(result_number(result, e2e, "confidence", 0) > 0.995); // of many verdicts

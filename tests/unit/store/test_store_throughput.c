@@ -28,7 +28,8 @@ static void make_requests(int64_t count)
     exec("BEGIN");
     for (int64_t id = 1; id <= count; id++)
         execf("UPDATE inference SET e2e_ns = %" PRId64 ", generated_tokens = %" PRId64
-              ", finish = %" PRId64 ", itl_max_ns = %s WHERE id = %" PRId64,
+              ", prefill_ns = iif(id %% 3, 5, 0), finish = %" PRId64
+              ", itl_max_ns = %s WHERE id = %" PRId64,
               pick(2 * sizes[pick((int64_t)COUNT_OF(sizes))]), pick(50), pick(4),
               pick(2) ? "NULL" : "7", id);
     exec("COMMIT");
@@ -138,7 +139,8 @@ static void read_all_rows(void)
 #define NAMES                                                                                      \
     "(SELECT text FROM name WHERE id = t.model), (SELECT text FROM name WHERE id = r.host),"       \
     " (SELECT text FROM name WHERE id = t.device), r.run FROM"
-    read_rows("SELECT t.started_ns, t.started_ns + t.e2e_ns, 1, finish, prompt_tokens,"
+    read_rows("SELECT t.started_ns, t.started_ns + t.e2e_ns, 1, finish,"
+              " CASE WHEN prefill_ns > 0 THEN prompt_tokens ELSE cached_prompt_tokens END,"
               " generated_tokens, CASE WHEN itl_max_ns IS NULL OR generated_tokens < 2 THEN 0"
               " ELSE generated_tokens - 1 END, 0, t.started_ns + min(max(coalesce(ttft_ns, 0), 0),"
               " e2e_ns), " NAMES " inference t JOIN run r ON r.run = t.run");
@@ -395,7 +397,7 @@ TEST_CASE(test_ends_in_the_future)
     const int64_t now_ns = clock_wall_ns();
     execf("UPDATE inference SET started_ns = %" PRId64 ", received_ns = %" PRId64
           ", e2e_ns = id * %" PRId64 ", ttft_ns = 1, generated_tokens = 3, prompt_tokens = 2,"
-          " itl_max_ns = NULL",
+          " prefill_ns = 1, itl_max_ns = NULL",
           now_ns - 100000000, now_ns, DAY_NS);
     struct store *opened = open_store();
     for (unsigned metric = REQUEST_RATE; metric <= OUTPUT_RATE; metric++) {
@@ -419,7 +421,7 @@ TEST_CASE(test_large_totals)
     seed = 3;
     make_store(RECORD_KIND_INFERENCE, 3);
     execf("UPDATE inference SET started_ns = %" PRId64 " + id, received_ns = %" PRId64
-          ", e2e_ns = 100, ttft_ns = 1, finish = 0, prompt_tokens = %" PRId64,
+          ", e2e_ns = 100, ttft_ns = 1, finish = 0, prefill_ns = 1, prompt_tokens = %" PRId64,
           MARCH_NS, MARCH_NS + HOUR_NS, INT64_MAX / 2);
     struct store *opened = open_store();
     struct query query = {.kind = QUERY_AVERAGE, .metric = "prompt_token_rate"};
