@@ -54,6 +54,12 @@ static bool parse_spec(const char *spec, const struct backend **backend, unsigne
     return true;
 }
 
+static enum status no_such_device(const char *spec, struct error *err)
+{
+    return error_set(err, STATUS_INVALID,
+                     "device '%.40s': no such device (use auto, cpu, cuda or cuda:N)", spec);
+}
+
 static enum status open_backend(struct device **out, const struct backend *backend,
                                 const struct device_options *options, unsigned int ordinal,
                                 const char *why, struct error *err)
@@ -122,8 +128,7 @@ enum status device_open(struct device **out, const struct device_options *option
     const struct backend *backend = NULL;
     unsigned int ordinal = 0;
     if (!parse_spec(spec, &backend, &ordinal))
-        return error_set(err, STATUS_INVALID,
-                         "device '%.40s': no such device (use auto, cpu, cuda or cuda:N)", spec);
+        return no_such_device(spec, err);
     if (!backend->ops)
         return error_set(err, STATUS_UNSUPPORTED,
                          "device '%.40s': this build has no %s back end (use --device cpu)", spec,
@@ -154,7 +159,11 @@ enum status device_list_parse(struct device_list *out, const char *spec, struct 
 {
     *out = (struct device_list){.count = 0};
     const char *text = spec ? spec : "auto";
+    const struct backend *backend;
+    unsigned int ordinal;
     if (!strchr(text, ',')) {
+        if (strcmp(text, "auto") != 0 && !parse_spec(text, &backend, &ordinal))
+            return no_such_device(text, err);
         out->count = 1;
         (void)snprintf(out->specs[0], sizeof out->specs[0], "%s", text);
         return STATUS_OK;
@@ -173,6 +182,8 @@ enum status device_list_parse(struct device_list *out, const char *spec, struct 
                              "them",
                              text);
         enum status status = add_device(out, text, head, at, digits, err);
+        if (status == STATUS_OK && !parse_spec(out->specs[0], &backend, &ordinal))
+            status = no_such_device(text, err);
         if (status != STATUS_OK || at[digits] == '\0')
             return status;
         at += digits + 1;

@@ -62,9 +62,9 @@ struct device_list {
     char specs[DEVICE_LIST_MAX][DEVICE_SPEC_SIZE]; // each for device_open
 };
 
-// Splits a list BACKEND:N,N,... into one spec per device.  Copies a `spec` without a comma
-// unchecked, since device_open checks it; NULL is "auto".  Fails with STATUS_INVALID if the list is
-// malformed, names a device twice, or has more than DEVICE_LIST_MAX devices.
+// Splits a list BACKEND:N,N,... into one spec per device; copies a `spec` without a comma; NULL is
+// "auto".  Fails with STATUS_INVALID if the list is malformed, names a back end that does not exist
+// or a device twice, or has more than DEVICE_LIST_MAX devices.  Opens none: see device_open.
 MUST_CHECK enum status device_list_parse(struct device_list *out, const char *spec,
                                          struct error *err);
 

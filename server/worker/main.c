@@ -170,5 +170,8 @@ int main(int argc, char **argv)
         (void)error_set(&err, STATUS_INVALID, "no workload (see --help)");
         return worker_fail(&err);
     }
+    struct device_list devices; // checked before a run is opened; the command parses it again
+    if (device_list_parse(&devices, options.device.spec, &err) != STATUS_OK)
+        return worker_fail(&err);
     return finish_output(command->run(&options, argv, words));
 }

@@ -115,8 +115,11 @@ expect_sql "broken|error" "select model, status from v_load order by started_ns 
 expect_text <(sql "select error from v_load order by started_ns desc limit 1") "is it complete?"
 expect_sql 0 "select count(*) from startup where run = (select run from load order by started_ns desc
   limit 1)"
+runs=$(sql "select count(*) from run")
+! run tiny --device gpu || fail "there is no gpu"
 ! run tiny --device cuda || fail "there is no cuda"
 expect_sql "tiny|cuda|error" "select model, device, status from v_load order by started_ns desc limit 1"
+expect_sql $((runs + 1)) "select count(*) from run" # none of a device that cannot exist
 
 # The architecture is that of the file.
 "$(dirname "$0")/../../support/llm/tiny_models.py" "$WORK"

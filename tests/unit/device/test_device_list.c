@@ -13,7 +13,9 @@ TEST_CASE(lists)
         {"auto", 1, "auto", "auto", NULL},
         {"cuda", 1, "cuda", "cuda", NULL},
         {"cuda:3", 1, "cuda:3", "cuda:3", NULL},
-        {"anything at all", 1, "anything at all", "anything at all", NULL}, // device_open looks
+        {"gpu", 0, NULL, NULL, "device 'gpu': no such device (use auto, "},
+        {"cuda:", 0, NULL, NULL, "no such device"},
+        {"gpu:0,1", 0, NULL, NULL, "device 'gpu:0,1': no such device"},
         {"cuda:0,1", 2, "cuda:0", "cuda:1", NULL},
         {"cuda:7,00,12345", 3, "cuda:7", "cuda:12345", NULL},
         {"cpu:0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15", 16, "cpu:0", "cpu:15", NULL},
