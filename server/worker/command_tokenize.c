@@ -59,7 +59,7 @@ static enum status open_tokenizer(struct tokenizer **out, const struct chat_temp
     if (status == STATUS_OK)
         status = chat_template_choose(chat, (unsigned int)options.chat, gguf, err);
     gguf_free(gguf);
-    return status == STATUS_OK ? status : error_prefix(err, status, "%s", options.model);
+    return status == STATUS_OK ? status : gguf_name_error(err, status, options.model);
 }
 
 static enum status encode(const struct tokenizer *tokenizer, const struct chat_template *chat,

@@ -24,7 +24,7 @@ struct byte_source {
     // Of a joined source: its parts, one behind the other.
     struct byte_source *parts;
     size_t part_count;
-    char *name; // of a part, for messages
+    char *name; // path of a part, for messages
 };
 
 // Opens a regular file for reading.  Fails with STATUS_NOT_FOUND, STATUS_DENIED, or STATUS_IO,

@@ -94,6 +94,10 @@ MUST_CHECK enum status gguf_open(struct byte_source *out, const char *path, stru
 MUST_CHECK enum status gguf_read_all(struct gguf **out, const struct byte_source *source,
                                      bool (*cancelled)(void), struct error *err);
 
+// Puts `path`, as given to gguf_open, in front of an error of the model and returns the status,
+// unless the error begins with the path of one of its parts.
+enum status gguf_name_error(struct error *err, enum status status, const char *path);
+
 // The length of a file's path without ".gguf" or "-00001-of-00003.gguf".
 size_t gguf_name_size(const char *path);
 

@@ -40,6 +40,52 @@ size_t gguf_name_size(const char *path)
     return size > end && strcmp(path + size - end, suffix) == 0 ? size - end : size;
 }
 
+enum status gguf_name_error(struct error *err, enum status status, const char *path)
+{
+    unsigned int number, count;
+    // Behind the stem a part's name goes on with "-0".
+    if (parse_suffix(path, &number, &count) && err &&
+        strncmp(err->text, path, strlen(path) - PART_SUFFIX_SIZE + 2) == 0)
+        return status;
+    return error_prefix(err, status, "%s", path);
+}
+
+// ---- The header of a part -------------------------------------------------
+
+static enum status check_key(const struct gguf *gguf, const char *key, uint64_t expected,
+                             const char *says, struct error *err)
+{
+    uint64_t value;
+    enum status status = gguf_get_uint(gguf, key, 0, INT32_MAX, &value, err);
+    if (status == STATUS_OK && value != expected)
+        status = error_set(err, STATUS_CORRUPT, "key '%s' is %u, but %s %u", key,
+                           (unsigned int)value, says, (unsigned int)expected);
+    return status;
+}
+
+// Reads the header of part `index` of `count`.  `err` begins with its path.
+static enum status read_header(struct gguf **out, const struct byte_source *part, size_t index,
+                               size_t count, bool (*cancelled)(void), struct error *err)
+{
+    struct gguf *gguf = NULL;
+    enum status status = gguf_read(&gguf, part, cancelled, err);
+    if (status == STATUS_OK && !gguf_has(gguf, "split.count"))
+        status = error_set(err, STATUS_NOT_FOUND,
+                           "key 'split.count' is missing, but its name says part %zu of %zu (if it "
+                           "is a whole model, give it another name)",
+                           index + 1, count);
+    if (status == STATUS_OK)
+        status = check_key(gguf, "split.count", count, "its name says", err);
+    if (status == STATUS_OK)
+        status = check_key(gguf, "split.no", index, "its name stands for", err);
+    if (status == STATUS_OK) {
+        *out = gguf;
+        return status;
+    }
+    gguf_free(gguf);
+    return error_prefix(err, status, "%s", part->name);
+}
+
 // ---- Opening --------------------------------------------------------------
 
 static const char *name_of(const char *path)
@@ -48,14 +94,14 @@ static const char *name_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
-// Opens one part and appends it to `parts`.
-static enum status open_part(struct byte_source *parts, const char *path, struct error *err)
+// Opens one part into `*part`.  `err` begins with its path.
+static enum status open_part(struct byte_source *part, const char *path, struct error *err)
 {
-    enum status status = byte_source_open(parts, path, err);
+    enum status status = byte_source_open(part, path, err);
     if (status != STATUS_OK)
-        return error_prefix(err, status, "%s", name_of(path));
-    parts->name = strdup(name_of(path));
-    return parts->name ? STATUS_OK : error_no_memory(err, "model");
+        return error_prefix(err, status, "%s", path);
+    part->name = strdup(path);
+    return part->name ? STATUS_OK : error_no_memory(err, "model");
 }
 
 static enum status open_parts(struct byte_source *out, char *path, unsigned int count,
@@ -73,6 +119,13 @@ static enum status open_parts(struct byte_source *out, char *path, unsigned int 
         }
         parts[opened] = (struct byte_source){0};
         status = open_part(&parts[opened++], path, err);
+    }
+    // A part may be missing because the first is a whole model that is named like a part.
+    struct gguf *first = NULL;
+    if (status != STATUS_OK && opened > 1) {
+        enum status header = read_header(&first, &parts[0], 0, count, NULL, err);
+        gguf_free(first);
+        status = header == STATUS_OK ? status : header;
     }
     byte_source_join(out, parts, opened);
     if (status != STATUS_OK)
@@ -123,34 +176,22 @@ static enum status check_whole(const struct gguf *gguf, struct error *err)
     return status;
 }
 
-static enum status check_key(const struct gguf *gguf, const char *key, uint64_t expected,
-                             const char *says, struct error *err)
-{
-    uint64_t value;
-    enum status status = gguf_get_uint(gguf, key, 0, INT32_MAX, &value, err);
-    if (status == STATUS_OK && value != expected)
-        status = error_set(err, STATUS_CORRUPT, "key '%s' is %u, but %s %u", key,
-                           (unsigned int)value, says, (unsigned int)expected);
-    return status;
-}
-
 // Reads part `index` and appends it to `*whole`; the first becomes `*whole`.
 static enum status read_part(struct gguf **whole, const struct byte_source *source, size_t index,
                              uint64_t base, bool (*cancelled)(void), struct error *err)
 {
     struct gguf *part = NULL;
-    enum status status = gguf_read(&part, &source->parts[index], cancelled, err);
-    if (status == STATUS_OK)
-        status = check_key(part, "split.count", source->part_count, "its name says", err);
-    if (status == STATUS_OK)
-        status = check_key(part, "split.no", index, "its name stands for", err);
-    if (status == STATUS_OK && *whole)
-        return gguf_append(*whole, part, base, err);
-    if (status == STATUS_OK)
+    enum status status =
+        read_header(&part, &source->parts[index], index, source->part_count, cancelled, err);
+    if (status != STATUS_OK)
+        return status;
+    if (!*whole) {
         *whole = part;
-    else
-        gguf_free(part);
-    return status;
+        return STATUS_OK;
+    }
+    status = gguf_append(*whole, part, base, err);
+    return status == STATUS_OK ? status
+                               : error_prefix(err, status, "%s", source->parts[index].name);
 }
 
 enum status gguf_read_all(struct gguf **out, const struct byte_source *source,
@@ -167,8 +208,6 @@ enum status gguf_read_all(struct gguf **out, const struct byte_source *source,
     for (size_t i = 0; i < source->part_count && status == STATUS_OK; i++) {
         status = read_part(&whole, source, i, base, cancelled, err);
         base += source->parts[i].size;
-        if (status != STATUS_OK)
-            (void)error_prefix(err, status, "%s", source->parts[i].name);
     }
     if (status == STATUS_OK && source->part_count > 0)
         status = check_key(whole, "split.tensors.count", gguf_tensor_count(whole),

@@ -207,7 +207,7 @@ static enum status run_stages(struct loading *l, struct error *err)
         range_end();
         // All stages but the choice of a device fail because of the file.
         if (status != STATUS_OK && status != STATUS_CANCELLED && l->llm->device)
-            (void)error_prefix(err, status, "%s", options->path);
+            (void)gguf_name_error(err, status, options->path);
     }
     return status;
 }

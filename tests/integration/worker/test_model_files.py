@@ -37,13 +37,15 @@ class ModelFilesTest(unittest.TestCase):
         return subprocess.run([WORKER, "llm", "--no-report", "--threads", "1", "--model", path,
                                *options], capture_output=True, timeout=60)
 
-    def refuses(self, path, *texts):
+    def refuses(self, path, *texts, named=None):
+        """`named`: the file that the message names, if another; no message names two."""
         done = self.run_worker(path, "--tokens", "1")
         words = done.stderr.decode()
         self.assertEqual(done.returncode, 4, words)
         self.assertEqual(words.count("\n"), 1, words)
-        for text in (path + ": ", *texts):
+        for text in ((named or path) + ": ", *texts):
             self.assertIn(text, words)
+        self.assertEqual(words.count(self.folder), 1, words)
 
     # ---- Split models
 
@@ -81,7 +83,10 @@ class ModelFilesTest(unittest.TestCase):
         other = self.path("other.gguf")
         os.rename(paths[2], other)
         self.refuses(other, "part 3 of 3 of a model (name it NAME-00003-of-00003.gguf")
-        self.refuses(paths[0], "m-00003-of-00003.gguf: cannot open: No such file")
+        self.refuses(paths[0], "m-00003-of-00003.gguf: cannot open: No such file", named=paths[2])
+        alone = self.path("alone-00001-of-00002.gguf")
+        shutil.copy(self.whole, alone)
+        self.refuses(alone, "key 'split.count' is missing, but its name says part 1 of 2 (if it is")
 
     def test_parts_that_do_not_fit(self):
         counts = [3, 5, len(self.model.tensors) - 8]
@@ -93,8 +98,8 @@ class ModelFilesTest(unittest.TestCase):
             else:
                 parts[number - 1].keys[key] = value
             parts[number - 1].write(paths[number - 1])
-            name = "" if key == "split.tensors.count" else f"b-{number:05}-of-00003.gguf: "
-            self.refuses(paths[0], f"{name}key '{key}'", *texts)
+            named = paths[number - 1]
+            self.refuses(paths[0], f"{named}: key '{key}'", *texts, named=named)
 
         broken(1, "split.count", (UINT16, 2), "is 2, but its name says 3")
         broken(1, "split.count", None, "is missing")
@@ -115,19 +120,19 @@ class ModelFilesTest(unittest.TestCase):
         os.rename(paths[1], self.path("kept"))
         os.rename(paths[2], paths[1])
         os.rename(self.path("kept"), paths[2])
-        self.refuses(paths[0], "b-00002-of-00003.gguf: key 'split.no' is 2, but its name stands")
+        self.refuses(paths[0], "key 'split.no' is 2, but its name stands", named=paths[1])
 
         parts, paths = self.split("b", counts)
         name, tensor = next(iter(parts[0].tensors.items()))
         Model(parts[2].keys, {**parts[2].tensors, name: tensor}).write(paths[2])
-        self.refuses(paths[0], f"b-00003-of-00003.gguf: tensor '{name}' is also in an earlier")
+        self.refuses(paths[0], f"tensor '{name}' is also in an earlier", named=paths[2])
 
         _, paths = self.split("b", counts)
         size = os.path.getsize(paths[1])
         os.truncate(paths[1], size - 64)
-        self.refuses(paths[0], "b-00002-of-00003.gguf: tensor '", "lies outside the file")
+        self.refuses(paths[0], ": tensor '", "lies outside the file", named=paths[1])
         os.truncate(paths[1], 0)
-        self.refuses(paths[0], "b-00002-of-00003.gguf: not a GGUF file")
+        self.refuses(paths[0], "not a GGUF file", named=paths[1])
 
     # ---- Memory and processors
 
