@@ -62,6 +62,26 @@ static enum status check_target(const char *path, struct error *err)
     return STATUS_OK;
 }
 
+// A model without any weight of the type that was asked for is refused.
+static enum status check_type(const struct synthetic_shape *shape, double typed_ratio,
+                              struct error *err)
+{
+    if (typed_ratio > 0.0)
+        return STATUS_OK;
+    char suitable[64] = "";
+    size_t size = 0;
+    for (size_t i = 0; i < SYNTHETIC_COUNT; i++)
+        if (synthetic_measure(&synthetic_shapes[i], (enum tensor_type)options.type).typed_ratio >=
+            1.0)
+            size += (size_t)snprintf(suitable + size, sizeof suitable - size, "%s%s",
+                                     size > 0 ? ", " : "", synthetic_shapes[i].name);
+    return error_set(err, STATUS_INVALID,
+                     "make-model: --type %s: 0 %% of the weights of shape %s would have it, as its "
+                     "rows are no multiples of %zu weights (shapes that suit: %s)",
+                     type_word((unsigned)options.type), shape->name,
+                     tensor_formats[options.type].block_elements, suitable);
+}
+
 static enum status write_model(const char *path, const struct synthetic_shape *shape,
                                unsigned int threads, struct error *err)
 {
@@ -86,21 +106,31 @@ static int run(const struct worker_options *worker, char *const *words, int coun
         return worker_fail(&err);
     }
     const struct synthetic_shape *shape = &synthetic_shapes[options.shape];
-    enum status status = write_model(words[0], shape, worker->device.threads, &err);
+    const char *type = type_word((unsigned)options.type);
+    const struct synthetic_measure measure =
+        synthetic_measure(shape, (enum tensor_type)options.type);
+    char size[UNIT_TEXT_SIZE];
+    (void)unit_format_int(size, UNIT_BYTES, (int64_t)measure.bytes);
+    enum status status = check_type(shape, measure.typed_ratio, &err);
+    if (status == STATUS_OK) {
+        log_write(LOG_LEVEL_INFO, "%s: writing %s of weights, %s, %s", words[0], size, shape->name,
+                  type);
+        status = write_model(words[0], shape, worker->device.threads, &err);
+    }
     if (status == STATUS_CANCELLED)
         return WORKER_STOPPED;
     if (status != STATUS_OK)
         return worker_fail(&err);
 
     struct stat info;
-    char size[UNIT_TEXT_SIZE] = "-";
+    char mixed[64] = "";
     if (stat(words[0], &info) == 0)
         (void)unit_format_int(size, UNIT_BYTES, info.st_size);
-    const size_t block = tensor_formats[options.type].block_elements;
-    const bool mixed = shape->dim % block != 0 || shape->ff % block != 0;
+    if (measure.typed_ratio < 1.0)
+        (void)snprintf(mixed, sizeof mixed, " (%.0f %% of the weights are %s, the others f16)",
+                       measure.typed_ratio * 100.0, type);
     (void)printf("%s: a synthetic model of random weights, %s, %s%s, %s\n", words[0], shape->name,
-                 type_word((unsigned)options.type),
-                 mixed ? " (f16 where rows are no whole blocks)" : "", size);
+                 type, mixed, size);
     return WORKER_DONE;
 }
 

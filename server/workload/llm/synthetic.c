@@ -196,6 +196,23 @@ static const struct tensor_format *format_of(const struct weight *weight, enum t
                                                                                       : TENSOR_F16];
 }
 
+struct synthetic_measure synthetic_measure(const struct synthetic_shape *shape,
+                                           enum tensor_type type)
+{
+    uint64_t bytes = 0, typed = 0, all = 0;
+    struct weight weight;
+    for (size_t i = 0; weight_at(shape, i, &weight); i++) {
+        const struct tensor_format *format = format_of(&weight, type);
+        const uint64_t count = weight.rows * weight.columns;
+        bytes += count / format->block_elements * format->block_bytes;
+        if (weight.spread <= 0.0)
+            continue;
+        all += count;
+        typed += format == &tensor_formats[type] ? count : 0;
+    }
+    return (struct synthetic_measure){bytes, (double)typed / (double)all};
+}
+
 // The weights of a round, each chunk of them rounded by one thread.
 struct rounding {
     const struct tensor_format *format;

@@ -30,6 +30,15 @@ enum {
 };
 extern const struct synthetic_shape synthetic_shapes[SYNTHETIC_COUNT];
 
+struct synthetic_measure {
+    uint64_t bytes;     // of all weights
+    double typed_ratio; // of the weights of matrices, those that have the type; the others are F16
+};
+
+// Measures the weights that synthetic_write writes.
+struct synthetic_measure synthetic_measure(const struct synthetic_shape *shape,
+                                           enum tensor_type type);
+
 // Writes a GGUF file with a model of `shape` and random weights to `path`.  Matrices are of `type`,
 // or F16 where their rows are no whole blocks of it; norms are F32.  Metadata keys mark the model
 // as synthetic.  The same shape, type and seed give the same file on any machine, with any number

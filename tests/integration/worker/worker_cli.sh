@@ -64,6 +64,8 @@ refused "one file to write" make-model
 refused "one file to write" make-model a b
 refused "'2b' is none of tiny, 15m, 42m, 110m, 1b, 8b" make-model --shape 2b x.gguf
 refused "'q3_k' is none of f32, f16, bf16, q8_0, " make-model --type q3_k x.gguf
+refused "0 % of the weights of shape tiny would have it" make-model --shape tiny --type q6_k x.gguf
+expect_text "$WORK/err" "(shapes that suit: 110m, 1b, 8b)"
 refused "not an address" --collector nonsense://x llm --model x
 
 # ---- Synthetic models ----
@@ -81,14 +83,17 @@ expect_exit 0 "$WORKER" make-model --shape tiny --type f32 --seed 2 "$WORK/secon
 expect_exit 4 "$WORKER" make-model "$WORK/none/x.gguf"
 expect_text "$WORK/err" "$WORK/none/x.gguf: cannot write"
 
-# Every type loads and runs.
+# Every type loads and runs.  No row of the tiny shape is a multiple of 256 weights.
 for type in f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 q4_k q5_k q6_k; do
-  expect_exit 0 "$WORKER" make-model --force --shape tiny --type "$type" "$WORK/$type.gguf"
+  shape=tiny
+  [[ $type != *_k ]] || shape=15m
+  expect_exit 0 "$WORKER" make-model --force --shape "$shape" --type "$type" "$WORK/$type.gguf"
   expect_exit 0 "$WORKER" llm --no-report --device cpu --model "$WORK/$type.gguf" --tokens 3 --json
   expect_figure generated_tokens 3
 done
-expect_exit 0 "$WORKER" make-model --force --shape tiny --type q8_0 "$WORK/q8_0.gguf"
-expect_text "$WORK/out" "q8_0 (f16 where rows are no whole blocks)"
+expect_exit 0 "$WORKER" make-model --force --shape tiny --type q8_0 "$WORK/q8_0.gguf" --log-level info
+expect_text "$WORK/out" "q8_0 (86 % of the weights are q8_0, the others f16)"
+expect_text "$WORK/err" "q8_0.gguf: writing "
 
 # A file of 160 MB is written with less memory.
 python3 - "$WORKER" "$WORK/stream.gguf" <<'PYTHON' || fail "the memory that a model takes to write"
