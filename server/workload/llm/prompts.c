@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@ struct mark {
 struct prompts {
     const char *text; // of prompts_from_text; NULL: lines
     char *path;       // for messages
+    uint64_t line;    // number of the line that was begun last
     int fd;
     bool owned; // close fd
     bool repeat;
@@ -51,14 +53,15 @@ enum status prompts_from_text(struct prompts **out, const char *text, struct err
 enum status prompts_from_file(struct prompts **out, const char *path, bool repeat, int stop_fd,
                               struct error *err)
 {
+    const bool standard_input = strcmp(path, "-") == 0;
     struct prompts *prompts = calloc(1, sizeof *prompts);
-    if (!prompts || !(prompts->path = strdup(path))) {
+    if (!prompts || !(prompts->path = strdup(standard_input ? "standard input" : path))) {
         prompts_free(prompts);
         return error_no_memory(err, "prompts");
     }
     prompts->stop_fd = stop_fd;
     prompts->repeat = repeat;
-    if (strcmp(path, "-") != 0) {
+    if (!standard_input) {
         // Without O_NONBLOCK, opening a pipe would wait for its writer and ignore a stop.
         prompts->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         if (prompts->fd < 0) {
@@ -122,8 +125,8 @@ uint64_t prompts_ready_ns(const struct prompts *prompts)
 
 static enum status too_long(const struct prompts *prompts, struct error *err)
 {
-    return error_set(err, STATUS_INVALID, "%s: a line of more than %d bytes", prompts->path,
-                     LINE_SIZE_MAX);
+    return error_set(err, STATUS_INVALID, "%s:%" PRIu64 ": a line of more than %d bytes",
+                     prompts->path, prompts->line, LINE_SIZE_MAX);
 }
 
 // The buffer holds the beginning of one line.
@@ -222,6 +225,7 @@ static bool consume_line(struct prompts *prompts, const char **text, size_t *siz
     char *newline = memchr(start, '\n', held);
     if (!newline && !prompts->ended)
         return false;
+    prompts->line++;
     *text = start;
     *size = newline ? (size_t)(newline - start) : held;
     consume_bytes(prompts, *size + (newline != NULL));
@@ -238,6 +242,7 @@ static bool begin_again(struct prompts *prompts)
     prompts->ended = false;
     prompts->found = false;
     prompts->skipping = false;
+    prompts->line = 0;
     return true;
 }
 
@@ -261,6 +266,7 @@ enum status prompts_next(struct prompts *prompts, const char **text, size_t *siz
                              prompts->any ? " more" : "");
         if (prompts->end - prompts->start > LINE_SIZE_MAX) {
             prompts->any = prompts->found = prompts->skipping = true;
+            prompts->line++;
             return too_long(prompts, err);
         }
         enum status status = wait_readable(prompts, err);

@@ -250,7 +250,8 @@ printf '\n\n' >"$WORK/prompts"
 expect_exit 3 "$WORKER" llm --no-report --model "$model" --json --prompt-file "$WORK/prompts"
 expect_text "$WORK/err" "warning: $WORK/prompts: no prompts"
 expect_figure requests 0
-expect_exit 3 "$WORKER" llm --no-report --model "$model" -
+expect_exit 3 "$WORKER" llm --no-report --model "$model" - </dev/null
+expect_text "$WORK/err" "warning: standard input: no prompts"
 
 # A line above 16 MiB is a request that failed; the run goes on.
 {
@@ -260,7 +261,7 @@ expect_exit 3 "$WORKER" llm --no-report --model "$model" -
 } >"$WORK/prompts"
 expect_exit 1 "$WORKER" llm --no-report --model "$model" --tokens 2 --json \
   --prompt-file "$WORK/prompts"
-expect_text "$WORK/err" "a line of more than"
+expect_text "$WORK/err" "$WORK/prompts:2: a line of more than"
 expect_figure requests 3
 expect_figure completed 2
 expect_figure failed 1

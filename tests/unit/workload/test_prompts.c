@@ -100,7 +100,7 @@ TEST_CASE(long_lines)
         prompts_from_file(&prompts, model_files_write("long", contents, size), false, -1, NULL),
         STATUS_OK);
     assert_int_equal(prompts_next(prompts, &text, &length, &err), STATUS_INVALID);
-    assert_non_null(strstr(err.text, "a line of more than"));
+    assert_non_null(strstr(err.text, "long:1: a line of more than"));
     assert_int_equal(prompts_next(prompts, &text, &length, &err), STATUS_NO_DATA);
     assert_non_null(strstr(err.text, "no more prompts"));
     prompts_free(prompts);
@@ -115,6 +115,7 @@ TEST_CASE(long_lines)
         assert_int_equal(prompts_next(prompts, &text, &length, NULL), STATUS_OK);
         assert_memory_equal(text, "a", length);
         assert_int_equal(prompts_next(prompts, &text, &length, &err), STATUS_INVALID);
+        assert_non_null(strstr(err.text, "long:2: "));
         assert_int_equal(prompts_next(prompts, &text, &length, NULL), STATUS_OK);
         assert_memory_equal(text, "b", length);
     }
