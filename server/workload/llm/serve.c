@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -192,6 +193,19 @@ static enum status generate(struct llm_server *server, struct request *request,
     return status;
 }
 
+// Says whether --context would help.
+static enum status too_long(const struct llm_server *server, size_t tokens, struct error *err)
+{
+    const size_t context = llama_session_context(server->session);
+    const size_t most = llama_get_config(server->llm->llama)->context;
+    char advice[48] = "the model's most";
+    if (context < most)
+        (void)snprintf(advice, sizeof advice, "--context N, up to %zu", most);
+    return error_set(err, STATUS_INVALID,
+                     "a prompt of %zu tokens does not fit a context of %zu (%s)", tokens, context,
+                     advice);
+}
+
 // Encodes the prompt, computes it and generates the answer.
 static enum status answer(struct llm_server *server, struct request *request,
                           enum inferstat_finish *finish, struct error *err)
@@ -206,9 +220,7 @@ static enum status answer(struct llm_server *server, struct request *request,
     if (status == STATUS_OK && tokens.count == 0)
         status = error_set(err, STATUS_INVALID, "the prompt is empty");
     if (status == STATUS_OK && tokens.count > llama_session_context(server->session))
-        status =
-            error_set(err, STATUS_INVALID, "a prompt of %zu tokens does not fit a context of %zu",
-                      tokens.count, llama_session_context(server->session));
+        status = too_long(server, tokens.count, err);
     if (status == STATUS_OK) {
         inferstat_inference_start_prefill(server->inference);
         llama_session_reset(server->session);

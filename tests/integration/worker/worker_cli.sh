@@ -270,10 +270,12 @@ expect_figure failed 1
 printf 'a\nthis is a prompt far too long for it\n' >"$WORK/prompts"
 expect_exit 1 "$WORKER" llm --no-report --model "$model" --context 12 --tokens 2 --json \
   --prompt-file "$WORK/prompts"
-expect_text "$WORK/err" "does not fit a context of 12"
+expect_text "$WORK/err" "does not fit a context of 12 (--context N, up to 256)"
 expect_text "$WORK/err" "1 of 2 failed"
 expect_figure failed 1
 expect_figure completed 1
+expect_exit 1 "$WORKER" llm --no-report --model "$model" --prompt "$(printf '%0300d' 0)"
+expect_text "$WORK/err" "does not fit a context of 256 (the model's most)"
 expect_exit 2 "$WORKER" llm --no-report --model "$model" --context 100000
 expect_text "$WORK/err" "takes 1..256"
 

@@ -106,7 +106,7 @@ expect_sql 1 "select sum(duration_ns) between 1 and (select sum(e2e_ns) from v_i
 # A refused request has the reason and the tokens of its prompt.
 ! run tiny --context 12 --prompt "a prompt that is far too long" || fail "a long prompt is answered"
 expect_sql "error|1|0|1" "select finish, prompt_tokens = $(figure prompt_tokens) and prompt_tokens > 12,
-  generated_tokens, error = 'a prompt of ' || prompt_tokens || ' tokens does not fit a context of 12'
+  generated_tokens, error = 'a prompt of ' || prompt_tokens || ' tokens does not fit a context of 12 (--context N, up to 256)'
   from v_inference order by started_ns desc limit 1"
 
 head -c 3000 "$WORK/tiny.gguf" >"$WORK/broken.gguf"
