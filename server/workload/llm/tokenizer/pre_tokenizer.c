@@ -6,6 +6,8 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include "common/core/base/text.h"
+
 // White space of Unicode: PCRE2's \s lacks U+0085.
 #define SPACES    "\\s\\x{85}"
 #define SPACE     "[" SPACES "]"
@@ -18,6 +20,9 @@
 #define MODERN(digits)                                                                             \
     "(?i:'(?:[sdmt]|re|ve|ll))|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}" digits "| ?[^" SPACES         \
     "\\p{L}\\p{N}]+[\\r\\n]*|" SPACE "*[\\r\\n]+" BLANKS
+
+// All spaces at the end, in linear time: none begins amid a run.
+#define LAST_SPACES "(?<!" SPACE ")" SPACE "++$"
 
 enum { EXPRESSIONS_MAX = 6 };
 
@@ -34,7 +39,7 @@ static const struct family {
      {"[\\r\\n]", SPACE "?\\p{L&}+",
       SPACE
       "?[!-/:-~\\x{ff01}-\\x{ff0f}\\x{ff1a}-\\x{ff5e}\\x{2018}-\\x{201f}\\x{3000}-\\x{3002}]+",
-      SPACE "+$", "[\\x{4e00}-\\x{9fa5}\\x{800}-\\x{4e00}\\x{ac00}-\\x{d7ff}]+", "\\p{N}+"}},
+      LAST_SPACES, "[\\x{4e00}-\\x{9fa5}\\x{800}-\\x{4e00}\\x{ac00}-\\x{d7ff}]+", "\\p{N}+"}},
     {"deepseek-coder",
      {"[\\r\\n]", SPACE "?\\p{L}+", SPACE "?\\p{P}+",
       "[\\x{4e00}-\\x{9fa5}\\x{800}-\\x{4e00}\\x{ac00}-\\x{d7ff}]+", "\\p{N}"}},
@@ -89,10 +94,10 @@ enum status pre_tokenizer_new(struct pre_tokenizer **out, const struct gguf_text
         PCRE2_SIZE at;
         pre_tokenizer->codes[i] =
             pcre2_compile((PCRE2_SPTR)family->expressions[i], PCRE2_ZERO_TERMINATED,
-                          PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF, &code, &at, NULL);
+                          PCRE2_UTF | PCRE2_UCP, &code, &at, NULL);
         is_made = pre_tokenizer->codes[i] != NULL;
         pre_tokenizer->count = i + 1;
-        if (is_made) // only faster: without it, expressions are interpreted
+        if (is_made) // several times as fast; without it, expressions are interpreted
             (void)pcre2_jit_compile(pre_tokenizer->codes[i], PCRE2_JIT_COMPLETE);
     }
     if (!is_made) {
@@ -128,7 +133,17 @@ struct run {
     void *context;
 };
 
-// Cuts a part of the text with the expressions from `number` on.
+// The size of the first characters of `text` that are well-formed.
+static size_t well_formed(const char *text, size_t size)
+{
+    size_t end = 0, length;
+    while (end < size && (length = text_character(text + end, size - end, NULL)) > 0)
+        end += length;
+    return end;
+}
+
+// Cuts a part of the text with the expressions from `number` on.  The characters are checked here,
+// since PCRE2 would check the rest of the text at every word.
 static enum status cut(const struct run *run, size_t number, const char *text, size_t size,
                        struct error *err)
 {
@@ -138,19 +153,30 @@ static enum status cut(const struct run *run, size_t number, const char *text, s
         return STATUS_OK;
     if (number == pre_tokenizer->count)
         return run->word(run->context, text, size, err);
-    for (size_t at = 0; at < size && status == STATUS_OK;) {
-        const int found = pcre2_match(pre_tokenizer->codes[number], (PCRE2_SPTR)text, size, at, 0,
-                                      run->matches[number], pre_tokenizer->limits);
-        if (found < 0 && found != PCRE2_ERROR_NOMATCH)
-            return error_set(err, STATUS_NOMEM, "tokenizer: the text cannot be cut into words");
-        const PCRE2_SIZE *place = pcre2_get_ovector_pointer(run->matches[number]);
-        const size_t first = found < 0 ? size : place[0], end = found < 0 ? size : place[1];
-        status = cut(run, number + 1, text + at, first - at, err);
-        if (status == STATUS_OK)
-            status = cut(run, number + 1, text + first, end - first, err);
-        at = end;
+    pcre2_match_data *match = run->matches[number];
+    const PCRE2_SIZE *place = pcre2_get_ovector_pointer(match);
+    size_t done = 0;                                             // what is before it has been cut
+    for (size_t start = 0, end; start < size; start = end + 1) { // a malformed byte is at `end`
+        end = start + well_formed(text + start, size - start);
+        const uint32_t options = PCRE2_NO_UTF_CHECK | (end < size ? PCRE2_NOTEOL : 0);
+        for (size_t at = start; at < end && status == STATUS_OK; at = done) {
+            const int found =
+                pcre2_match(pre_tokenizer->codes[number], (PCRE2_SPTR)text + start, end - start,
+                            at - start, options, match, pre_tokenizer->limits);
+            if (found == PCRE2_ERROR_NOMATCH)
+                break;
+            if (found < 0)
+                return error_set(err, STATUS_NOMEM, "tokenizer: the text cannot be cut into words");
+            const size_t first = start + place[0];
+            status = cut(run, number + 1, text + done, first - done, err);
+            done = start + place[1];
+            if (status == STATUS_OK)
+                status = cut(run, number + 1, text + first, done - first, err);
+        }
+        if (status != STATUS_OK)
+            return status;
     }
-    return status;
+    return cut(run, number + 1, text + done, size - done, err);
 }
 
 enum status pre_tokenizer_run(const struct pre_tokenizer *pre_tokenizer, const char *text,
