@@ -5,6 +5,7 @@
 // phase is split in three steps.  First, the time for more (or less) work, up to all of the excess:
 //
 //   prompt       more prompt tokens to compute: extra tokens x the median time per token
+//                (none if the request failed before its first token)
 //   tokens       more generated tokens: extra tokens x the median time per token
 //
 // Second, a positive remainder goes to causes that were present during the phase.  Each gets the
@@ -20,8 +21,9 @@
 //                1 - median / requests of the phase
 //
 // Third, the rest stays with the phase itself (queue, prefill, decode).  The part `other` has the
-// excess of phases of unknown time, and makes up for the fact that the median of the whole time is
-// not the sum of the phases' medians.  Parts can be negative; their sum is exactly the excess.
+// excess of phases of unknown time (such as a prefill that never began), and makes up for the fact
+// that the median of the whole time is not the sum of the phases' medians.  Parts can be negative;
+// their sum is exactly the excess.
 //
 // A cause that got a part was present at the time.  That it caused the delay is likely, not proven.
 #ifndef INFERSTAT_STORE_QUERY_LATENCY_ATTRIBUTION_H

@@ -255,16 +255,20 @@ static void set_phases(struct attribution *attribution, const struct request *re
                        const struct peers *peers, const struct concurrent_events *events)
 {
     const double usual_prompt = peers->medians[MEDIAN_PROMPT] - peers->medians[MEDIAN_CACHED];
+    const bool has_failed =
+        request->finish == RECORD_FINISH_ERROR || request->finish == RECORD_FINISH_CANCELLED;
+    const bool is_computed = request->ttft_ns >= 0 || !has_failed; // its prompt
+    const int64_t prompt = request->prompt_tokens - request->cached_tokens;
     attribution->phases[PHASE_QUEUE] = (struct attribution_times){
         .known = has_median(peers, MEDIAN_QUEUE),
         .took_ns = request->queue_ns,
         .median_ns = median_ns(peers, MEDIAN_QUEUE),
     };
     attribution->phases[PHASE_PREFILL] = (struct attribution_times){
-        .known = has_median(peers, MEDIAN_PREFILL),
+        .known = has_median(peers, MEDIAN_PREFILL) && request->prefill_ns > 0, // else refused
         .took_ns = request->prefill_ns,
         .median_ns = median_ns(peers, MEDIAN_PREFILL),
-        .more_units = tokens_beyond(request->prompt_tokens - request->cached_tokens, usual_prompt),
+        .more_units = is_computed ? tokens_beyond(prompt, usual_prompt) : 0,
         .unit_ns = unit_ns(peers, MEDIAN_PREFILL_RATE),
     };
     attribution->phases[PHASE_DECODE] = (struct attribution_times){

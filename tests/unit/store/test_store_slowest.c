@@ -240,6 +240,15 @@ static void plant_throttle_always(void)
     }
 }
 
+static void plant_failure(void)
+{
+    execf(
+        "UPDATE inference SET finish = 3, ttft_ns = NULL, decode_ns = NULL WHERE started_ns = %lld",
+        (long long)SLOW_NS);
+}
+
+enum { REFUSED_TOKENS = 5000000 };
+
 TEST_CASE(test_planted_causes_are_named)
 {
     static const struct {
@@ -252,6 +261,14 @@ TEST_CASE(test_planted_causes_are_named)
         {"a queue", {.queue_ns = SECOND}, NULL, "queue"},
         {"a long prompt", {.prefill_ns = SECOND, .prompt = 2000}, NULL, "prompt"},
         {"a slow prompt", {.prefill_ns = SECOND}, NULL, "prefill"},
+        {"a refused prompt",
+         {.queue_ns = SECOND, .prefill_ns = -50 * MS, .prompt = REFUSED_TOKENS},
+         NULL,
+         "queue"},
+        {"a prompt that failed",
+         {.queue_ns = SECOND, .prefill_ns = -40 * MS, .prompt = REFUSED_TOKENS},
+         plant_failure,
+         "queue"},
         {"many tokens", {.decode_ns = 2 * SECOND, .generated = 200}, NULL, "tokens"},
         {"slow tokens", {.decode_ns = 2 * SECOND}, NULL, "decode"},
         {"fewer, slower tokens", {.decode_ns = SECOND, .generated = -50}, NULL, "decode"},
@@ -292,6 +309,8 @@ TEST_CASE(test_planted_causes_are_named)
             fail_msg("%s: %s is blamed instead of %s", cases[i].name, text, cases[i].attribution);
         for (size_t row = 0; row < 3; row++)
             expect_sum(result, row);
+        if (cases[i].more.prompt == REFUSED_TOKENS)
+            assert_int_equal(result_integer(result, 0, "prompt_excess_ns", -1), 0);
         for (size_t row = 1; row < 3; row++)
             assert_string_equal(text_of(result, row, "blame", text), "-");
         const int64_t reasons = result_integer(result, 0, "throttle_reasons", 0);
