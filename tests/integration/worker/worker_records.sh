@@ -117,6 +117,7 @@ expect_sql 0 "select count(*) from startup where run = (select run from load ord
   limit 1)"
 runs=$(sql "select count(*) from run")
 ! run tiny --device gpu || fail "there is no gpu"
+expect_exit 2 "$WORKER" --collector "$COLLECTOR" encode --encoder angle --device gpu
 ! run tiny --device cuda || fail "there is no cuda"
 expect_sql "tiny|cuda|error" "select model, device, status from v_load order by started_ns desc limit 1"
 expect_sql $((runs + 1)) "select count(*) from run" # none of a device that cannot exist
