@@ -250,6 +250,35 @@ TEST_CASE(bad_vocabularies)
     tokenizer_free(tokenizer);
 }
 
+// A text is searched for each special token: their number is limited.
+TEST_CASE(too_many_special_tokens)
+{
+    enum { SPECIAL_MAX = 8192 };
+    static const char *texts[SPECIAL_MAX + 1];
+    static float scores[SPECIAL_MAX + 1];
+    static int32_t kinds[SPECIAL_MAX + 1];
+    for (size_t i = 0; i <= SPECIAL_MAX; i++) {
+        texts[i] = "a";
+        kinds[i] = TOKEN_USER_DEFINED;
+    }
+    for (size_t count = SPECIAL_MAX; count <= SPECIAL_MAX + 1; count++) {
+        struct gguf_writer *writer = NULL;
+        struct tokenizer *tokenizer = NULL;
+        struct error err = {0};
+        const char *path = model_files_path("special.gguf");
+        assert_int_equal(gguf_writer_open(&writer, path, NULL), STATUS_OK);
+        gguf_writer_text(writer, "tokenizer.ggml.model", "llama");
+        gguf_writer_texts(writer, "tokenizer.ggml.tokens", texts, count);
+        gguf_writer_array(writer, "tokenizer.ggml.scores", GGUF_FLOAT32, scores, count);
+        gguf_writer_array(writer, "tokenizer.ggml.token_type", GGUF_INT32, kinds, count);
+        assert_int_equal(gguf_writer_close(writer, STATUS_OK, NULL), STATUS_OK);
+        assert_int_equal(open_path(path, &tokenizer, &err),
+                         count == SPECIAL_MAX ? STATUS_OK : STATUS_UNSUPPORTED);
+        assert_true(count == SPECIAL_MAX || strstr(err.text, "8193 control, unknown and user-def"));
+        tokenizer_free(tokenizer);
+    }
+}
+
 static struct tokenizer *open_synthetic(uint32_t count)
 {
     struct synthetic_shape shape = model_files_smallest;
@@ -332,5 +361,5 @@ TEST_CASE(long_text)
 }
 
 TEST_MAIN_ONCE(model_files_setup, model_files_teardown, merges_best_first, spells_bytes,
-               special_tokens, empty_text, pieces_of_tokens, bad_vocabularies, any_bytes_come_back,
-               long_words_are_merged, long_text)
+               special_tokens, empty_text, pieces_of_tokens, bad_vocabularies,
+               too_many_special_tokens, any_bytes_come_back, long_words_are_merged, long_text)

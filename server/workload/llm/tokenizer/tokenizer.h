@@ -29,8 +29,9 @@ struct tokenizer;
 
 // Creates a tokenizer with a copy of the vocabulary in the metadata of `gguf`.  Fails with
 // STATUS_NOT_FOUND if a metadata key is missing, STATUS_CORRUPT if keys are inconsistent,
-// STATUS_UNSUPPORTED if the tokenizer or its pre-tokenizer is unknown, STATUS_NOMEM, or
-// STATUS_CANCELLED once `cancelled`, which is polled (NULL: never), returns true.
+// STATUS_UNSUPPORTED if the tokenizer or its pre-tokenizer is unknown or more than 8,192 tokens are
+// control, unknown or user-defined ones, STATUS_NOMEM, or STATUS_CANCELLED once `cancelled`, which
+// is polled (NULL: never), returns true.
 MUST_CHECK enum status tokenizer_new(struct tokenizer **out, const struct gguf *gguf,
                                      bool (*cancelled)(void), struct error *err);
 
@@ -55,8 +56,9 @@ struct encode_options {
     size_t plain_from, plain_to; // but not where it overlaps these bytes of the text
 };
 
-// Encodes `size` arbitrary bytes in O(n log n).  Fails with STATUS_INVALID if the vocabulary has no
-// token for a byte or the text exceeds 16 MiB, or with STATUS_NOMEM; `*out` is then empty.
+// Encodes `size` arbitrary bytes in O(n log n), after one linear search of the text for each
+// control and user-defined token.  Fails with STATUS_INVALID if the vocabulary has no token for a
+// byte or the text exceeds 16 MiB, or with STATUS_NOMEM; `*out` is then empty.
 MUST_CHECK enum status tokenizer_encode(const struct tokenizer *tokenizer, const char *text,
                                         size_t size, struct encode_options options,
                                         struct token_list *out, struct error *err);

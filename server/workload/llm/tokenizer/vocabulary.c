@@ -9,7 +9,8 @@
 
 #include "server/workload/llm/tokenizer/pre_tokenizer.h"
 
-enum { TOKENS_MAX = 1 << 20 }; // several times those of any model known
+// Several times those of any model known.  A text is searched for each special token.
+enum { TOKENS_MAX = 1 << 20, SPECIAL_MAX = 1 << 13 };
 
 // The slot of a text, or the free slot to insert it.
 static uint32_t *slot_of(const struct tokenizer *tokenizer, const char *text, size_t size)
@@ -179,6 +180,11 @@ static enum status list_special(struct tokenizer *tokenizer, struct error *err)
     uint32_t count = 0;
     for (uint32_t i = 0; i < tokenizer->count; i++)
         count += is_special(&tokenizer->tokens[i]);
+    if (count > SPECIAL_MAX)
+        return error_set(err, STATUS_UNSUPPORTED,
+                         "key 'tokenizer.ggml.token_type': %u control, unknown and user-defined "
+                         "tokens, at most %d are supported",
+                         (unsigned int)count, SPECIAL_MAX);
     tokenizer->special = calloc((size_t)count + 1, sizeof *tokenizer->special);
     if (!tokenizer->special)
         return error_no_memory(err, "tokenizer");
