@@ -358,6 +358,8 @@ static enum status load_tensor(struct loader *loader, const struct weight *weigh
     status = device_tensor_new(loader->device, weight->place, type, rows, columns, err);
     if (status != STATUS_OK)
         return error_prefix(err, status, "tensor '%s'", name);
+    // The tables of types of GGUF and of devices agree: all bytes of `from` are copied.
+    assert(from->bytes == tensor_bytes(weight->place));
     loader->pieces[loader->piece_count++] = (struct piece){.from = from, .to = weight->place->data};
     loader->weights->elements[type] += (uint64_t)rows * columns;
     loader->weights->bytes += from->bytes;

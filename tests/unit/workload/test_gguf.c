@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "server/device/tensor_types.h"
 #include "server/workload/llm/gguf.h"
 #include "server/workload/llm/gguf_writer.h"
 #include "tests/support/folder.h"
@@ -630,8 +631,20 @@ TEST_CASE(parts_share_limits)
     }
 }
 
+TEST_CASE(types_are_those_of_devices)
+{
+    for (size_t i = 0; i < TENSOR_TYPE_COUNT; i++) {
+        const struct tensor_format *format = &tensor_formats[i];
+        const struct gguf_tensor_type *type = gguf_tensor_type(format->number);
+        assert_non_null(type);
+        assert_string_equal(type->name, format->name);
+        assert_int_equal(type->block_elements, format->block_elements);
+        assert_int_equal(type->block_bytes, format->block_bytes);
+    }
+}
+
 TEST_MAIN_ONCE(model_files_setup, model_files_teardown, round_trip, getters_refuse,
                integers_of_every_width, floats_are_finite_and_bools_are_bools, refusals, duplicates,
                alignment, truncated_at_every_byte, random_damage, files_that_are_none,
                shrinking_file, reading_can_be_cancelled, warm_and_cold_files, a_file_of_others,
-               writer_leaves_nothing_half_done, parts_share_limits)
+               writer_leaves_nothing_half_done, parts_share_limits, types_are_those_of_devices)
