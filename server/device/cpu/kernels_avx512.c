@@ -22,7 +22,8 @@ static const struct cpu_kernels kernels = {
 const struct cpu_kernels *cpu_kernels_avx512(void)
 {
     const bool has_all = cpu_kernels_avx2() && __builtin_cpu_supports("avx512f") &&
-                         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
+                         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+                         __builtin_cpu_supports("avx512vnni");
     return has_all ? &kernels : NULL;
 }
 

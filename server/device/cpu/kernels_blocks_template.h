@@ -16,7 +16,7 @@
 #include "server/device/tensor_blocks.h"
 
 #if VNNI
-#define KERNELS_TARGET target("avx2,fma,f16c,avx512f,avx512vl,avx512vnni")
+#define KERNELS_TARGET target("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512vnni")
 #define MATMUL_BLOCKS  cpu_matmul_blocks_vnni
 #else
 #define KERNELS_TARGET target("avx2,fma,f16c")
@@ -274,6 +274,67 @@ KERNEL_INLINE float multiply_row(enum tensor_type type, const struct cpu_product
 
 enum { ROWS_MAX = 64 };
 
+#if VNNI
+
+// Two groups of a strip side by side.
+struct group_pair {
+    __m512i weights; // without their signs
+    __mmask64 minus; // where they have one
+    __m512i factors; // of type Q6_K
+    __m512i places;  // of the groups' scales
+};
+
+KERNEL_INLINE struct group_pair load_pair(enum tensor_type type, const unsigned char *at, size_t g)
+{
+    const __m512i weights = _mm512_inserti64x4(_mm512_castsi256_si512(load_values(type, at, g)),
+                                               load_values(type, at, g + 1), 1);
+    const __m512i factors = _mm512_inserti64x4(_mm512_castsi256_si512(load_factors(type, at, g)),
+                                               load_factors(type, at, g + 1), 1);
+    const __m256i place = _mm256_set1_epi32((int)g), next = _mm256_set1_epi32((int)g + 1);
+    return (struct group_pair){
+        .weights = has_offsets(type) ? weights : _mm512_abs_epi8(weights),
+        .minus = has_offsets(type) ? 0 : _mm512_movepi8_mask(weights),
+        .factors = _mm512_srai_epi32(factors, 16),
+        .places = _mm512_inserti64x4(_mm512_castsi256_si512(place), next, 1),
+    };
+}
+
+// A strip is read once for `rows` rows of `in` from `row` on.  Each row's sums grow in the same
+// order as in multiply_strip, those of even and odd groups in the halves of one vector.
+KERNEL_INLINE void multiply_strip_rows(enum tensor_type type, const struct cpu_rounded *in,
+                                       const unsigned char *at, size_t first, size_t row,
+                                       size_t rows, __m256 (*sums)[2])
+{
+    const struct strip_scales strip = load_scales(type, at, STRIP);
+    struct group_pair pairs[STRIP / 2];
+    for (size_t j = 0; j < STRIP / 2; j++)
+        pairs[j] = load_pair(type, at, 2 * j);
+    for (size_t r = 0; r < rows; r++) {
+        const size_t place = (row + r) * in->groups + first;
+        const __m512 scales = _mm512_castps256_ps512(
+            _mm256_mul_ps(strip.scales, _mm256_loadu_ps(in->scales + place)));
+        __m512 sum = _mm512_loadu_ps((float *)sums[r]);
+        if (has_offsets(type)) // of all groups, in the first half
+            sum = _mm512_fmadd_ps(_mm512_zextps256_ps512(strip.offsets),
+                                  _mm512_zextps256_ps512(_mm256_loadu_ps(in->sums + place)), sum);
+        for (size_t j = 0; j < STRIP / 2; j++) {
+            __m512i values = _mm512_loadu_si512(in->values + (place + 2 * j) * CPU_GROUP);
+            if (!has_offsets(type))
+                values =
+                    _mm512_mask_sub_epi8(values, pairs[j].minus, _mm512_setzero_si512(), values);
+            __m512i products =
+                _mm512_dpbusd_epi32(_mm512_setzero_si512(), pairs[j].weights, values);
+            if (type == TENSOR_Q6_K)
+                products = _mm512_mullo_epi32(products, pairs[j].factors);
+            sum = _mm512_fmadd_ps(_mm512_permutexvar_ps(pairs[j].places, scales),
+                                  _mm512_cvtepi32_ps(products), sum);
+        }
+        _mm512_storeu_ps((float *)sums[r], sum);
+    }
+}
+
+#else
+
 // A strip is read once for `rows` rows of `in` from `row` on.  Each row's sums grow in the same
 // order as in multiply_strip.
 KERNEL_INLINE void multiply_strip_rows(enum tensor_type type, const struct cpu_rounded *in,
@@ -300,6 +361,8 @@ KERNEL_INLINE void multiply_strip_rows(enum tensor_type type, const struct cpu_r
         sums[r][1] = both[1];
     }
 }
+
+#endif
 
 // Up to ROWS_MAX rows.
 KERNEL_INLINE void multiply_rows(enum tensor_type type, const struct cpu_product *p,
