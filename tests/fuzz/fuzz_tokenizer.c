@@ -45,10 +45,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *text = (const char *)feed.data + feed.size;
     unsigned char *file = feed_gguf(&feed, FEED_VOCABULARY, &file_size);
     byte_source_from_memory(&source, file, file_size);
+    struct encode_options options = {.add_special = choice & 1, .parse_special = choice & 2};
+    options.plain_to = choice & 4 ? text_size / 2 : 0;
+    options.plain_from = (choice >> 3) % (options.plain_to + 1);
     if (gguf_read(&gguf, &source, NULL, NULL) == STATUS_OK &&
         tokenizer_new(&tokenizer, gguf, NULL, NULL) == STATUS_OK)
-        encode(tokenizer, text, text_size,
-               (struct encode_options){.add_special = choice & 1, .parse_special = choice & 2});
+        encode(tokenizer, text, text_size, options);
     tokenizer_free(tokenizer);
     gguf_free(gguf);
     free(file);

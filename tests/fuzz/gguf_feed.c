@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/device/tensor_types.h"
 #include "server/workload/llm/gguf.h"
 
 uint64_t feed_take(struct feed *feed, size_t bytes)
@@ -105,7 +106,10 @@ static void put_array_start(struct file *file, struct feed *feed, const char *ke
 static uint64_t put_vocabulary(struct file *file, struct feed *feed)
 {
     static const char *const merges[TOKENS] = {"a b", "b a", "ab ba"};
-    const bool bytes = feed_take(feed, 1) == 'b';
+    static const char *const pres[] = {"default",      "llama-bpe",      "qwen2",
+                                       "deepseek-llm", "deepseek-coder", "deepseek-v3"};
+    const uint64_t choice = feed_take(feed, 1) - 'b'; // of a byte-level vocabulary
+    const bool bytes = choice < sizeof pres / sizeof *pres;
     put_text(file, "tokenizer.ggml.model", 20);
     put_number(file, GGUF_STRING, 4);
     put_text(file, bytes ? "gpt2" : "llama", bytes ? 4 : 5);
@@ -129,7 +133,10 @@ static uint64_t put_vocabulary(struct file *file, struct feed *feed)
         const char *merge = merges[i] ? merges[i] : "a b";
         put_text(file, merge, strlen(merge));
     }
-    return 5;
+    put_text(file, "tokenizer.ggml.pre", 18);
+    put_number(file, GGUF_STRING, 4);
+    put_text(file, pres[choice], strlen(pres[choice]));
+    return 6;
 }
 
 enum { DIM = 4, FF = 6, HEADS = 2, KV_HEADS = 1, CONTEXT = 16, EXPERTS = 3 };
@@ -243,14 +250,15 @@ static uint64_t put_tensors(struct file *file, struct feed *feed, enum feed_mode
         uint64_t choice = feed_take(feed, 1);
         if (choice == 1)
             continue;
-        bool half = choice == 2 && tensors[i].rows > 1;
+        const uint64_t types[] = {GGUF_TENSOR_F16, tensor_formats[TENSOR_BF16].number};
+        const bool half = choice >= 2 && choice <= 3 && tensors[i].rows > 1;
         put_text(file, tensors[i].name, strlen(tensors[i].name));
         put_number(file, maybe(feed, tensors[i].experts ? 3 : 2), 4);
         put_number(file, maybe(feed, tensors[i].columns), 8);
         put_number(file, maybe(feed, tensors[i].rows), 8);
         if (tensors[i].experts)
             put_number(file, maybe(feed, tensors[i].experts), 8);
-        put_number(file, maybe(feed, half), 4);
+        put_number(file, maybe(feed, half ? types[choice - 2] : GGUF_TENSOR_F32), 4);
         put_number(file, maybe(feed, offset), 8);
         uint64_t size = tensors[i].rows * tensors[i].columns * (half ? 2 : 4);
         size *= tensors[i].experts ? tensors[i].experts : 1;
