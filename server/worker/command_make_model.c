@@ -31,7 +31,7 @@ static const char *type_word(unsigned i)
     if (i >= TENSOR_TYPE_COUNT)
         return NULL;
     const char *name = tensor_formats[i].name;
-    for (size_t at = 0; name[at] && at < sizeof words[i] - 1; at++)
+    for (size_t at = 0; at < sizeof words[i] - 1 && name[at]; at++)
         words[i][at] = (char)tolower((unsigned char)name[at]);
     return words[i];
 }

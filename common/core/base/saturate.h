@@ -15,7 +15,7 @@ static inline int64_t saturate_add(int64_t a, int64_t b)
 
 static inline int64_t saturate_round(double value)
 {
-    if (value >= -0x1p63 && value < 0x1p63)
+    if (fabs(value) < 9223372036854775808.0) // 2^63
         return llround(value);
     return value < 0 ? INT64_MIN : INT64_MAX;
 }

@@ -46,15 +46,17 @@ static size_t spell(char out[2], unsigned int character)
 static void respell(const struct alphabet *alphabet, struct token *token)
 {
     char bytes[TOKEN_SIZE_MAX];
-    size_t size = 0;
-    for (size_t at = 0; at < token->size;) {
+    size_t size = 0, at = 0;
+    if (token->size == 0)
+        return;
+    do {
         uint32_t character = 0;
         const size_t length = text_character(token->text + at, token->size - at, &character);
         if (length == 0 || character >= 0x144 || alphabet->bytes[character] < 0)
             return;
         bytes[size++] = (char)alphabet->bytes[character];
         at += length;
-    }
+    } while (at < token->size);
     memcpy(token->text, bytes, size);
     token->size = (uint32_t)size;
 }
