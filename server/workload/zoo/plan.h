@@ -5,7 +5,7 @@
 
 #include "common/core/base/error.h"
 #include "server/device/network.h"
-#include "server/workload/zoo/model.h"
+#include "server/workload/zoo/zoo_model.h"
 #include "server/workload/zoo/weights.h"
 
 struct zoo_plan;

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "common/core/base/error.h"
-#include "server/workload/zoo/model.h"
+#include "server/workload/zoo/zoo_model.h"
 
 // Values of all tensors of a model, in its order.
 struct zoo_weights {

@@ -24,12 +24,12 @@
 //
 // Options of conv, depthwise, dense: stride S, pad P|same|valid (default same), dilate D, groups G,
 // multiplier M (depthwise), nobias, norm (batch norm), and an activation; of pools: stride S
-// (default: the kernel), pad, `global` in place of the kernel; of gru: last, reverse.  A kernel is
+// (default: the kernel), pad, `global` in place of the kernel; of gru: last.  A kernel is
 // 3 or 10x4.
 //
 // A parsed model is immutable; any thread may read it.
-#ifndef INFERSTAT_SERVER_WORKLOAD_ZOO_MODEL_H
-#define INFERSTAT_SERVER_WORKLOAD_ZOO_MODEL_H
+#ifndef INFERSTAT_SERVER_WORKLOAD_ZOO_ZOO_MODEL_H
+#define INFERSTAT_SERVER_WORKLOAD_ZOO_ZOO_MODEL_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -84,7 +84,7 @@ struct zoo_layer {
     uint32_t kernel[2], stride[2], dilation[2];
     uint32_t pad[4]; // above, left, below, right
     uint32_t groups, vocabulary;
-    bool bias, norm, last, reverse;
+    bool bias, norm, last;
     size_t weights_of;   // the layer that owns the weights: its own index, or another with `like`
     size_t first_tensor; // of the model's tensors; those of `weights_of`
     size_t tensor_count;
