@@ -97,7 +97,9 @@
 //   before_coverage_ratio after_coverage_ratio differences? (of the environments, and subjects that
 //   only one side has, in words) batch_items; for times, else null, before_p95 after_p95 p95_ratio
 //   p95_ratio_low p95_ratio_high p95_verdict, and the same of p99; for totals before_total
-//   after_total instead of medians.
+//   after_total instead of medians; of two models, else null, before_parameters? after_parameters?
+//   parameters_ratio? before_file_bytes? after_file_bytes? file_bytes_ratio? before_quantisation?
+//   after_quantisation? (model_facts.h).
 //   `verdict` is that of the median or the total.  Totals are busy_output_token_rate, output tokens
 //   / time with a request in progress, run by run (judge.h says when demand leaves it undecided);
 //   error_ratio; and without a verdict, since they show the demand, request_rate,
@@ -107,9 +109,10 @@
 //   (samples.h).  Of more than 10,000 values, an evenly spaced subset is compared.
 //   The query returns STATUS_INVALID if the environments are incomparable, unless it has `force`.
 //   The verdict on a metric that depends on the work (tokens of requests, page cache share) is
-//   undecided if the work differs by more than 10 %, unless forced.  With force, subjects without a
-//   counterpart are compared across devices; if each side has one subject left, these two are
-//   compared.
+//   undecided if the work differs by more than 10 %, unless forced.  If both sides are filters that
+//   name a model, the records of one are compared with those of the other on the same device.
+//   With force, subjects without a counterpart are compared across devices; if each side has one
+//   subject left, these two are compared.
 // SLOWEST, one row for each of the 10 (or limit, at most 1,000) slowest requests by query->metric
 //   (default e2e_ns), slowest first: those with the highest times or the lowest rates: run host
 //   model device request finish started_ns metric value e2e_ns queue_ns prefill_ns decode_ns?

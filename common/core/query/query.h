@@ -112,7 +112,8 @@ struct query {
     uint64_t cursor; // QUERY_RECORDS, QUERY_AUDIT: 0, or the last result's next_cursor
     union {
         // QUERY_COMPARE compares two sides.  Side i is the baseline (stored sample) baseline[i]; if
-        // that name is empty, the records that match query.filter (side 0) or `other` (side 1).
+        // that name is empty, the records that match query.filter (side 0) or `other` (side 1).  If
+        // both are filters that name a model, these two models are compared with each other.
         struct {
             struct query_filter other;
             char baseline[2][QUERY_KEY_SIZE];

@@ -107,10 +107,24 @@ int64_t baseline_expired_ns(const struct baseline *baseline)
     return last_ns;
 }
 
-static enum status say_nothing_matches(const struct baseline *baseline, struct error *err)
+// STATUS_NO_DATA, with the nearest model where the store does not know the filter's.
+static enum status say_nothing_matches(const struct baseline *baseline, struct store *store,
+                                       const struct query_filter *filter, struct error *err)
 {
     const int64_t expired_ns = baseline_expired_ns(baseline);
+    const char *model = filter->by[QUERY_BY_MODEL];
     char text[EXPIRY_TEXT_SIZE];
+    int64_t known = 1;
+    enum status status = STATUS_OK;
+    if (model[0] && !expired_ns)
+        status = database_integerf(store->db, &known, err,
+                                   "SELECT count(*) FROM name WHERE text = %Q", model);
+    if (status != STATUS_OK)
+        return status;
+    if (known == 0)
+        return reader_unknown_name(store->db,
+                                   "SELECT text FROM name WHERE id IN (SELECT name FROM model)",
+                                   "model", model, "inferstat query overview lists them", err);
     return error_set(err, STATUS_NO_DATA,
                      "no requests, loads, operations or pipelines in the store that match%s%s",
                      expired_ns ? ": " : "", expired_ns ? expiry_info_text(text, expired_ns) : "");
@@ -123,7 +137,7 @@ static enum status collect(struct baseline *baseline, struct store *store,
     if (status == STATUS_OK)
         status = read_expired(baseline, store, filter, err);
     if (status == STATUS_OK && samples_count(&baseline->samples) == 0)
-        return say_nothing_matches(baseline, err);
+        return say_nothing_matches(baseline, store, filter, err);
     if (status == STATUS_OK)
         status =
             environment_collect(&baseline->environment, store, &baseline->samples, filter, err);
@@ -177,33 +191,11 @@ enum status baseline_prepare(struct baseline **out, struct store *store, const s
 
 // ---- Reading what is kept -------------------------------------------------------------
 
-enum { NAMES_MAX = 1000 }; // among which a nearest name is looked for
-
 // STATUS_NO_DATA with the nearest name there is.
 static enum status unknown_name(sqlite3 *db, const char *name, struct error *err)
 {
-    char *names[NAMES_MAX];
-    unsigned count = 0;
-    sqlite3_stmt *stmt = NULL;
-    enum status status = database_prepare(db, &stmt, "SELECT name FROM baseline", false, err);
-    if (status != STATUS_OK)
-        return status;
-    while (count < NAMES_MAX && sqlite3_step(stmt) == SQLITE_ROW) {
-        const char *text = (const char *)sqlite3_column_text(stmt, 0);
-        names[count] = text ? strdup(text) : NULL;
-        count += names[count] != NULL;
-    }
-    (void)sqlite3_finalize(stmt);
-    const char *nearest = parse_nearest(name, (const char *const *)names, count);
-    status =
-        nearest
-            ? error_set(err, STATUS_NO_DATA, "no baseline is called \"%s\" (did you mean %s?)",
-                        name, nearest)
-            : error_set(err, STATUS_NO_DATA,
-                        "no baseline is called \"%s\" (inferstat baseline list names them)", name);
-    while (count > 0)
-        free(names[--count]);
-    return status;
+    return reader_unknown_name(db, "SELECT name FROM baseline", "baseline", name,
+                               "inferstat baseline list names them", err);
 }
 
 // The id of a baseline; 0: there is none.

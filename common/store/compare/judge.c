@@ -33,11 +33,27 @@ static bool is_judged(unsigned place, enum judged judged)
            (samples_sampled(place)->form == SAMPLED_VALUES && direction_of(place) == STATS_LESS);
 }
 
+// True unless the metric is a rate of tokens and none of the requests has any.
+static bool has_amount(const struct pair *pair, unsigned place)
+{
+    const struct sampled *sampled = samples_sampled(place);
+    if (sampled->form == SAMPLED_VALUES || sampled->form == SAMPLED_LACK)
+        return true;
+    double amount = 0;
+    for (unsigned i = 0; i < SIDES; i++) {
+        const struct sample *sample = sample_at(pair, i, place);
+        for (size_t k = 0; k < sample->kept; k += TOTAL_COLUMNS)
+            amount += sample->values[k + sampled->amount];
+    }
+    return amount > 0;
+}
+
 bool judge_compares(const struct judge *judge, const struct pair *pair, unsigned place)
 {
     if (judge->only < 0 ? samples_sampled(place)->work != 0 : place != (unsigned)judge->only)
         return false;
-    return kept_of(pair, BEFORE, place) > 0 && kept_of(pair, AFTER, place) > 0;
+    return kept_of(pair, BEFORE, place) > 0 && kept_of(pair, AFTER, place) > 0 &&
+           has_amount(pair, place);
 }
 
 bool judge_has_verdict(const struct judge *judge, unsigned place)

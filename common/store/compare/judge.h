@@ -67,7 +67,8 @@ struct judgement {
     bool in_progress_differ, demand_may_explain;
 };
 
-// True if the metric at `place` is compared and both sides have values of it.
+// True if the metric at `place` is compared and both sides have values of it; a rate of tokens only
+// if a request has tokens, which those of some models do not.
 bool judge_compares(const struct judge *judge, const struct pair *pair, unsigned place);
 
 // True if the metric has verdicts: what explains another metric has none, unless it alone is asked

@@ -11,6 +11,7 @@
 #include "common/core/base/text.h"
 #include "common/store/compare/baseline.h"
 #include "common/store/compare/judge.h"
+#include "common/store/compare/model_facts.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/read/session.h"
@@ -53,6 +54,7 @@ static const struct answer_column columns[] = {
     {"p99_verdict", UNIT_NONE},
     {"before_total", UNIT_NONE}, // in the metric's unit; such a row has no median
     {"after_total", UNIT_NONE},
+    MODEL_FACTS_COLUMNS,
 };
 
 struct side {
@@ -69,6 +71,8 @@ struct comparison {
     struct pair *pairs;
     size_t pair_count;
     char *differences; // of SQLite's; NULL: none
+    bool is_of_two_models;
+    struct model_facts facts[SIDES]; // of the two models
     struct result *answer;
 };
 
@@ -88,23 +92,20 @@ static void append_group(struct store *store, sqlite3_str *text, const struct sa
 
 // ---- Pairs --------------------------------------------------------------------------
 
-// How alike two groups have to be.
-enum likeness { LIKE_KIND, LIKE_SUBJECT, LIKE_ALL };
+// In what two groups of a kind have to be alike, as bits.
+enum { LIKE_SUBJECT = 1, LIKE_BATCH = 2, LIKE_DEVICE = 4 };
 
-static bool is_like(const struct sample_group *a, const struct sample_group *b,
-                    enum likeness likeness)
+static bool is_like(const struct sample_group *a, const struct sample_group *b, unsigned likeness)
 {
     const struct sample_key *x = &a->key, *y = &b->key;
-    return x->kind == y->kind &&
-           (likeness < LIKE_SUBJECT ||
-            (x->subject == y->subject && x->batch_items == y->batch_items)) &&
-           (likeness < LIKE_ALL || x->device == y->device);
+    return x->kind == y->kind && (!(likeness & LIKE_SUBJECT) || x->subject == y->subject) &&
+           (!(likeness & LIKE_BATCH) || x->batch_items == y->batch_items) &&
+           (!(likeness & LIKE_DEVICE) || x->device == y->device);
 }
 
 // The place of the one group of a side that is like `of` and has no pair; the number of
 // its groups where there is none, or are several.
-static size_t find_only(const struct side *side, const struct sample_group *of,
-                        enum likeness likeness)
+static size_t find_only(const struct side *side, const struct sample_group *of, unsigned likeness)
 {
     const size_t count = samples_count(&side->baseline->samples);
     size_t found = count;
@@ -119,7 +120,7 @@ static size_t find_only(const struct side *side, const struct sample_group *of,
 }
 
 // Pairs groups that are so alike where there is but one of them on either side.
-static void pair_alike(struct comparison *comparison, enum likeness likeness)
+static void pair_alike(struct comparison *comparison, unsigned likeness)
 {
     struct side *before = &comparison->sides[BEFORE], *after = &comparison->sides[AFTER];
     for (size_t i = 0; i < samples_count(&before->baseline->samples); i++) {
@@ -136,8 +137,8 @@ static void pair_alike(struct comparison *comparison, enum likeness likeness)
     }
 }
 
-// The same on the same; when forced, also the same on another device, then the only one
-// with the only one.
+// Pairs a subject with itself on the same device; of two models what is on the same device; when
+// forced, also a subject with itself on another device, then the only one with the only one.
 static enum status pair_all(struct comparison *comparison, struct error *err)
 {
     for (unsigned i = 0; i < SIDES; i++) {
@@ -150,11 +151,13 @@ static enum status pair_all(struct comparison *comparison, struct error *err)
                                sizeof *comparison->pairs);
     if (!comparison->pairs)
         return error_no_memory(err, "store");
-    pair_alike(comparison, LIKE_ALL);
+    pair_alike(comparison, LIKE_SUBJECT | LIKE_BATCH | LIKE_DEVICE);
+    if (comparison->is_of_two_models)
+        pair_alike(comparison, LIKE_BATCH | LIKE_DEVICE);
     if (!comparison->query->compare.force)
         return STATUS_OK;
-    pair_alike(comparison, LIKE_SUBJECT);
-    pair_alike(comparison, LIKE_KIND);
+    pair_alike(comparison, LIKE_SUBJECT | LIKE_BATCH);
+    pair_alike(comparison, 0);
     return STATUS_OK;
 }
 
@@ -337,6 +340,7 @@ static void set_sides(const struct row *row)
         answer_real(row->comparison->answer, keys[i][1], baseline->coverage_ratio);
         answer_int(row->comparison->answer, keys[i][2], (int64_t)row->judgement.counts[i]);
     }
+    model_facts_answer(row->comparison->answer, row->comparison->facts);
 }
 
 // `keys`: of both values, of the ratio and of its interval, and of the verdict.
@@ -455,24 +459,37 @@ static enum status find_metric(struct comparison *comparison, struct error *err)
                      names);
 }
 
-static enum status read_side(struct side *side, struct store *store, const char *name,
-                             const struct query_filter *filter, struct error *err)
+static enum status read_side(struct comparison *comparison, unsigned at, struct error *err)
 {
-    enum status status = name[0] ? baseline_load(&side->baseline, store, name, err)
-                                 : baseline_collect(&side->baseline, store, filter, err);
-    if (status == STATUS_NO_DATA && !name[0])
+    const struct query *query = comparison->query;
+    const struct query_filter *filter = at == BEFORE ? &query->filter : &query->compare.other;
+    struct side *side = &comparison->sides[at];
+    const char *name = query->compare.baseline[at];
+    if (name[0])
+        return baseline_load(&side->baseline, comparison->store, name, err);
+    enum status status = baseline_collect(&side->baseline, comparison->store, filter, err);
+    if (status == STATUS_NO_DATA)
         return error_prefix(err, status, "%s of the two", side->title);
-    return status;
+    return status == STATUS_OK && comparison->is_of_two_models
+               ? model_facts_read(&comparison->facts[at], comparison->store,
+                                  &side->baseline->environment, filter->by[QUERY_BY_MODEL], err)
+               : status;
+}
+
+// True if each side is what a filter covers of one model.
+static bool is_of_two_models(const struct query *query)
+{
+    const char *before = query->filter.by[QUERY_BY_MODEL];
+    const char *after = query->compare.other.by[QUERY_BY_MODEL];
+    return !query->compare.baseline[BEFORE][0] && !query->compare.baseline[AFTER][0] && before[0] &&
+           after[0] && strcmp(before, after) != 0;
 }
 
 static enum status compare(struct comparison *comparison, struct error *err)
 {
-    const struct query *query = comparison->query;
-    const struct query_filter *const filters[SIDES] = {&query->filter, &query->compare.other};
     enum status status = find_metric(comparison, err);
     for (unsigned i = 0; i < SIDES && status == STATUS_OK; i++)
-        status = read_side(&comparison->sides[i], comparison->store, query->compare.baseline[i],
-                           filters[i], err);
+        status = read_side(comparison, i, err);
     if (status == STATUS_OK)
         status = pair_all(comparison, err);
     if (status == STATUS_OK)
@@ -489,6 +506,7 @@ enum status query_compare(struct store *store, const struct query *query, struct
         .store = store,
         .query = query,
         .sides = {{.title = "the first"}, {.title = "the second"}},
+        .is_of_two_models = is_of_two_models(query),
         .judge = {.force = query->compare.force,
                   .margin =
                       query->compare.margin > 0 ? query->compare.margin : STATS_MARGIN_DEFAULT},

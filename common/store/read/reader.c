@@ -8,6 +8,7 @@
 
 #include <sqlite3.h>
 
+#include "common/core/base/parse.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/read/filter.h"
 #include "common/store/read/session.h"
@@ -51,6 +52,32 @@ enum status reader_on_integer(void *context, sqlite3_stmt *row, struct error *er
     if (sqlite3_column_type(row, 0) != SQLITE_NULL)
         *out = sqlite3_column_int64(row, 0);
     return STATUS_OK;
+}
+
+enum { NAMES_MAX = 1000 }; // among which a nearest name is looked for
+
+enum status reader_unknown_name(sqlite3 *db, const char *sql, const char *what, const char *name,
+                                const char *hint, struct error *err)
+{
+    char *names[NAMES_MAX];
+    unsigned count = 0;
+    sqlite3_stmt *stmt = NULL;
+    enum status status = database_prepare(db, &stmt, sql, false, err);
+    if (status != STATUS_OK)
+        return status;
+    while (count < NAMES_MAX && sqlite3_step(stmt) == SQLITE_ROW) {
+        const char *text = (const char *)sqlite3_column_text(stmt, 0);
+        names[count] = text ? strdup(text) : NULL;
+        count += names[count] != NULL;
+    }
+    (void)sqlite3_finalize(stmt);
+    const char *nearest = parse_nearest(name, (const char *const *)names, count);
+    status =
+        error_set(err, STATUS_NO_DATA, "no %s is called \"%s\" (%s%s%s)", what, name,
+                  nearest ? "did you mean " : hint, nearest ? nearest : "", nearest ? "?" : "");
+    while (count > 0)
+        free(names[--count]);
+    return status;
 }
 
 enum status reader_too_many_groups(struct error *err)

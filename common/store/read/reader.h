@@ -11,6 +11,7 @@
 #include "common/store/rollup/aggregate.h"
 #include "common/core/record/record.h"
 
+struct sqlite3;
 struct sqlite3_stmt;
 struct sqlite3_str;
 struct store;
@@ -54,6 +55,12 @@ MUST_CHECK enum status reader_budget(const struct sketch_budget *budget, struct 
 // Adds one value of a derived metric: its numerator is the SQL column `place` of `row`, its
 // denominator the next column (append_derived in schema_select.h).  Adds nothing if one is null.
 void ratio_add_columns(struct ratio *ratio, struct sqlite3_stmt *row, int place);
+
+// Returns STATUS_NO_DATA; `err` says that no `what` ("model") is called `name`, and suggests the
+// nearest of the names that `sql` selects (of its first 1,000 rows); if none is near, it ends with
+// `hint`.
+enum status reader_unknown_name(struct sqlite3 *db, const char *sql, const char *what,
+                                const char *name, const char *hint, struct error *err);
 
 // ---- Expired records -----------------------------------------------------------------------
 //
