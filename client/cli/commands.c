@@ -196,17 +196,19 @@ const struct cli_command cli_commands[] = {
     {
         .name = "compare",
         ARGUMENTS("[BEFORE AFTER]", 0, 2),
-        .summary = "compare two baselines, or a baseline with current records",
+        .summary = "compare two baselines, a baseline with current records, or two models",
         .details =
-            "compare BEFORE AFTER, or compare --against BEFORE with filters.  Each metric,\n"
+            "compare BEFORE AFTER, or compare --against BEFORE with filters, or compare\n"
+            "--models A,B: model B with model A, on the same device.  Each metric,\n"
             "model and device has the ratio of its medians with a 99 % interval and a verdict:\n"
             "BETTER or WORSE if the whole interval is outside the margin (--margin, 1 % by\n"
             "default), SAME if all of it is inside, else UNDECIDED.  Different environments are\n"
             "rejected without --force.  The exit status is 1 if one is worse, else 5 if one is\n"
             "undecided that had enough values (80 requests, 10 loads) or none had, else 0.\n"
             "inferstat-compare(7) explains the interval.",
-        .options = TAKES(SOURCE, PLACES, OPTION_OPERATION, SETTINGS, WINDOW, ROWS, OPTION_AGAINST,
-                         OPTION_METRIC, OPTION_MARGIN, OPTION_MARKDOWN, OPTION_FORCE),
+        .options =
+            TAKES(SOURCE, PLACES, OPTION_OPERATION, SETTINGS, WINDOW, ROWS, OPTION_AGAINST,
+                  OPTION_MODELS, OPTION_METRIC, OPTION_MARGIN, OPTION_MARKDOWN, OPTION_FORCE),
         .run = command_compare,
     },
     {

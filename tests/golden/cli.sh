@@ -25,6 +25,17 @@ for host in ordinary again slow few upgraded; do
 done
 # When they were saved is no more fixed than the day.
 sqlite3 measured.db "UPDATE baseline SET created_ns = 1774785600000000000"
+# A model without tokens, and the same compressed.
+cp measured.db models.db
+sqlite3 models.db "INSERT INTO name(text) VALUES('ds-cnn'), ('ds-cnn-int8');
+  UPDATE inference SET prompt_tokens = 0, generated_tokens = 0, prefill_ns = 0, ttft_ns = NULL,
+    decode_ns = NULL, itl_p99_ns = NULL WHERE run IN (1, 3);
+  UPDATE inference SET model = (SELECT id FROM name WHERE text = 'ds-cnn') WHERE run = 3;
+  UPDATE inference SET model = (SELECT id FROM name WHERE text = 'ds-cnn-int8') WHERE run = 1;
+  UPDATE model SET name = (SELECT id FROM name WHERE text = 'ds-cnn'), quantisation = 'f32',
+    parameters = 22604, file_bytes = 92416 WHERE run = 3;
+  UPDATE model SET name = (SELECT id FROM name WHERE text = 'ds-cnn-int8'), quantisation = 'int8',
+    parameters = 22604, file_bytes = 30720 WHERE run = 1"
 cp measured.db expired.db
 sqlite3 expired.db "INSERT INTO expiry SELECT 6, max(started_ns) - 153000000000 FROM inference;
   DELETE FROM inference WHERE started_ns < (SELECT until_ns FROM expiry);

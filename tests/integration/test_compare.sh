@@ -87,6 +87,8 @@ same() {
 same 1 compare ordinary slow --json
 same 1 compare --against ordinary --host slow --csv
 same 0 baseline list --json
+same 3 compare --models 'stories | 15M,stories | 15N'
+expect_text "$WORK/err" 'no model is called "stories | 15N" (did you mean stories | 15M?)'
 expect_exit 4 "$INFERSTAT" --db "$DB" baseline save other
 expect_exit 4 "$INFERSTAT" --db "$DB" baseline delete slow
 expect_exit 0 "$INFERSTAT" baseline delete again
@@ -109,6 +111,27 @@ assert row["filter"] == "model=tiny" and row["values"] > 0, row' "$WORK/out"
 "$INFERSTAT" compare --against worker --model tiny --json >"$WORK/out" 2>"$WORK/err" ||
   case $? in 1 | 5) ;; *) fail "compared with itself: $(cat "$WORK/err")" ;; esac
 expect_text "$WORK/out" '"metric": "ttft_ns"'
+
+# Two models in one store, on one device.
+"$WORKER" make-model --shape tiny --type f32 "$WORK/wide.gguf" >/dev/null 2>&1
+start wide "$WORKER" llm --model "$WORK/wide.gguf" --requests 100 --tokens 4
+wait_ended wide 60
+for source in "$COLLECTOR" "$DB"; do
+  option=--db
+  [ "$source" = "$DB" ] || option=--collector
+  "$INFERSTAT" "$option" "$source" compare --models tiny,wide --json >"$WORK/out" 2>"$WORK/err" ||
+    case $? in 1 | 5) ;; *) fail "two models: $(cat "$WORK/err")" ;; esac
+  [ "$option" = --db ] || cp "$WORK/out" "$WORK/asked"
+done
+cmp "$WORK/asked" "$WORK/out" || fail "collector and file differ about two models"
+python3 -c 'import json, sys
+rows = json.load(open(sys.argv[1]))["rows"]
+assert {"e2e_ns", "load.duration_ns", "error_ratio"} <= {r["metric"] for r in rows}, rows
+for row in rows:
+    assert row["model"] == "tiny / wide" and row["differences"] is None, row
+    assert row["before_quantisation"] == "F16" and row["after_quantisation"] == "F32", row
+    assert row["parameters_ratio"] == 1 and 1.5 < row["file_bytes_ratio"] < 2.5, row
+' "$WORK/out"
 stop collector
 
 # ---- Without a collector -----------------------------------------------------------------------

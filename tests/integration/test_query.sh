@@ -65,6 +65,7 @@ expect_text "$WORK/out" "gpu-host-1"
 for pair in "fleet:fleet" "now:now" "errors --by model --limit 1:errors by model limit 1" \
   "baseline list:baselines" \
   "compare --against none --host gpu-host-1:compare host=gpu-host-1 against none" \
+  "compare --models none,stories-15M --host h --since 1d --force:compare model=stories-15M host=h since 1d force against model=none host=h since 1d" \
   "compare one two --metric ttft_ns --margin 3%:compare two of ttft_ns margin 3% against one"; do
   read -ra words <<<"${pair%%:*}"
   code=0

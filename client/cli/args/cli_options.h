@@ -74,6 +74,7 @@
     X(COMPARE, "compare", 0, NULL, OPTION_IS_GIVEN, "compare two sides, A and B")                  \
     X(CHECK, "check", 0, NULL, OPTION_IS_GIVEN, "exit with status 1 where a host is worse")        \
     X(AGAINST, "against", 0, "NAME", TEXT_AT(against), "compare with the baseline NAME")           \
+    X(MODELS, "models", 0, "A,B", TEXT_AT(models), "compare model B with model A")                 \
     X(METRIC, "metric", 0, "NAME", TEXT_AT(metric),                                                \
       "compare only this metric; with --slowest, sort by it")                                      \
     X(MARGIN, "margin", 0, "RATIO", TEXT_AT(margin),                                               \
@@ -138,7 +139,7 @@ struct cli_options {
     uint32_t limit;      // valid if OPTION_LIMIT is given
     // Clauses of the query language, unparsed.
     const char *where[QUERY_DIMENSION_COUNT];
-    const char *since, *until, *by, *step, *slo, *metric, *margin, *against;
+    const char *since, *until, *by, *step, *slo, *metric, *margin, *against, *models;
     uint32_t slowest;       // valid if OPTION_SLOWEST is given
     const char *bundle;     // NULL: none
     const char *query;      // NULL: none

@@ -7,7 +7,7 @@
 #include "client/cli/args/value_args.h"
 #include "common/core/query/query_text.h"
 
-enum { PARTS_MAX = 32 };
+enum { PARTS_MAX = 40 };
 
 // A line being written, with the option (or argument) that each part comes from.
 struct line {
@@ -94,9 +94,10 @@ static void put_filter(struct line *line, const struct cli_options *options)
         put(line, query_dimension_name((enum query_dimension)i));
         put(line, "=");
         put_quoted(line, options->where[i]);
-        end_part(line, i == QUERY_BY_CHUNK_BYTES ? "--chunk-bytes"
-                       : i == QUERY_BY_POOL_SIZE ? "--pool-size"
-                                                 : what[i]);
+        end_part(line, i == QUERY_BY_CHUNK_BYTES                ? "--chunk-bytes"
+                       : i == QUERY_BY_POOL_SIZE                ? "--pool-size"
+                       : i == QUERY_BY_MODEL && options->models ? "--models"
+                                                                : what[i]);
     }
     if (options->since)
         put_clause(line, QUERY_CLAUSE_SINCE, options->since, "--since");
@@ -165,7 +166,49 @@ static void put_subject(struct line *line, const struct query_verb *verb, const 
     end_part(line, what);
 }
 
-static void put_line(struct line *line, const struct query_verb *verb, const struct cli *cli)
+// The names of --models: the model that is compared with, and the one that is compared.
+enum { MODEL_BEFORE, MODEL_AFTER, MODELS };
+struct models {
+    char names[MODELS][QUERY_TEXT_SIZE];
+};
+
+// Splits "A,B" at its comma.
+static enum status split_models(struct models *out, const struct cli_options *options,
+                                struct error *err)
+{
+    const char *list = options->models, *comma = strchr(list, ',');
+    if (options->where[QUERY_BY_MODEL])
+        return error_set(err, STATUS_INVALID, "--models and --model: only one of them");
+    if (!comma || comma == list || !comma[1] || strchr(comma + 1, ','))
+        return error_set(err, STATUS_INVALID,
+                         "--models: give two names, as in --models A,B (a name with a comma: "
+                         "inferstat query \"compare model='B' against model='A'\")");
+    const size_t size = (size_t)(comma - list);
+    if (size >= QUERY_TEXT_SIZE || strlen(comma + 1) >= QUERY_TEXT_SIZE)
+        return error_set(err, STATUS_INVALID, "--models: the name of a model is too long");
+    (void)snprintf(out->names[MODEL_BEFORE], QUERY_TEXT_SIZE, "%.*s", (int)size, list);
+    (void)snprintf(out->names[MODEL_AFTER], QUERY_TEXT_SIZE, "%s", comma + 1);
+    if (strcmp(out->names[MODEL_BEFORE], out->names[MODEL_AFTER]) == 0)
+        return error_set(err, STATUS_INVALID,
+                         "--models: the same model twice (baselines compare it over time: "
+                         "inferstat-compare(7))");
+    return STATUS_OK;
+}
+
+// Two sides with the same clauses, but each of one model.
+static void put_models(struct line *line, const struct query_verb *verb,
+                       const struct cli_options *options, const struct models *models)
+{
+    struct cli_options side = *options;
+    side.where[QUERY_BY_MODEL] = models->names[MODEL_AFTER];
+    put_clauses(line, verb, &side);
+    put_clause(line, QUERY_CLAUSE_AGAINST, NULL, "--models");
+    side.where[QUERY_BY_MODEL] = models->names[MODEL_BEFORE];
+    put_filter(line, &side);
+}
+
+static void put_line(struct line *line, const struct query_verb *verb, const struct cli *cli,
+                     const struct models *models)
 {
     const struct cli_options *options = &cli->options;
     if (!verb) {
@@ -175,6 +218,10 @@ static void put_line(struct line *line, const struct query_verb *verb, const str
     put(line, verb->word);
     put(line, " ");
     put_subject(line, verb, cli);
+    if (options->models) {
+        put_models(line, verb, options, models);
+        return;
+    }
     put_clauses(line, verb, options);
     if (verb->kind != QUERY_COMPARE)
         return;
@@ -223,7 +270,10 @@ enum status query_line_read(struct cli *cli, struct error *err)
     struct query_place place = {0};
     struct query *out = &cli->query;
     const struct query_verb *verb = find_verb(cli);
-    put_line(&line, verb, cli);
+    struct models models = {0};
+    if (cli->options.models && split_models(&models, &cli->options, err) != STATUS_OK)
+        return error_prefix(err, STATUS_INVALID, "%s", cli->command->name);
+    put_line(&line, verb, cli, &models);
     if (line.full)
         return error_set(err, STATUS_INVALID, "%s: the options are too long", cli->command->name);
     *out = (struct query){.kind = QUERY_SUMMARY};

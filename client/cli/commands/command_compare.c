@@ -1,4 +1,4 @@
-// inferstat compare BEFORE AFTER | compare --against BEFORE
+// inferstat compare BEFORE AFTER | compare --against BEFORE | compare --models A,B
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,17 +10,24 @@
 // The smallest margin; 0 means the default.
 static const double no_margin = 1e-9;
 
-// Checks the options against each other: two baselines, or one baseline and filters.
+// Checks the options against each other: two baselines, one baseline and filters, or two models.
 static enum status check_sides(const struct cli *cli, struct error *err)
 {
     const struct cli_options *options = &cli->options;
     const unsigned words = options->argument_count;
     if (option_given(options, OPTION_MARKDOWN) && options->format != FORMAT_TEXT)
         return error_set(err, STATUS_INVALID, "--json, --csv and --markdown: only one of them");
+    if (options->models && (options->against || words != 0))
+        return error_set(err, STATUS_INVALID,
+                         "compare: --models compares records, not baselines: leave out %s%s",
+                         options->against ? "--against " : "",
+                         options->against ? options->against : options->arguments[0]);
+    if (options->models)
+        return STATUS_OK;
     if (options->against ? words != 0 : words != 2)
         return error_set(err, STATUS_INVALID,
-                         "compare: give two baselines, or --against BASELINE and filters (see "
-                         "inferstat compare --help)");
+                         "compare: give two baselines, or --against BASELINE and filters, or "
+                         "--models A,B (see inferstat compare --help)");
     if (!options->against && query_filter_narrows(&cli->query.compare.other))
         return error_set(err, STATUS_INVALID,
                          "compare: filters do not apply to two baselines (--against compares one "
@@ -214,6 +221,39 @@ static void write_side(FILE *out, const struct query *query, unsigned side,
                   unit_format(coverage, UNIT_RATIO, ratio));
 }
 
+// One fact of two models after `before`: "file 90.5 KB / 30.1 KB (-66.7 %)".  Returns what
+// separates the next fact from it; `before` where nothing is known.
+static const char *write_fact(FILE *out, const char *before, const char *name, const char *key,
+                              const struct result *result)
+{
+    char keys[3][CELL_SIZE], change[CELL_SIZE];
+    (void)snprintf(keys[0], sizeof keys[0], "before_%s", key);
+    (void)snprintf(keys[1], sizeof keys[1], "after_%s", key);
+    (void)snprintf(keys[2], sizeof keys[2], "%s_ratio", key);
+    if (result_get(result, 0, keys[0]).type == VALUE_NULL &&
+        result_get(result, 0, keys[1]).type == VALUE_NULL)
+        return before;
+    (void)fprintf(out, "%s%s ", before, name);
+    for (unsigned i = 0; i < 2; i++) {
+        char *text = column_value(&(struct column){.key = keys[i]}, result, 0);
+        (void)fprintf(out, "%s%s", i == 0 ? "" : " / ", text ? text : "-");
+        free(text);
+    }
+    const double ratio = result_number(result, 0, keys[2], (double)NAN);
+    write_change(change, ratio);
+    if (isfinite(ratio))
+        (void)fprintf(out, " (%s)", change);
+    return ", ";
+}
+
+// Of two models what is known of them, after `before`.
+static void write_facts(FILE *out, const char *before, const struct result *result)
+{
+    const char *separator = write_fact(out, before, "parameters", "parameters", result);
+    separator = write_fact(out, separator, "quantisation", "quantisation", result);
+    (void)write_fact(out, separator, "file", "file_bytes", result);
+}
+
 // "2 worse, 1 better, 3 the same, 1 undecided".
 static void write_tally(FILE *out, const struct tally *tally)
 {
@@ -265,6 +305,7 @@ static enum status print_table(const struct cli *cli, const struct query *query,
     write_side(out, query, 0, result);
     (void)fputs("\nafter:  ", out);
     write_side(out, query, 1, result);
+    write_facts(out, "\nmodels: ", result);
     (void)fputs("\n\n", out);
     enum status status =
         cli_print(cli, &(struct columns){columns, COLUMNS - 1, add_note}, result, err);
@@ -302,6 +343,7 @@ static enum status print_markdown(const struct cli *cli, const struct query *que
     write_side(out, query, 0, result);
     (void)fputs("\n- after: ", out);
     write_side(out, query, 1, result);
+    write_facts(out, "\n- models: ", result);
     (void)fputc('\n', out);
     write_text(out, result_get(result, 0, "differences"), "- differences: ");
     (void)fputs("\n|", out);
