@@ -290,6 +290,10 @@ struct inferstat_request {
     uint64_t arrival_ns;    // inferstat_clock_ns() at arrival; 0: now
     uint32_t prompt_tokens;
     uint32_t cached_prompt_tokens; // part of prompt_tokens: found in a cache, not computed
+    // Items of the batch (images, windows of sound), of a model that makes no tokens; 0: it makes
+    // tokens.  With items the record has queue_ns and e2e_ns, and no tokens or times of tokens; its
+    // computation starts with inferstat_inference_begin, or with _start_prefill if that is called.
+    uint32_t items;
 };
 
 // Creates a reusable tracker for one request at a time: begin, end, begin, end.  Only _new
@@ -310,7 +314,7 @@ INFERSTAT_API void inferstat_inference_set_prompt(struct inferstat_inference *in
 
 // Ends the request's time in the queue and starts its prefill, the computation of the prompt.
 // Without this call a request that generates tokens counts no queue time, and it counts as waiting
-// until its first token.
+// until its first token; one of items is computed from inferstat_inference_begin on.
 INFERSTAT_API void inferstat_inference_start_prefill(struct inferstat_inference *inference);
 
 // Ends prefill: the first token is generated.  Only engines that call _count_tokens need it;
@@ -424,6 +428,7 @@ struct inferstat_event {
     uint64_t ttft_ns;     // inference; 0: absent
     uint64_t decode_ns;   // inference; 0: absent
     uint64_t prompt_tokens, generated_tokens; // inference
+    uint64_t items;                           // inference; 0: absent
     double tokens_per_second;                 // inference; negative: absent
     int64_t host_memory_bytes;
     int status; // load: enum inferstat_result; inference: enum inferstat_finish

@@ -65,7 +65,12 @@
       "bound of that estimate's error")                                                            \
     X(RUN_PRODUCED, "produced", INT, COUNT, ALWAYS, "records the producer says it made")           \
     X(RUN_STORED, "stored", INT, COUNT, ALWAYS, "records of the run stored")                       \
-    X(RUN_DUPLICATES, "duplicates", INT, COUNT, ALWAYS, "repeated records skipped")
+    X(RUN_DUPLICATES, "duplicates", INT, COUNT, ALWAYS, "repeated records skipped")                \
+    X(RUN_HUGE_PAGES, "huge_pages", TEXT, NONE, MAYBE,                                             \
+      "transparent huge pages (always, madvise, never), and reserved ones where there are any")    \
+    X(RUN_ALLOCATOR, "allocator", TEXT, NONE, MAYBE, "whose malloc the process uses")              \
+    X(RUN_BUILD_FLAGS, "build_flags", TEXT, NONE, MAYBE,                                           \
+      "compiler, build type and flags of the reporting program's libinferstat")
 
 #define RECORD_DEVICE(X)                                                                           \
     X(DEVICE_ORDINAL, "ordinal", INT, NONE, ALWAYS, "the device's place in its run, from 0")       \
@@ -146,16 +151,17 @@
     X(INFERENCE_DEVICE, "device", NAME, NONE, ALWAYS, "the device it ran on")                      \
     X(INFERENCE_REQUEST, "request", INT, NONE, ALWAYS, "the engine's number of the request")       \
     X(INFERENCE_FINISH, "finish", FINISH, NONE, ALWAYS, "stop, length, cancelled, error")          \
-    X(INFERENCE_PROMPT_TOKENS, "prompt_tokens", INT, TOKENS, ALWAYS, "tokens of the prompt")       \
-    X(INFERENCE_CACHED_PROMPT_TOKENS, "cached_prompt_tokens", INT, TOKENS, ALWAYS,                 \
+    X(INFERENCE_PROMPT_TOKENS, "prompt_tokens", INT, TOKENS, MAYBE,                                \
+      "tokens of the prompt; like all tokens absent where a model makes none")                     \
+    X(INFERENCE_CACHED_PROMPT_TOKENS, "cached_prompt_tokens", INT, TOKENS, MAYBE,                  \
       "of those, taken from a cache and not computed")                                             \
-    X(INFERENCE_GENERATED_TOKENS, "generated_tokens", INT, TOKENS, ALWAYS, "tokens put out")       \
+    X(INFERENCE_GENERATED_TOKENS, "generated_tokens", INT, TOKENS, MAYBE, "tokens put out")        \
     X(INFERENCE_QUEUE_NS, "queue_ns", INT, DURATION, ALWAYS, "arrival to start of computing")      \
-    X(INFERENCE_PREFILL_NS, "prefill_ns", INT, DURATION, ALWAYS,                                   \
+    X(INFERENCE_PREFILL_NS, "prefill_ns", INT, DURATION, MAYBE,                                    \
       "start of computing the prompt to the first token")                                          \
     X(INFERENCE_TTFT_NS, "ttft_ns", INT, DURATION, MAYBE, "arrival to the first token")            \
     X(INFERENCE_DECODE_NS, "decode_ns", INT, DURATION, MAYBE, "first to last token")               \
-    X(INFERENCE_E2E_NS, "e2e_ns", INT, DURATION, ALWAYS, "arrival to the last token")              \
+    X(INFERENCE_E2E_NS, "e2e_ns", INT, DURATION, ALWAYS, "arrival to the last token or result")    \
     X(INFERENCE_ITL_MAX_NS, "itl_max_ns", INT, DURATION, MAYBE, "longest gap between two tokens")  \
     X(INFERENCE_ITL_P99_NS, "itl_p99_ns", INT, DURATION, MAYBE,                                    \
       "99th percentile of the gaps between tokens (1 % relative error)")                           \
@@ -165,7 +171,9 @@
       "device memory in use, last sampled")                                                        \
     X(INFERENCE_CONCURRENT, "concurrent_requests", INT, COUNT, MAYBE,                              \
       "requests in progress when this one ended, itself included; other threads' of 25 ms ago")    \
-    X(INFERENCE_ERROR, "error", TEXT, NONE, MAYBE, "why it failed")
+    X(INFERENCE_ERROR, "error", TEXT, NONE, MAYBE, "why it failed")                                \
+    X(INFERENCE_ITEMS, "items", INT, COUNT, MAYBE,                                                 \
+      "items of the batch (images, windows of sound), of a model that makes no tokens")
 
 #define RECORD_ITL(X)                                                                              \
     X(ITL_MODEL, "model", NAME, NONE, ALWAYS, "the model that answered")                           \
@@ -303,6 +311,9 @@
       "acquires that had to wait / acquires")                                                      \
     X(PIPELINE, "items_per_second", ITEMS_PER_SECOND, "items * 1e9",                               \
       "CASE WHEN items > 0 THEN duration_ns END", "items / time; absent where none was worked on") \
-    X(OPERATION, "items_per_second", ITEMS_PER_SECOND, "items * 1e9", "duration_ns", "items / time")
+    X(OPERATION, "items_per_second", ITEMS_PER_SECOND, "items * 1e9", "duration_ns",               \
+      "items / time")                                                                              \
+    X(INFERENCE, "items_per_second", ITEMS_PER_SECOND, "items * 1e9", "e2e_ns",                    \
+      "items of the batch / end-to-end time")
 
 #endif

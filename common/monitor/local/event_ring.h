@@ -29,6 +29,7 @@ struct event_entry {
     uint64_t ttft_ns;
     uint64_t decode_ns;
     uint64_t prompt_tokens, generated_tokens;
+    uint64_t items;
     int64_t host_memory_bytes;
     uint32_t name; // id of the name
     int32_t status;

@@ -566,7 +566,7 @@ char *runfile_activity_text(char *text, size_t size, const struct runfile *file,
     static const char *const words[ACTIVITY_COUNT] = {
         [ACTIVITY_STARTUP] = "startup",     [ACTIVITY_LOAD] = "load",
         [ACTIVITY_PREFILL] = "prefill",     [ACTIVITY_DECODE] = "decode",
-        [ACTIVITY_OPERATION] = "operation",
+        [ACTIVITY_OPERATION] = "operation", [ACTIVITY_INFERENCE] = "inference",
     };
     const struct runfile_stream_header *header = file->streams[stream].header;
     const uint64_t activity = atomic_load_explicit(&header->activity, memory_order_relaxed);
@@ -577,7 +577,7 @@ char *runfile_activity_text(char *text, size_t size, const struct runfile *file,
     }
     const char *name = names_text(file->names, (uint32_t)(activity >> 8), NULL);
     char request[32] = "";
-    if (what == ACTIVITY_PREFILL || what == ACTIVITY_DECODE)
+    if (what == ACTIVITY_PREFILL || what == ACTIVITY_DECODE || what == ACTIVITY_INFERENCE)
         (void)snprintf(request, sizeof request, " request %" PRIu64,
                        atomic_load_explicit(&header->request, memory_order_relaxed));
     (void)snprintf(text, size, *name ? "%s %s%s" : "%s%s%s", words[what], name, request);

@@ -87,6 +87,7 @@ enum activity {
     ACTIVITY_PREFILL,
     ACTIVITY_DECODE,
     ACTIVITY_OPERATION,
+    ACTIVITY_INFERENCE, // of items
     ACTIVITY_COUNT,
 };
 

@@ -70,6 +70,7 @@ static void fill_event(const struct inferstat_monitor *monitor, enum inferstat_e
         .decode_ns = entry->decode_ns,
         .prompt_tokens = entry->prompt_tokens,
         .generated_tokens = entry->generated_tokens,
+        .items = entry->items,
         .tokens_per_second = -1,
         .host_memory_bytes = entry->host_memory_bytes,
         .status = entry->status,

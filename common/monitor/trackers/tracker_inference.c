@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/core/base/unit.h"
 #include "common/monitor/local/itl_histogram.h"
@@ -26,8 +27,9 @@ struct inferstat_inference {
     unsigned int place; // of the model, where its requests are counted
     uint64_t request;
     uint64_t arrival_ns;
-    uint64_t prefill_ns; // when it started; 0: not yet
+    uint64_t prefill_ns; // when it started, of items their computation; 0: not yet
     uint32_t prompt, cached;
+    uint32_t items; // 0: the model makes tokens
     struct itl_histogram gaps;
 };
 
@@ -60,34 +62,6 @@ void inferstat_inference_free(struct inferstat_inference *inference)
     free(inference);
 }
 
-void inferstat_inference_begin(struct inferstat_inference *inference,
-                               const struct inferstat_request *request)
-{
-    if (!inference || !request || !monitor_is_live(inference->monitor))
-        return;
-    // A request that was not ended counts as cancelled.
-    inferstat_inference_end(inference, INFERSTAT_FINISH_CANCELLED);
-
-    struct inferstat_monitor *monitor = inference->monitor;
-    // A new thread's slot is created before the clock starts.
-    inference->model = monitor_known_name(monitor, request->model);
-    inference->place = thread_slots_place(&monitor->slots, inference->model);
-    thread_slot_begin_request(thread_slot_current(&monitor->slots), inference->place);
-    const uint64_t now = clock_monotonic_ns();
-    inference->device = monitor_known_name(monitor, request->device);
-    inference->request = request->request;
-    inference->arrival_ns =
-        request->arrival_ns == 0 || request->arrival_ns > now ? now : request->arrival_ns;
-    inference->prefill_ns = 0;
-    inference->first_ns = 0;
-    inference->last_ns = 0;
-    inference->gapless = 0;
-    inference->is_computed = false;
-    inference->active = true;
-    inferstat_inference_set_prompt(inference, request->prompt_tokens,
-                                   request->cached_prompt_tokens);
-}
-
 void inferstat_inference_set_prompt(struct inferstat_inference *inference, uint32_t prompt_tokens,
                                     uint32_t cached_prompt_tokens)
 {
@@ -113,12 +87,49 @@ static void set_activity(struct inferstat_inference *inference, enum activity ac
     thread_slot_set_activity(slot, activity, inference->model, now);
 }
 
+static void start_computing(struct inferstat_inference *inference, uint64_t now)
+{
+    inference->prefill_ns = now;
+    set_activity(inference, inference->items ? ACTIVITY_INFERENCE : ACTIVITY_PREFILL, now);
+}
+
+void inferstat_inference_begin(struct inferstat_inference *inference,
+                               const struct inferstat_request *request)
+{
+    if (!inference || !request || !monitor_is_live(inference->monitor))
+        return;
+    // A request that was not ended counts as cancelled.
+    inferstat_inference_end(inference, INFERSTAT_FINISH_CANCELLED);
+
+    struct inferstat_monitor *monitor = inference->monitor;
+    // A new thread's slot is created before the clock starts.
+    const uint32_t model = monitor_known_name(monitor, request->model);
+    if (model != inference->model) // it keeps its place
+        inference->place = thread_slots_place(&monitor->slots, model);
+    inference->model = model;
+    thread_slot_begin_request(thread_slot_current(&monitor->slots), inference->place);
+    const uint64_t now = clock_monotonic_ns();
+    inference->device = monitor_known_name(monitor, request->device);
+    inference->request = request->request;
+    inference->arrival_ns =
+        request->arrival_ns == 0 || request->arrival_ns > now ? now : request->arrival_ns;
+    inference->prefill_ns = 0;
+    inference->first_ns = 0;
+    inference->last_ns = 0;
+    inference->gapless = 0;
+    inference->is_computed = false;
+    inference->active = true;
+    inference->items = request->items;
+    inferstat_inference_set_prompt(inference, request->prompt_tokens,
+                                   request->cached_prompt_tokens);
+    if (inference->items)
+        start_computing(inference, now);
+}
+
 void inferstat_inference_start_prefill(struct inferstat_inference *inference)
 {
-    if (!inference || !inference->active || inference->prefill_ns)
-        return;
-    inference->prefill_ns = clock_monotonic_ns();
-    set_activity(inference, ACTIVITY_PREFILL, inference->prefill_ns);
+    if (inference && inference->active && (!inference->prefill_ns || inference->items))
+        start_computing(inference, clock_monotonic_ns());
 }
 
 static void start_generation_at(struct inferstat_inference *inference, uint64_t now)
@@ -236,6 +247,22 @@ static inline uint64_t set_maybe(struct record *record, unsigned column, uint64_
     return (uint64_t)(value != 0) << column;
 }
 
+// The columns that an inference of items does not have.
+static void fill_tokens(const struct inferstat_inference *inference, const struct outcome *outcome,
+                        struct record *record)
+{
+    record_set_int(record, INFERENCE_PROMPT_TOKENS, inference->prompt);
+    record_set_int(record, INFERENCE_CACHED_PROMPT_TOKENS, inference->cached);
+    record_set_int(record, INFERENCE_GENERATED_TOKENS,
+                   monitor_plausible((int64_t)outcome->generated));
+    record_set_int(record, INFERENCE_PREFILL_NS, (int64_t)outcome->prefill_ns);
+    record->present |= set_maybe(record, INFERENCE_TTFT_NS, outcome->ttft_ns) |
+                       set_maybe(record, INFERENCE_DECODE_NS, outcome->decode_ns) |
+                       set_maybe(record, INFERENCE_ITL_MAX_NS, outcome->itl_max_ns) |
+                       set_maybe(record, INFERENCE_ITL_P99_NS, outcome->itl_p99_ns);
+    record->values[INFERENCE_ITEMS].i = 0;
+}
+
 static void fill_record(const struct inferstat_inference *inference, const struct outcome *outcome,
                         enum inferstat_finish finish, struct record *record)
 {
@@ -252,26 +279,23 @@ static void fill_record(const struct inferstat_inference *inference, const struc
     record->reserved = 0;
     record->started_ns = monitor_wall_ns(monitor, inference->arrival_ns);
     record->present = 0;
+    if (inference->items) {
+        memset(record->values, 0, INFERENCE_COLUMNS * sizeof *record->values);
+        record_set_int(record, INFERENCE_ITEMS, inference->items);
+    } else {
+        fill_tokens(inference, outcome, record);
+    }
     record_set_name(record, INFERENCE_MODEL, inference->model);
     record_set_name(record, INFERENCE_DEVICE, inference->device);
     record_set_int(record, INFERENCE_REQUEST, (int64_t)inference->request);
     record_set_int(record, INFERENCE_FINISH, (int64_t)finish);
-    record_set_int(record, INFERENCE_PROMPT_TOKENS, inference->prompt);
-    record_set_int(record, INFERENCE_CACHED_PROMPT_TOKENS, inference->cached);
-    record_set_int(record, INFERENCE_GENERATED_TOKENS,
-                   monitor_plausible((int64_t)outcome->generated));
     record_set_int(record, INFERENCE_QUEUE_NS, (int64_t)outcome->queue_ns);
-    record_set_int(record, INFERENCE_PREFILL_NS, (int64_t)outcome->prefill_ns);
     record_set_int(record, INFERENCE_E2E_NS, (int64_t)outcome->e2e_ns);
     record_set_int(record, INFERENCE_HOST_MEMORY, host);
     record_set_int(record, INFERENCE_CONCURRENT, outcome->concurrent);
-    const uint64_t known = set_maybe(record, INFERENCE_TTFT_NS, outcome->ttft_ns) |
-                           set_maybe(record, INFERENCE_DECODE_NS, outcome->decode_ns) |
-                           set_maybe(record, INFERENCE_ITL_MAX_NS, outcome->itl_max_ns) |
-                           set_maybe(record, INFERENCE_ITL_P99_NS, outcome->itl_p99_ns);
     record->values[INFERENCE_DEVICE_MEMORY].i = device < 0 ? 0 : device;
     record->values[INFERENCE_ERROR].i = 0;
-    record->present |= known | (uint64_t)(device >= 0) << INFERENCE_DEVICE_MEMORY;
+    record->present |= (uint64_t)(device >= 0) << INFERENCE_DEVICE_MEMORY;
 }
 
 // A request that failed, with the reason: two slots of the ring, so it is copied into them.
@@ -309,25 +333,40 @@ static void finish_gaps(struct inferstat_inference *inference, struct thread_slo
         itl_histogram_finish(&inference->gaps, sums, &place, &outcome->itl_max_ns);
 }
 
-static __attribute__((noinline, cold)) void
-log_inference(const struct inferstat_inference *inference, const struct outcome *outcome,
-              enum inferstat_finish finish, const char *error)
+enum { FIGURES_SIZE = 320 };
+
+// The figures of a log line.
+static void write_figures(char out[FIGURES_SIZE], const struct inferstat_inference *inference,
+                          const struct outcome *outcome)
 {
     char total[UNIT_TEXT_SIZE], prefill[UNIT_TEXT_SIZE], ttft[UNIT_TEXT_SIZE] = "-";
     char speed[UNIT_TEXT_SIZE] = "-";
+    (void)unit_format_int(total, UNIT_DURATION, (int64_t)outcome->e2e_ns);
+    if (inference->items) {
+        (void)snprintf(out, FIGURES_SIZE, "items=%u total=%s", inference->items, total);
+        return;
+    }
     if (outcome->ttft_ns)
         (void)unit_format_int(ttft, UNIT_DURATION, (int64_t)outcome->ttft_ns);
     if (outcome->decode_ns)
         (void)snprintf(speed, sizeof speed, "%.2f",
                        (double)(outcome->generated - 1) * 1e9 / (double)outcome->decode_ns);
+    (void)snprintf(
+        out, FIGURES_SIZE, "prompt=%u generated=%llu total=%s prefill=%s ttft=%s tokens/sec=%s",
+        inference->prompt, (unsigned long long)outcome->generated, total,
+        unit_format_int(prefill, UNIT_DURATION, (int64_t)outcome->prefill_ns), ttft, speed);
+}
+
+static __attribute__((noinline, cold)) void
+log_inference(const struct inferstat_inference *inference, const struct outcome *outcome,
+              enum inferstat_finish finish, const char *error)
+{
+    char figures[FIGURES_SIZE];
+    write_figures(figures, inference, outcome);
     log_sink_write(&inference->monitor->log, INFERSTAT_LOG_INFO,
-                   "[INFER] model=%s prompt=%u generated=%llu total=%s prefill=%s ttft=%s "
-                   "tokens/sec=%s finish=%s%s%s",
-                   names_text(inference->monitor->names, inference->model, NULL), inference->prompt,
-                   (unsigned long long)outcome->generated,
-                   unit_format_int(total, UNIT_DURATION, (int64_t)outcome->e2e_ns),
-                   unit_format_int(prefill, UNIT_DURATION, (int64_t)outcome->prefill_ns), ttft,
-                   speed, column_enum_text(COLUMN_FINISH, finish), error && *error ? " error=" : "",
+                   "[INFER] model=%s %s finish=%s%s%s",
+                   names_text(inference->monitor->names, inference->model, NULL), figures,
+                   column_enum_text(COLUMN_FINISH, finish), error && *error ? " error=" : "",
                    error ? error : "");
 }
 
@@ -369,6 +408,7 @@ static inline void end_request(struct inferstat_inference *inference, enum infer
         .decode_ns = outcome.decode_ns,
         .prompt_tokens = inference->prompt,
         .generated_tokens = outcome.generated,
+        .items = inference->items,
         .host_memory_bytes =
             atomic_load_explicit(&monitor->sampled.host_memory, memory_order_relaxed),
         .name = inference->model,

@@ -292,22 +292,17 @@ static enum status add_columns(sqlite3 *db, struct error *err)
     return status;
 }
 
-// Rebuilds the tables whose columns have changed: before version 6 a pipeline's figures could not
-// be absent; versions 5 to 8 stored received_ns and some durations as differences from other
-// columns, and computed them as generated columns.
+// Rebuilds the tables of versions 5 to 8, which stored received_ns and some durations as
+// differences from other columns, and computed them as generated columns.
 static enum status rebuild_tables(sqlite3 *db, struct error *err)
 {
-    int64_t is_old = 0;
-    enum status status = database_integer(db,
-                                          "SELECT count(*) FROM pragma_table_info('pipeline')"
-                                          " WHERE name = 'copy_busy_ns' AND \"notnull\" <> 0",
-                                          &is_old, err);
+    enum status status = STATUS_OK;
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
          kind++) {
         bool rebuilds = false;
         status = has_column(db, record_kind_info((enum record_kind)kind)->name, "received_after_ns",
                             &rebuilds, err);
-        if (status == STATUS_OK && (rebuilds || (kind == RECORD_KIND_PIPELINE && is_old)))
+        if (status == STATUS_OK && rebuilds)
             status = schema_rebuild(db, (enum record_kind)kind, err);
     }
     return status;
@@ -341,6 +336,8 @@ static enum status upgrade(sqlite3 *db, struct error *err)
         status = database_exec(db, added_indexes, err);
     if (status == STATUS_OK)
         status = rebuild_tables(db, err);
+    if (status == STATUS_OK)
+        status = schema_allow_nulls(db, err);
     return status == STATUS_OK ? database_exec(db, move_meta, err) : status;
 }
 

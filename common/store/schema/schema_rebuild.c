@@ -151,6 +151,38 @@ enum status schema_rebuild(sqlite3 *db, enum record_kind kind, struct error *err
     return status == STATUS_OK ? database_exec(db, "DROP TABLE temp.extra", err) : status;
 }
 
+// ---- Columns that may be absent ----------------------------------------------------------
+
+static enum status allow_nulls_of(sqlite3 *db, enum record_kind kind, struct error *err)
+{
+    const struct record_kind_info *info = record_kind_info(kind);
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < info->column_count && status == STATUS_OK; i++)
+        if (info->columns[i].maybe)
+            status = database_execf(
+                db, err,
+                "UPDATE main.sqlite_schema SET sql = replace(sql, '\"%w\" %s NOT NULL',"
+                " '\"%w\" %s') WHERE type = 'table' AND name = %Q",
+                info->columns[i].name, schema_column_type(kind, i), info->columns[i].name,
+                schema_column_type(kind, i), info->name);
+    return status;
+}
+
+// Only the table's statement changes, as the procedure in SQLite's ALTER TABLE page has it: whether
+// a column may be NULL has no part in how rows are stored.
+enum status schema_allow_nulls(sqlite3 *db, struct error *err)
+{
+    (void)sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL);
+    enum status status = database_exec(db, "PRAGMA writable_schema=ON", err);
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT && status == STATUS_OK; kind++)
+        status = allow_nulls_of(db, (enum record_kind)kind, err);
+    // Reads the schema again.  Other connections do so too, since the views are made again.
+    if (status == STATUS_OK)
+        status = database_exec(db, "PRAGMA writable_schema=RESET", err);
+    (void)sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL); // nothing is writable in it
+    return status;
+}
+
 // ---- Sealed segments ---------------------------------------------------------------------
 
 enum { KIND, FIRST_ID, LAST_ID, FIRST_NS, LAST_NS, ROWS, NUMBERS };

@@ -1,6 +1,7 @@
-// Migration steps that move rows, called by schema_migrate.  schema_rebuild rewrites a record table
-// in the current column layout.  unseal unpacks sealed segments: compressed blocks of old rows in
-// stores of schema versions 6 to 8 (seal_decoder.h).
+// Migration steps of record tables, called by schema_migrate.  schema_rebuild rewrites a table in
+// the current column layout.  schema_allow_nulls makes columns optional, without a rewrite.  unseal
+// unpacks sealed segments: compressed blocks of old rows in stores of schema versions 6 to 8
+// (seal_decoder.h).
 #ifndef INFERSTAT_STORE_SCHEMA_SCHEMA_REBUILD_H
 #define INFERSTAT_STORE_SCHEMA_SCHEMA_REBUILD_H
 
@@ -18,6 +19,11 @@ struct sqlite3;
 // write-ahead log grows by the table's size.  The file hardly grows, since copied rows are deleted
 // and their pages reused; retention returns its free pages later.
 MUST_CHECK enum status schema_rebuild(struct sqlite3 *db, enum record_kind kind, struct error *err);
+
+// Removes NOT NULL from the columns of record tables that may be absent (MAYBE in record_table.h),
+// where an older version has it.  No row is read or written.  Runs within the caller's transaction,
+// which must make a view or table afterwards, so that other connections read the schema again.
+MUST_CHECK enum status schema_allow_nulls(struct sqlite3 *db, struct error *err);
 
 // Moves the rows of all segments in the table `sealed`, if it exists, back into the table inference
 // under their former ids; no other kind was sealed.  One transaction per segment: a killed

@@ -52,7 +52,7 @@ TEST_CASE(test_clear_goes_in_slices)
                  " received_ns, model, device, request, finish, prompt_tokens,"
                  " cached_prompt_tokens, generated_tokens, queue_ns, prefill_ns, ttft_ns,"
                  " decode_ns, e2e_ns, itl_max_ns, itl_p99_ns, host_memory_bytes,"
-                 " device_memory_bytes, concurrent_requests, error FROM inference"
+                 " device_memory_bytes, concurrent_requests, error, items FROM inference"
                  " WHERE run = 1 LIMIT 1;"
                  "UPDATE ledger SET stored = stored + 1 WHERE run = 2");
         const uint64_t before = clearing.cleared;

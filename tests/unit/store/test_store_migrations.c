@@ -167,15 +167,21 @@ static const struct {
     {STORE_VERSION "11.sql",
      "version 11,",
      {{"SELECT count(*) FROM inference", 11}, {"SELECT count(model) FROM v_process_sample", 0}}},
+    {STORE_VERSION "12.sql",
+     "version 12,",
+     {{ALL_VALUES "id IN (1, 2, 5, 10)", INT64_C(6539227114424413977)},
+      {"SELECT count(items) + count(items_per_second) FROM v_inference", 0},
+      {"SELECT count(huge_pages) + count(allocator) + count(build_flags) FROM v_run", 0}}},
 };
 
-// Every table, view and index with its columns.
+// Every table, view and index with its columns, and which of them may be NULL.
 static char *shape(sqlite3 *db)
 {
     sqlite3_stmt *stmt = NULL;
     static const char sql[] =
         "SELECT group_concat(line, char(10)) FROM (SELECT m.type || ' ' || m.name || ' ' ||"
-        " coalesce((SELECT group_concat(c, ', ') FROM (SELECT p.name || ' ' || p.type AS c FROM"
+        " coalesce((SELECT group_concat(c, ', ') FROM (SELECT p.name || ' ' || p.type ||"
+        " iif(p.\"notnull\", ' NOT NULL', '') AS c FROM"
         " pragma_table_xinfo(m.name) p ORDER BY c)), '') AS line FROM sqlite_schema m"
         " ORDER BY m.type, m.name)";
     assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);

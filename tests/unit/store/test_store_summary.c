@@ -362,26 +362,27 @@ TEST_CASE(test_when_a_model_was_last_used)
 TEST_CASE(test_more_runs_than_groups)
 {
     store_add_inferences(1);
-    exec("WITH RECURSIVE n(i) AS (SELECT 3 UNION ALL SELECT i + 1 FROM n WHERE i < 11002)"
-         " INSERT INTO run(run, started_ns, received_ns, uuid, host, pid, \"end\","
-         " worker_version, protocol, os, kernel, cpu, cpu_count, host_memory_bytes, device_count,"
-         " produced, stored, duplicates, heard_ns) SELECT i, 1, 1, printf('%08d-n', i), 1, 1,"
-         " i % 10 > 0, 'v', 1, 'o', 'k', 'c', 1, 1, 1, 0, 1, 0, 1 FROM n;"
-         "CREATE TEMP TABLE one(id, run, stream, number, started_ns, received_ns, model, "
-         "device,"
-         " request, finish, prompt_tokens, cached_prompt_tokens, generated_tokens, queue_ns,"
-         " prefill_ns, ttft_ns, decode_ns, e2e_ns, itl_max_ns, itl_p99_ns,"
-         " host_memory_bytes, device_memory_bytes, concurrent_requests, error);"
-         "INSERT INTO one SELECT id, run, stream, number, started_ns, received_ns, 5, 3,"
-         " request, finish, prompt_tokens, cached_prompt_tokens, generated_tokens, queue_ns,"
-         " prefill_ns, ttft_ns, decode_ns, e2e_ns, itl_max_ns, itl_p99_ns,"
-         " host_memory_bytes, device_memory_bytes, concurrent_requests, error FROM inference;"
-         "DELETE FROM inference;"
-         "CREATE TEMP TABLE two AS SELECT i.*, r.run AS r FROM one i, run r WHERE r.run > 2"
-         " AND r.run <= 10902;" // the rest are idle
-         "UPDATE two SET id = r, run = r; ALTER TABLE two DROP COLUMN r;"
-         "INSERT INTO inference SELECT * FROM two;"
-         "UPDATE two SET id = id + 20000; INSERT INTO inference SELECT * FROM two");
+    exec(
+        "WITH RECURSIVE n(i) AS (SELECT 3 UNION ALL SELECT i + 1 FROM n WHERE i < 11002)"
+        " INSERT INTO run(run, started_ns, received_ns, uuid, host, pid, \"end\","
+        " worker_version, protocol, os, kernel, cpu, cpu_count, host_memory_bytes, device_count,"
+        " produced, stored, duplicates, heard_ns) SELECT i, 1, 1, printf('%08d-n', i), 1, 1,"
+        " i % 10 > 0, 'v', 1, 'o', 'k', 'c', 1, 1, 1, 0, 1, 0, 1 FROM n;"
+        "CREATE TEMP TABLE one(id, run, stream, number, started_ns, received_ns, model, "
+        "device,"
+        " request, finish, prompt_tokens, cached_prompt_tokens, generated_tokens, queue_ns,"
+        " prefill_ns, ttft_ns, decode_ns, e2e_ns, itl_max_ns, itl_p99_ns,"
+        " host_memory_bytes, device_memory_bytes, concurrent_requests, error, items);"
+        "INSERT INTO one SELECT id, run, stream, number, started_ns, received_ns, 5, 3,"
+        " request, finish, prompt_tokens, cached_prompt_tokens, generated_tokens, queue_ns,"
+        " prefill_ns, ttft_ns, decode_ns, e2e_ns, itl_max_ns, itl_p99_ns,"
+        " host_memory_bytes, device_memory_bytes, concurrent_requests, error, items FROM inference;"
+        "DELETE FROM inference;"
+        "CREATE TEMP TABLE two AS SELECT i.*, r.run AS r FROM one i, run r WHERE r.run > 2"
+        " AND r.run <= 10902;" // the rest are idle
+        "UPDATE two SET id = r, run = r; ALTER TABLE two DROP COLUMN r;"
+        "INSERT INTO inference SELECT * FROM two;"
+        "UPDATE two SET id = id + 20000; INSERT INTO inference SELECT * FROM two");
     struct query query = {.kind = QUERY_OVERVIEW};
     struct result *result = ask(&query);
     assert_int_equal(result_row_count(result), 3); // alpha's, alpha's idle runs, beta's idle run

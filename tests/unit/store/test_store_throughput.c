@@ -32,7 +32,14 @@ static void make_requests(int64_t count)
               ", itl_max_ns = %s WHERE id = %" PRId64,
               pick(2 * sizes[pick((int64_t)COUNT_OF(sizes))]), pick(50), pick(4),
               pick(2) ? "NULL" : "7", id);
-    exec("COMMIT");
+    // An inference has all of its tokens, or items and nothing of tokens.
+    exec("UPDATE inference SET items = iif(id % 4, NULL, id % 7),"
+         " prompt_tokens = coalesce(prompt_tokens, 2),"
+         " cached_prompt_tokens = coalesce(cached_prompt_tokens, 0);"
+         "UPDATE inference SET prompt_tokens = NULL, cached_prompt_tokens = NULL,"
+         " generated_tokens = NULL, prefill_ns = NULL, ttft_ns = NULL, decode_ns = NULL,"
+         " itl_max_ns = NULL, itl_p99_ns = NULL WHERE items IS NOT NULL;"
+         "COMMIT");
 }
 
 // Records of gaps; their number is also the duration, for the count below.
@@ -397,7 +404,7 @@ TEST_CASE(test_ends_in_the_future)
     const int64_t now_ns = clock_wall_ns();
     execf("UPDATE inference SET started_ns = %" PRId64 ", received_ns = %" PRId64
           ", e2e_ns = id * %" PRId64 ", ttft_ns = 1, generated_tokens = 3, prompt_tokens = 2,"
-          " prefill_ns = 1, itl_max_ns = NULL",
+          " cached_prompt_tokens = 0, prefill_ns = 1, itl_max_ns = NULL",
           now_ns - 100000000, now_ns, DAY_NS);
     struct store *opened = open_store();
     for (unsigned metric = REQUEST_RATE; metric <= OUTPUT_RATE; metric++) {

@@ -393,7 +393,7 @@ static const struct lie lies[] = {
      " request, finish, prompt_tokens, cached_prompt_tokens, generated_tokens, queue_ns,"
      " prefill_ns, ttft_ns, decode_ns, e2e_ns, itl_max_ns, itl_p99_ns, "
      "host_memory_bytes,"
-     " device_memory_bytes, concurrent_requests, error FROM inference WHERE id = 7",
+     " device_memory_bytes, concurrent_requests, error, items FROM inference WHERE id = 7",
      "", 26},
     {"UPDATE inference SET run = 77 WHERE id = 7", "", 26},
     {"ALTER TABLE inference RENAME TO hidden; CREATE VIEW inference AS SELECT * FROM hidden", "",
