@@ -209,6 +209,24 @@ static double time_ends(struct setting setting, unsigned threads, unsigned model
     return bench_stepped_median(all, (size_t)threads * REQUESTS) - time_nothing();
 }
 
+// An inference of items, from begin to end; models take turns.
+static double time_items(const struct setting *setting, unsigned models)
+{
+    struct inferstat_inference *inference = inferstat_inference_new(setting->monitor);
+    const uint64_t begun = inferstat_clock_ns();
+    for (unsigned i = 0; i < REQUESTS; i++) {
+        inferstat_inference_begin(inference,
+                                  &(struct inferstat_request){.model = setting->models[i % models],
+                                                              .device = setting->device,
+                                                              .items = 32});
+        inferstat_inference_end(inference, INFERSTAT_FINISH_STOP);
+    }
+    const uint64_t ended = inferstat_clock_ns();
+    inferstat_inference_free(inference);
+    wait_for_collector(setting->monitor);
+    return (double)(ended - begun) / REQUESTS;
+}
+
 static uint64_t count_allocations(const struct setting *setting)
 {
     struct inferstat_inference *inference = inferstat_inference_new(setting->monitor);
@@ -288,6 +306,7 @@ static long count_system_calls(const char *folder, int requests)
 struct results {
     double clock_read_ns, token_ns, count_token_ns;
     double end_ns, end_two_models_ns, end_four_models_ns, end_4_threads_ns;
+    double items_ns, items_four_models_ns;
     double tracepoint_ns, end_to_tracepoint; // 0: not measured
     uint64_t allocations;
     long system_calls;
@@ -299,7 +318,9 @@ static void measure(const struct setting *setting, int repeats, bool traced,
 {
     struct figures clock = {0}, token = {0}, count = {0}, tracepoint = {0}, ratio = {0};
     struct figures end = {0}, end_two = {0}, end_four = {0}, end_4 = {0};
+    struct figures items = {0}, items_four = {0};
     (void)time_tokens(setting);
+    (void)time_items(setting, MODELS_MAX);
     for (int i = 0; i < repeats; i++) {
         figures_add(&clock, time_clock_reads());
         figures_add(&token, time_tokens(setting));
@@ -313,6 +334,8 @@ static void measure(const struct setting *setting, int repeats, bool traced,
         figures_add(&end_two, time_ends(*setting, 1, 2));
         figures_add(&end_four, time_ends(*setting, 1, MODELS_MAX));
         figures_add(&end_4, time_ends(*setting, THREADS_MAX, 1));
+        figures_add(&items, time_items(setting, 1));
+        figures_add(&items_four, time_items(setting, MODELS_MAX));
     }
     results->clock_read_ns = figures_median(&clock);
     results->token_ns = figures_median(&token);
@@ -321,6 +344,8 @@ static void measure(const struct setting *setting, int repeats, bool traced,
     results->end_two_models_ns = figures_median(&end_two);
     results->end_four_models_ns = figures_median(&end_four);
     results->end_4_threads_ns = figures_median(&end_4);
+    results->items_ns = figures_median(&items);
+    results->items_four_models_ns = figures_median(&items_four);
     results->tracepoint_ns = figures_median(&tracepoint);
     results->end_to_tracepoint = figures_median(&ratio);
 }
@@ -336,6 +361,8 @@ static void print_json(const struct results *results)
     bench_json_number("end_two_models_ns", results->end_two_models_ns, 1);
     bench_json_number("end_four_models_ns", results->end_four_models_ns, 1);
     bench_json_number("end_4_threads_ns", results->end_4_threads_ns, 1);
+    bench_json_number("items_ns", results->items_ns, 1);
+    bench_json_number("items_four_models_ns", results->items_four_models_ns, 1);
     bench_json_number("lttng_tracepoint_ns", traced ? results->tracepoint_ns : nothing, 1);
     bench_json_number("ratio_to_lttng", traced ? results->end_to_tracepoint : nothing, 3);
     bench_json_number("token_ratio_to_clock_read", results->token_ns / results->clock_read_ns, 3);
@@ -354,15 +381,17 @@ static void print_table(const struct results *results)
                  "  of two models in turn   %8.1f ns\n"
                  "  of four models in turn  %8.1f ns\n"
                  "  with 4 threads at once  %8.1f ns\n"
+                 "inference of items        %8.1f ns  (goal <= 200)\n"
+                 "  of four models in turn  %8.1f ns\n"
                  "allocations               %8llu in %d requests\n"
                  "system calls              %8ld in %d requests\n"
                  "records dropped           %8llu\n",
                  results->clock_read_ns, results->token_ns,
                  results->token_ns / results->clock_read_ns, results->count_token_ns,
                  results->end_ns, results->end_two_models_ns, results->end_four_models_ns,
-                 results->end_4_threads_ns, (unsigned long long)results->allocations,
-                 COUNTED_REQUESTS, results->system_calls, COUNTED_REQUESTS,
-                 (unsigned long long)results->dropped);
+                 results->end_4_threads_ns, results->items_ns, results->items_four_models_ns,
+                 (unsigned long long)results->allocations, COUNTED_REQUESTS, results->system_calls,
+                 COUNTED_REQUESTS, (unsigned long long)results->dropped);
     if (results->tracepoint_ns > 0)
         (void)printf("tracepoint of LTTng       %8.1f ns\n"
                      "  end of a request to it  %8.2f     (goal <= 0.5)\n",
