@@ -307,10 +307,10 @@ static void add_activity(struct current *current, const char *doing)
     struct now_facts *facts = &current->facts;
     const char *model = current->model;
     const bool loads = begins_with(doing, "load", "") || begins_with(doing, "startup", "");
-    const bool works =
-        *model ? begins_with(doing, "prefill", model) || begins_with(doing, "decode", model) ||
-                     begins_with(doing, "inference", model)
-               : *doing && !loads && !begins_with(doing, "idle", "");
+    const bool works = *model ? begins_with(doing, "prefill", model) ||
+                                    begins_with(doing, "decode", model) ||
+                                    begins_with(doing, "inference", model)
+                              : *doing && !loads && !begins_with(doing, "idle", "");
     if (works || (loads && !facts->is_busy))
         copy_text(current->doing, doing);
     facts->is_busy = facts->is_busy || works;
