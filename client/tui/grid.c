@@ -9,6 +9,7 @@
 #include "common/core/base/text.h"
 #include "common/core/base/unit.h"
 #include "common/core/base/glyph.h"
+#include "common/core/record/record.h"
 
 enum { GAP = 2, GAP_TIGHT = 1, CELL_TEXT_SIZE = 512 };
 
@@ -93,7 +94,8 @@ static void format_cell(char *text, const struct grid_column *column, enum unit 
 
 static bool is_bad_outcome(const char *text)
 {
-    return strcmp(text, "error") == 0 || strcmp(text, "killed") == 0 || strcmp(text, "silent") == 0;
+    return strcmp(text, "error") == 0 || strcmp(text, "killed") == 0 ||
+           strcmp(text, "silent") == 0 || strcmp(text, RECORD_RUN_DOWN) == 0;
 }
 
 static enum style cell_style(enum grid_format format, struct value value, const char *text)

@@ -17,7 +17,7 @@ enum grid_format {
     GRID_BARE,    // like GRID_UNIT, but without the unit's name, which the heading has, and without
                   // the decimals that do not fit
     GRID_CLOCK,   // a time: "14:03:22" within a day, else the date
-    GRID_OUTCOME, // a text; "error", "killed" and "silent" in STYLE_BAD
+    GRID_OUTCOME, // a text; "error", "killed", "silent" and "down" in STYLE_BAD
     GRID_LOSS,    // a count; above 0 in STYLE_BAD
     GRID_WHOLE,   // a ratio; below 1 in STYLE_WARNING
     GRID_VERDICT, // 1 "yes", 0 "NO", absent "-"

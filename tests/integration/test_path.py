@@ -235,8 +235,8 @@ class PathTest(FaultCase):
         self.wait_until(lambda: self.sql('SELECT "end" FROM run')[0][0] == SILENT)
         self.assertEqual(self.inferences(), stored)
         balanced = json.loads(self.client("runs", "--json").stdout)["rows"][0]
-        self.assertIsNone(balanced["balanced"], "a silent run is unknown, never balanced")
-        self.assertEqual(balanced["end"], "silent")
+        self.assertIsNone(balanced["balanced"], "a dead run is unknown, never balanced")
+        self.assertEqual(balanced["end"], "down")  # as in now
         # What was produced and not stored is held in the dead run's file.
         self.assertTrue([name for name in os.listdir(self.run_folder) if name.endswith(".run")])
 

@@ -96,6 +96,12 @@ const char *column_enum_text(enum column_type type, int64_t number)
     return enumerations[type].texts[number];
 }
 
+const char *record_run_end_text(int64_t end, bool has_ended)
+{
+    return end == RECORD_RUN_END_SILENT && has_ended ? RECORD_RUN_DOWN
+                                                     : column_enum_text(COLUMN_RUN_END, end);
+}
+
 const char *column_type_name(enum column_type type)
 {
     switch (type) {

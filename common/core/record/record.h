@@ -104,6 +104,11 @@ const struct record_derived *record_derived(unsigned *count);
 bool column_type_is_enum(enum column_type type);
 const char *column_enum_text(enum column_type type, int64_t number);
 
+// How a run ended, by its columns `end` and ended_ns.  A silent run of which the end is known,
+// since its connection closed, is down: its process ended without closing.  NULL: `end` is unknown.
+#define RECORD_RUN_DOWN "down"
+const char *record_run_end_text(int64_t end, bool has_ended);
+
 // The type's name for people: "integer", "name", "enumeration"; static.
 const char *column_type_name(enum column_type type);
 

@@ -67,7 +67,7 @@ static enum status set_identity(struct store *store, struct result *answer,
     enum status status = answer_run(store, answer, COLUMN_RUN, run->run, err);
     if (status == STATUS_OK)
         status = answer_name(store, answer, COLUMN_HOST, run->host, err);
-    const char *end = column_enum_text(COLUMN_RUN_END, run->end);
+    const char *end = record_run_end_text(run->end, run->has_ended);
     if (end)
         answer_text(answer, "end", end);
     return status;

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/core/record/record.h"
+
 // The states, from the one that most needs attention: a model has the first that applies.
 //   down     a process of it ended without closing, less than 24 h ago, and no other began since
 //   silent   nothing was heard of a process for 10 s, and no other began since
@@ -16,7 +18,7 @@
 //   idle     connected, no request in the window
 //   ended    its processes closed
 #define NOW_STATES(X)                                                                              \
-    X(DOWN, "down")                                                                                \
+    X(DOWN, RECORD_RUN_DOWN)                                                                       \
     X(SILENT, "silent")                                                                            \
     X(ERRORS, "errors")                                                                            \
     X(SLOW, "slow")                                                                                \

@@ -69,6 +69,16 @@ void schema_select_enum(sqlite3_str *sql, const struct record_column *column)
 static const char run_produced[] = "(SELECT CAST(t.produced + l.unnumbered AS INTEGER)"
                                    " FROM v_ledger l WHERE l.id = t.run)";
 
+// As record_run_end_text has it.
+static void append_run_end(sqlite3_str *sql)
+{
+    const int silent = RECORD_RUN_END_SILENT;
+    sqlite3_str_appendf(sql, "CASE WHEN t.\"end\" = %d AND t.ended_ns IS NOT NULL THEN %Q ELSE ",
+                        silent, record_run_end_text(silent, true));
+    schema_select_enum(sql, &record_kind_info(RECORD_KIND_RUN)->columns[RUN_END]);
+    sqlite3_str_appendall(sql, " END");
+}
+
 static void append_column(sqlite3_str *sql, const struct record_column *column)
 {
     if (column->type == COLUMN_NAME)
@@ -237,6 +247,8 @@ enum status schema_select_list(sqlite3_str *sql, enum record_kind kind, struct r
             continue;
         if (kind == RECORD_KIND_RUN && i == RUN_PRODUCED)
             sqlite3_str_appendall(next_output(&list), run_produced);
+        else if (kind == RECORD_KIND_RUN && i == RUN_END)
+            append_run_end(next_output(&list));
         else
             append_column(next_output(&list), &info->columns[i]);
         name_output(&list, info->columns[i].name, info->columns[i].unit);
