@@ -146,8 +146,8 @@ const struct cli_command cli_commands[] = {
     {
         .name = "runs",
         .summary = "worker processes: how each ended, records produced and lost",
-        .details = LISTED,
-        .options = TAKES(LISTING),
+        .details = LISTED "  --model and --device show the processes that used them.",
+        .options = TAKES(LISTING, OPTION_MODEL, OPTION_DEVICE),
         .run = command_list,
     },
     {

@@ -132,16 +132,34 @@ static enum status say_expired(struct store *store, const struct query *query, s
     return status;
 }
 
+// Runs can be filtered by the names that they used, such as of a model.
+static enum status check_filter(const struct query *query, struct error *err)
+{
+    struct query_filter filter = query->filter;
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT && query->records.kind == RECORD_KIND_RUN; i++)
+        if (!query_dimension_is_number((enum query_dimension)i))
+            filter.by[i][0] = '\0';
+    return filter_check(query->records.kind, &filter, err);
+}
+
+static void append_filter(sqlite3_str *sql, const struct query *query)
+{
+    if (query->records.kind == RECORD_KIND_RUN)
+        filter_where_run_of(sql, &query->filter);
+    else
+        filter_where(sql, query->records.kind, &query->filter);
+}
+
 enum status query_records(struct store *store, const struct query *query, struct result **out,
                           struct error *err)
 {
-    enum status status = filter_check(query->records.kind, &query->filter, err);
+    enum status status = check_filter(query, err);
     if (status != STATUS_OK)
         return status;
     struct listing listing;
     sqlite3_str *sql = sqlite3_str_new(store->db);
     status = begin_listing(&listing, sql, query->records.kind, query->limit, err);
-    filter_where(sql, query->records.kind, &query->filter);
+    append_filter(sql, query);
     if (status == STATUS_OK && query->cursor != 0)
         status = append_cursor(sql, store, query, err);
     append_order(sql, query);

@@ -461,6 +461,58 @@ TEST_CASE(test_requests_by_status)
     assert_int_equal(query_check(&query, &err), STATUS_INVALID);
 }
 
+// By what they used, as their names or their descriptions say; numbers are no dimensions of runs.
+TEST_CASE(test_runs_by_what_they_used)
+{
+    static const struct {
+        enum query_dimension dimension;
+        const char *name;
+        size_t runs;
+    } cases[] = {
+        {QUERY_BY_MODEL, "tiny", 1},
+        {QUERY_BY_DEVICE, "cpu", 2},
+        {QUERY_BY_DEVICE, "gpu", 0},
+        {QUERY_BY_MODEL, "nothing", 0},
+    };
+    exec("DELETE FROM run_name WHERE (run = 2 AND name = 5) OR name = 4");
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct query query = {.kind = QUERY_RECORDS, .records.kind = RECORD_KIND_RUN};
+        (void)snprintf(query.filter.by[cases[i].dimension], QUERY_TEXT_SIZE, "%s", cases[i].name);
+        struct result *result = ask(&query);
+        assert_int_equal(result_row_count(result), cases[i].runs);
+        result_free(result);
+    }
+    struct query query = {.kind = QUERY_RECORDS, .records.kind = RECORD_KIND_RUN};
+    (void)snprintf(query.filter.by[QUERY_BY_STATUS], QUERY_TEXT_SIZE, "error");
+    expect_error(&query, STATUS_INVALID, "records of kind run have no status to filter by");
+}
+
+// A silent run whose process is known to have ended is down, as NOW has it.
+TEST_CASE(test_ends_of_runs)
+{
+    static const struct {
+        enum record_run_end end;
+        const char *ended_ns, *text;
+    } cases[] = {
+        {RECORD_RUN_END_OPEN, "NULL", "open"},  {RECORD_RUN_END_CLOSED, "5", "closed"},
+        {RECORD_RUN_END_KILLED, "5", "killed"}, {RECORD_RUN_END_SILENT, "NULL", "silent"},
+        {RECORD_RUN_END_SILENT, "5", "down"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        exec(format_text("UPDATE run SET \"end\" = %d, ended_ns = %s WHERE run = 1",
+                         (int)cases[i].end, cases[i].ended_ns));
+        struct query query = {
+            .kind = QUERY_RECORDS, .records.kind = RECORD_KIND_RUN, .records.oldest_first = true};
+        struct result *result = ask(&query);
+        expect_text(result, "end", cases[i].text);
+        result_free(result);
+        query = (struct query){.kind = QUERY_AUDIT};
+        result = ask(&query);
+        expect_text(result, "end", cases[i].text);
+        result_free(result);
+    }
+}
+
 TEST_CASE(test_runs_and_their_balance)
 {
     struct query query = {
@@ -537,5 +589,5 @@ TEST_MAIN_EACH(store_set_up, store_tear_down, test_averages_equal_plain_sql,
                test_every_kind_is_listed_with_all_its_columns, test_loads_have_a_floor,
                test_stages_know_their_load, test_pipelines_by_setting,
                test_pipelines_by_workload_and_model, test_pipelines_by_status,
-               test_requests_by_status, test_runs_and_their_balance,
-               test_a_reader_is_ended_when_the_log_grows)
+               test_requests_by_status, test_runs_by_what_they_used, test_ends_of_runs,
+               test_runs_and_their_balance, test_a_reader_is_ended_when_the_log_grows)
