@@ -25,6 +25,7 @@ libprotobuf-c-dev      | lib:libprotobuf-c      | their encoding
 protobuf-c-compiler    | tool:protoc-c          | C code from proto/
 libsqlite3-dev         | lib:sqlite3            | the store
 libncurses-dev         | lib:ncursesw           | the dashboard
+libopenblas0-pthread   | file:/usr/lib/*/libopenblas.so.0 | matrix products, opened at run time: programs start without it
 libjansson-dev         | lib:jansson            | reading what llama-bench writes
 libcmocka-dev          | lib:cmocka             | unit tests
 tmux                   | tool:tmux              | tests that look at the dashboard
