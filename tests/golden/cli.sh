@@ -28,8 +28,9 @@ sqlite3 measured.db "UPDATE baseline SET created_ns = 1774785600000000000"
 # A model without tokens, and the same compressed.
 cp measured.db models.db
 sqlite3 models.db "INSERT INTO name(text) VALUES('ds-cnn'), ('ds-cnn-int8');
-  UPDATE inference SET prompt_tokens = 0, generated_tokens = 0, prefill_ns = 0, ttft_ns = NULL,
-    decode_ns = NULL, itl_p99_ns = NULL WHERE run IN (1, 3);
+  UPDATE inference SET prompt_tokens = NULL, cached_prompt_tokens = NULL, generated_tokens = NULL,
+    prefill_ns = NULL, ttft_ns = NULL, decode_ns = NULL, itl_p99_ns = NULL, items = 8
+    WHERE run IN (1, 3);
   UPDATE inference SET model = (SELECT id FROM name WHERE text = 'ds-cnn') WHERE run = 3;
   UPDATE inference SET model = (SELECT id FROM name WHERE text = 'ds-cnn-int8') WHERE run = 1;
   UPDATE model SET name = (SELECT id FROM name WHERE text = 'ds-cnn'), quantisation = 'f32',

@@ -19,17 +19,19 @@ enum { SAMPLE_BYTES_MAX = 256 * 1024 * 1024, SAMPLE_KEYS = 4 };
 
 // ---- The table --------------------------------------------------------------------
 
-enum { PROMPT = 1, GENERATED = 2, CACHED = 4 }; // kinds of work
+enum { PROMPT = 1, GENERATED = 2, CACHED = 4, ITEMS = 8 }; // kinds of work
 
 static const struct sampled metrics[] = {
     {.kind = RECORD_KIND_INFERENCE, .name = "ttft_ns", .depends = PROMPT},
     {.kind = RECORD_KIND_INFERENCE, .name = "tpot_ns"},
     {.kind = RECORD_KIND_INFERENCE, .name = "tokens_per_second"},
     {.kind = RECORD_KIND_INFERENCE, .name = "prefill_tokens_per_second", .depends = PROMPT},
-    {.kind = RECORD_KIND_INFERENCE, .name = "e2e_ns", .depends = PROMPT | GENERATED},
+    {.kind = RECORD_KIND_INFERENCE, .name = "e2e_ns", .depends = PROMPT | GENERATED | ITEMS},
+    {.kind = RECORD_KIND_INFERENCE, .name = "items_per_second", .depends = ITEMS},
     {.kind = RECORD_KIND_INFERENCE, .name = "itl_p99_ns"},
     {.kind = RECORD_KIND_INFERENCE, .name = "prompt_tokens", .work = PROMPT},
     {.kind = RECORD_KIND_INFERENCE, .name = "generated_tokens", .work = GENERATED},
+    {.kind = RECORD_KIND_INFERENCE, .name = "items", .work = ITEMS},
     {RECORD_KIND_LOAD, "duration_ns", STATS_INDEPENDENT, .depends = CACHED},
     {RECORD_KIND_LOAD, "page_cache_ratio", STATS_INDEPENDENT, .work = CACHED},
     {.kind = RECORD_KIND_OPERATION, .name = "duration_ns"},

@@ -47,8 +47,8 @@ struct sampled {
     enum record_kind kind;
     const char *name;             // the metric's name
     enum stats_sampling sampling; // whether the values depend on their predecessors (stats.h)
-    // Work metrics measure the amount of work (tokens of a request, page cache share of a file),
-    // not its speed.  Each has one bit in `work`; other metrics have 0 there.
+    // Work metrics measure the amount of work (tokens or items of a request, page cache share of a
+    // file), not its speed.  Each has one bit in `work`; other metrics have 0 there.
     unsigned work;
     unsigned depends; // bits of the work metrics on which this metric's value depends
     // The metric explains an internal part (copy/compute overlap), which may get worse while the
@@ -58,7 +58,7 @@ struct sampled {
     enum total_column amount; // of totals
 };
 
-enum { SAMPLED_MAX = 24 }; // limit for the count of sampled metrics
+enum { SAMPLED_MAX = 28 }; // limit for the count of sampled metrics
 
 enum { TOTAL_PARTS_MAX = 480 }; // of a sample; beyond it, successive parts are merged
 

@@ -111,21 +111,32 @@ TEST_CASE(a_model_that_is_not_there)
     refused(&query, STATUS_NO_DATA, "the second of the two: no requests, loads, operations or");
 }
 
-// Models without tokens have neither speeds nor rates of them.
+// Models without tokens have neither speeds nor rates of them, but of items.
 TEST_CASE(requests_without_tokens)
 {
-    static const char *const expected[] = {"e2e_ns", "error_ratio", "request_rate"};
+    static const char *const expected[] = {"e2e_ns", "inference.items_per_second", "error_ratio",
+                                           "request_rate"};
     add((struct measured){.run = 1, .host = "a", .model = "net", .requests = 400});
     add((struct measured){
         .run = 2, .host = "a", .model = "net-int8", .requests = 400, .slowness = 0.5});
-    change("UPDATE inference SET prompt_tokens = 0, generated_tokens = 0, prefill_ns = 0,"
-           " ttft_ns = NULL, decode_ns = NULL, itl_p99_ns = NULL");
+    change("UPDATE inference SET prompt_tokens = NULL, cached_prompt_tokens = NULL,"
+           " generated_tokens = NULL, prefill_ns = NULL, ttft_ns = NULL, decode_ns = NULL,"
+           " itl_p99_ns = NULL, items = 8");
     const struct query query = of_models("net", "net-int8");
     struct result *result = ask(&query);
     assert_int_equal(result_row_count(result), COUNT_OF(expected));
     for (size_t row = 0; row < COUNT_OF(expected); row++)
         assert_string_equal(text_at(result, row, "metric"), expected[row]);
     verdict_is(result, "e2e_ns", "BETTER");
+    verdict_is(result, "inference.items_per_second", "BETTER");
+    result_free(result);
+    // Other batches are other work.
+    change("UPDATE inference SET items = 1 WHERE run = 2");
+    result = ask(&query);
+    verdict_is(result, "e2e_ns", "UNDECIDED");
+    verdict_is(result, "inference.items_per_second", "UNDECIDED");
+    assert_string_equal(text_at(result, row_of(result, "e2e_ns"), "note"),
+                        "the work differs: median items 8 / 1");
     result_free(result);
     // One side with tokens is enough.
     change("UPDATE inference SET generated_tokens = 1 WHERE run = 2");
