@@ -20,12 +20,18 @@
 //   conv OUT KERNEL        depthwise KERNEL      dense OUT           embed DIM
 //   gru UNITS              maxpool KERNEL        avgpool KERNEL      upsample FACTOR
 //   add | multiply | concat    of all sources, or with a name: add x
-//   norm relu relu6 sigmoid tanh softmax flatten      like NAME: the layers and weights of a line
+//   norm relu relu6 sigmoid tanh softmax              like NAME: the layers and weights of a line
 //
-// Options of conv, depthwise, dense: stride S, pad P|same|valid (default same), dilate D, groups G,
-// multiplier M (depthwise), nobias, norm (batch norm), and an activation; of pools: stride S
-// (default: the kernel), pad, `global` in place of the kernel; of gru: last.  A kernel is
-// 3 or 10x4.
+// Options of conv and depthwise: stride S, pad P|same|valid (default same), dilate D, groups G
+// (conv), multiplier M (depthwise); of these and of dense: nobias, norm (batch norm), and an
+// activation; of pools: stride S (default: the kernel), pad (default valid), or `global` in place
+// of the kernel, which makes a vector; of gru: last, which makes a vector.  Kernels, strides,
+// dilations, pads and factors are 3 or 10x4 (height, width).  `same` pads so that the result has
+// ceil(size / stride) elements, the odd one below and right (as TensorFlow does).
+//
+// `dense` flattens its input.  `add` and `multiply` have two sources; the second of `multiply` may
+// be a vector.  `like` repeats a line with one source; where that line uses its source once more
+// (`add x`), the new line uses its own.
 //
 // A parsed model is immutable; any thread may read it.
 #ifndef INFERSTAT_SERVER_WORKLOAD_ZOO_ZOO_MODEL_H

@@ -1,0 +1,156 @@
+#include "server/workload/zoo/zoo_parser.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum status zoo_fail(const struct zoo_parser *parser, const char *format, ...)
+{
+    char text[ERROR_TEXT_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return error_set(parser->err, STATUS_CORRUPT, "%s: line %u: %s", parser->path, parser->number,
+                     text);
+}
+
+static const char *skip_spaces(const char *at, const char *end)
+{
+    while (at < end && (*at == ' ' || *at == '\t' || *at == '\r'))
+        at++;
+    return at;
+}
+
+static bool is_arrow(const char *at, const char *end)
+{
+    return end - at >= 2 && at[0] == '-' && at[1] == '>';
+}
+
+static bool is_mark(char byte)
+{
+    return memchr(",=()*:", byte, 6) != NULL;
+}
+
+struct zoo_token zoo_peek(const struct zoo_parser *parser)
+{
+    const char *at = skip_spaces(parser->at, parser->end);
+    const char *end = at;
+    if (is_arrow(at, parser->end))
+        end += 2;
+    else if (at < parser->end && is_mark(*at))
+        end++;
+    else
+        while (end < parser->end && !isspace((unsigned char)*end) && !is_mark(*end) &&
+               !is_arrow(end, parser->end))
+            end++;
+    return (struct zoo_token){at, (size_t)(end - at)};
+}
+
+struct zoo_token zoo_next(struct zoo_parser *parser)
+{
+    const struct zoo_token token = zoo_peek(parser);
+    parser->at = token.text + token.size;
+    return token;
+}
+
+bool zoo_is(const struct zoo_token *token, const char *word)
+{
+    return token->size == strlen(word) && memcmp(token->text, word, token->size) == 0;
+}
+
+const char *zoo_token_text(char text[ZOO_TOKEN_TEXT_SIZE], const struct zoo_token *token)
+{
+    enum { SHOWN = 40 };
+    const int size = token->size < SHOWN ? (int)token->size : SHOWN;
+    if (size == 0)
+        (void)snprintf(text, ZOO_TOKEN_TEXT_SIZE, "the end of the line");
+    else
+        (void)snprintf(text, ZOO_TOKEN_TEXT_SIZE, "'%.*s'", size, token->text);
+    return text;
+}
+
+enum status zoo_expect(struct zoo_parser *parser, const char *word)
+{
+    const struct zoo_token token = zoo_next(parser);
+    char shown[ZOO_TOKEN_TEXT_SIZE];
+    if (zoo_is(&token, word))
+        return STATUS_OK;
+    return zoo_fail(parser, "expected '%s', not %s", word, zoo_token_text(shown, &token));
+}
+
+enum status zoo_numbers(const struct zoo_parser *parser, const struct zoo_token *token,
+                        const char *what, uint32_t minimum, uint32_t maximum, uint32_t out[3],
+                        unsigned int *count)
+{
+    enum { NUMBERS = 3 };
+    const char *at = token->text, *end = at + token->size;
+    char shown[ZOO_TOKEN_TEXT_SIZE];
+    *count = 0;
+    for (;;) {
+        uint64_t value = 0;
+        const char *digits = at;
+        for (; at < end && isdigit((unsigned char)*at); at++)
+            value = value > UINT32_MAX ? value : value * 10 + (uint64_t)(*at - '0');
+        if (at == digits || (at < end && *at != 'x') || *count == NUMBERS)
+            return zoo_fail(parser, "%s: %s is not a size such as 3 or 10x4", what,
+                            zoo_token_text(shown, token));
+        if (value < minimum || value > maximum)
+            return zoo_fail(parser, "%s: %s is not within %u to %u", what,
+                            zoo_token_text(shown, token), minimum, maximum);
+        out[(*count)++] = (uint32_t)value;
+        if (at == end)
+            return STATUS_OK;
+        at++;
+    }
+}
+
+enum status zoo_pair(struct zoo_parser *parser, const char *what, uint32_t minimum,
+                     uint32_t maximum, uint32_t out[2])
+{
+    const struct zoo_token token = zoo_next(parser);
+    uint32_t values[3];
+    unsigned int count;
+    char shown[ZOO_TOKEN_TEXT_SIZE];
+    enum status status = zoo_numbers(parser, &token, what, minimum, maximum, values, &count);
+    if (status != STATUS_OK)
+        return status;
+    if (count > 2)
+        return zoo_fail(parser, "%s: %s has more than two numbers", what,
+                        zoo_token_text(shown, &token));
+    out[0] = values[0];
+    out[1] = values[count - 1];
+    return STATUS_OK;
+}
+
+enum status zoo_number(struct zoo_parser *parser, const char *what, uint32_t minimum,
+                       uint32_t maximum, uint32_t *out)
+{
+    const struct zoo_token token = zoo_peek(parser);
+    uint32_t values[2];
+    char shown[ZOO_TOKEN_TEXT_SIZE];
+    enum status status = zoo_pair(parser, what, minimum, maximum, values);
+    if (status != STATUS_OK)
+        return status;
+    if (memchr(token.text, 'x', token.size))
+        return zoo_fail(parser, "%s: %s is not one number", what, zoo_token_text(shown, &token));
+    *out = values[0];
+    return STATUS_OK;
+}
+
+enum status zoo_name(const struct zoo_parser *parser, const struct zoo_token *token, char *out,
+                     size_t size)
+{
+    char shown[ZOO_TOKEN_TEXT_SIZE];
+    bool good = token->size > 0 && isalpha((unsigned char)token->text[0]);
+    for (size_t i = 0; good && i < token->size; i++)
+        good = isalnum((unsigned char)token->text[i]) || token->text[i] == '_' ||
+               token->text[i] == '-';
+    if (!good || token->size >= size)
+        return zoo_fail(parser, "%s is not a name of at most %zu letters, digits, _ and -",
+                        zoo_token_text(shown, token), size - 1);
+    memcpy(out, token->text, token->size);
+    out[token->size] = '\0';
+    return STATUS_OK;
+}
