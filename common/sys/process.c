@@ -1,5 +1,6 @@
 #include "common/sys/process.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -9,8 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/utsname.h>
 #include <unistd.h>
+
+#ifdef __GLIBC__
+#include <gnu/libc-version.h>
+#endif
 
 #include "common/core/base/text.h"
 #include "common/sys/clock.h"
@@ -225,6 +231,13 @@ static int64_t count_cpus(void)
     return cpus > 0 ? cpus : 1;
 }
 
+static void read_governor(char out[PROCESS_TEXT_SIZE], const char *root)
+{
+    char text[PROCESS_TEXT_SIZE];
+    if (read_in(text, sizeof text, root, "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"))
+        copy_line(out, text);
+}
+
 void process_host_read(struct process_host *out)
 {
     memset(out, 0, sizeof *out);
@@ -245,8 +258,7 @@ void process_host_read(struct process_host *out)
         copy_value(out->os, text, "PRETTY_NAME");
     if (read_small(text, sizeof text, "/proc/cpuinfo"))
         copy_value(out->cpu, text, "model name");
-    if (read_small(text, sizeof text, "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"))
-        copy_line(out->cpu_governor, text);
+    read_governor(out->cpu_governor, "");
     read_container(out->container);
     out->cpu_count = count_cpus();
     out->memory_bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
@@ -258,4 +270,66 @@ void process_driver_read(char out[PROCESS_TEXT_SIZE], const char *path)
     out[0] = '\0';
     if (read_small(text, sizeof text, path ? path : "/sys/module/nvidia/version"))
         copy_line(out, text);
+}
+
+// ---- Settings -------------------------------------------------------------
+
+// The kernel puts the mode in brackets: "always [madvise] never".
+static void read_huge_pages(char out[PROCESS_TEXT_SIZE], const char *root)
+{
+    char text[PROCESS_TEXT_SIZE];
+    int64_t reserved = 0;
+    if (!read_in(text, sizeof text, root, "sys/kernel/mm/transparent_hugepage/enabled"))
+        return;
+    const char *mode = strchr(text, '[');
+    const int size = mode ? (int)strcspn(mode + 1, "]\n") : 0;
+    if (size == 0)
+        return;
+    if (prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) == 1)
+        (void)snprintf(out, PROCESS_TEXT_SIZE, "never for this process");
+    else
+        (void)snprintf(out, PROCESS_TEXT_SIZE, "%.*s", size < 32 ? size : 32, mode + 1);
+    const size_t used = strlen(out);
+    if (read_number(&reserved, root, "proc/sys/vm/nr_hugepages") && reserved > 0)
+        (void)snprintf(out + used, PROCESS_TEXT_SIZE - used, ", %" PRId64 " reserved", reserved);
+}
+
+// The C library's own malloc has its version; the name of another library has neither "lib" nor
+// what follows ".so".
+static void read_allocator(char out[PROCESS_TEXT_SIZE])
+{
+    Dl_info place;
+    const void *function = dlsym(RTLD_DEFAULT, "malloc");
+    if (!function || dladdr(function, &place) == 0 || !place.dli_fname)
+        return;
+    const char *slash = strrchr(place.dli_fname, '/');
+    const char *name = slash ? slash + 1 : place.dli_fname;
+    const bool is_library = strncmp(name, "lib", 3) == 0;
+    name += is_library ? 3 : 0;
+    copy_line(out, name);
+    if (is_library)
+        out[strcspn(out, ".")] = '\0';
+#ifdef __GLIBC__
+    if (is_library && strcmp(out, "c") == 0)
+        (void)snprintf(out, PROCESS_TEXT_SIZE, "glibc %s", gnu_get_libc_version());
+#endif
+    if (strncmp(name, "ld-musl", 7) == 0 || (is_library && strcmp(out, "c") == 0))
+        copy_line(out, "musl");
+}
+
+#ifdef __clang__
+#define COMPILER "clang " __clang_version__
+#else
+#define COMPILER "gcc " __VERSION__
+#endif
+
+void process_settings_read(struct process_settings *out, const char *root)
+{
+    memset(out, 0, sizeof *out);
+    read_governor(out->cpu_governor, root ? root : "");
+    read_huge_pages(out->huge_pages, root ? root : "");
+    read_allocator(out->allocator);
+    static const char flags[] = INFERSTAT_BUILD_TYPE " " COMPILER " " INFERSTAT_BUILD_FLAGS;
+    const size_t size = text_cut(flags, sizeof flags - 1, sizeof out->build_flags - 1);
+    memcpy(out->build_flags, flags, text_is_utf8(flags, size) ? size : 0);
 }

@@ -51,4 +51,22 @@ void process_limits_read(struct process_limits *out, const char *root);
 // the file to read, NULL: the driver's file in /proc.
 void process_driver_read(char out[PROCESS_TEXT_SIZE], const char *path);
 
+enum { PROCESS_FLAGS_SIZE = 256 };
+
+// Settings that change measured results, of the host and of this process.  "": unknown.
+struct process_settings {
+    char cpu_governor[PROCESS_TEXT_SIZE]; // as in process_host
+    // Mode of transparent huge pages, such as "madvise", or "never for this process"; if the host
+    // has reserved pages (hugetlbfs), also how many: "madvise, 512 reserved".
+    char huge_pages[PROCESS_TEXT_SIZE];
+    // The library that the loader takes malloc from: "glibc 2.36", "musl", or the name of another
+    // one, such as "jemalloc" of libjemalloc.so.2.  An own malloc of the program: its file name.
+    char allocator[PROCESS_TEXT_SIZE];
+    // How this library was compiled: build type, compiler with its version, flags.
+    char build_flags[PROCESS_FLAGS_SIZE];
+};
+
+// Reads /proc and /sys below the folder `root`; NULL: those of the system.
+void process_settings_read(struct process_settings *out, const char *root);
+
 #endif

@@ -100,7 +100,7 @@ static const struct hello_text {
     }
     HELLO_TEXT(host), HELLO_TEXT(worker_version), HELLO_TEXT(os),        HELLO_TEXT(kernel),
     HELLO_TEXT(cpu),  HELLO_TEXT(cpu_governor),   HELLO_TEXT(container), HELLO_TEXT(driver),
-    HELLO_TEXT(cuda),
+    HELLO_TEXT(cuda), HELLO_TEXT(huge_pages),     HELLO_TEXT(allocator), HELLO_TEXT(build_flags),
 #undef HELLO_TEXT
 };
 

@@ -82,6 +82,7 @@ struct message_hello {
     uint32_t protocol; // the sender's version, here and below
     unsigned char run[MESSAGE_RUN_SIZE];
     struct wire_bytes host, worker_version, os, kernel, cpu, cpu_governor, container, driver, cuda;
+    struct wire_bytes huge_pages, allocator, build_flags;
     int64_t pid, started_ns, cpu_count, host_memory_bytes, device_count;
     const struct delivery_stream *streams; // all of the run so far
     size_t stream_count;

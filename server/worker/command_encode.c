@@ -264,6 +264,7 @@ static void write_figures(const struct run *run)
     write_check(&json, &run->figures);
     write_devices(&json, run);
     repeats_write(&json, &run->repeats, "items_per_second");
+    worker_write_settings(&json);
     worker_write_totals(&json, &run->totals);
     json_write_end(&json);
     (void)fputc('\n', stdout);

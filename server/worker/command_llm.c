@@ -239,6 +239,7 @@ static void write_figures(const struct run *run)
     json_write_real(&json, "output_tokens_per_second", per_second(f->generated_tokens, f->e2e_ns));
     repeats_write(&json, &run->repeats, "tokens_per_second");
     json_write_real(&json, "joules_per_token", joules_per_token(run));
+    worker_write_settings(&json);
     worker_write_totals(&json, &run->totals);
     json_write_end(&json);
     (void)fputc('\n', stdout);

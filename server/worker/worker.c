@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/sys/log.h"
+#include "common/sys/process.h"
 #include "common/sys/stop.h"
 
 // How long the program waits at exit for the collector to commit the remaining records.
@@ -65,6 +66,18 @@ void worker_write_totals(struct json_writer *json, const struct inferstat_totals
     json_write_uint(json, "records_produced", totals->produced);
     json_write_uint(json, "records_acknowledged", totals->acknowledged);
     json_write_uint(json, "records_dropped", totals->dropped);
+}
+
+void worker_write_settings(struct json_writer *json)
+{
+    struct process_settings settings;
+    process_settings_read(&settings, NULL);
+    const char *const members[][2] = {{"cpu_governor", settings.cpu_governor},
+                                      {"huge_pages", settings.huge_pages},
+                                      {"allocator", settings.allocator},
+                                      {"build_flags", settings.build_flags}};
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+        json_write_text(json, members[i][0], *members[i][1] ? members[i][1] : NULL);
 }
 
 void worker_write_maybe(struct json_writer *json, const char *key, uint64_t value, bool is_known)

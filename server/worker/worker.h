@@ -74,6 +74,10 @@ void worker_close_monitor(struct inferstat_monitor *monitor, struct inferstat_to
 // Writes the totals as members of a JSON object.
 void worker_write_totals(struct json_writer *json, const struct inferstat_totals *totals);
 
+// Writes the settings of the host and of this process that change results as members of a JSON
+// object: cpu_governor, huge_pages, allocator and build_flags, null where unknown.
+void worker_write_settings(struct json_writer *json);
+
 // Writes a member of a JSON object: `value`, or null if it is not known.
 void worker_write_maybe(struct json_writer *json, const char *key, uint64_t value, bool is_known);
 

@@ -36,8 +36,11 @@ static enum status send_hello(struct publisher *publisher)
     struct message message = {.kind = MESSAGE_HELLO};
     struct message_hello *hello = &message.hello;
     char driver[PROCESS_TEXT_SIZE] = "";
-    if (!publisher->settings.replay) // a dead run may have used another version
+    struct process_settings settings = {.allocator = ""};
+    if (!publisher->settings.replay) { // a dead run may have had others
         process_driver_read(driver, NULL);
+        process_settings_read(&settings, NULL);
+    }
     *hello = (struct message_hello){
         .protocol = MESSAGE_PROTOCOL,
         .host = text_bytes(host->host),
@@ -48,6 +51,9 @@ static enum status send_hello(struct publisher *publisher)
         .cpu_governor = text_bytes(host->cpu_governor),
         .container = text_bytes(host->container),
         .driver = text_bytes(driver),
+        .huge_pages = text_bytes(settings.huge_pages),
+        .allocator = text_bytes(settings.allocator),
+        .build_flags = text_bytes(settings.build_flags),
         .pid = run->pid,
         .started_ns = run->started_ns,
         .cpu_count = host->cpu_count,

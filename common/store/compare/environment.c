@@ -19,7 +19,7 @@ enum {
 
 // Values of a property that are shown, and characters of each.
 #define VALUES_SHOWN "4"
-#define VALUE_SHOWN  "24"
+#define VALUE_SHOWN  "48"
 
 #define TOLERANCE "0.03" // that clocks may differ by
 
@@ -36,6 +36,9 @@ static const struct property {
     {ENVIRONMENT_MACHINE, "kernel", false, true, false},
     {ENVIRONMENT_MACHINE, "container", false, true, false},
     {ENVIRONMENT_MACHINE, "host_memory_bytes", false, true, false},
+    {ENVIRONMENT_MACHINE, "allocator", false, true, false},
+    {ENVIRONMENT_MACHINE, "build_flags", false, true, false},
+    {ENVIRONMENT_MACHINE, "huge_pages", true, true, false},
     {ENVIRONMENT_MACHINE, "cpu", true, true, false},
     {ENVIRONMENT_MACHINE, "cpu_count", true, true, false},
     {ENVIRONMENT_MACHINE, "cpu_governor", true, true, false},

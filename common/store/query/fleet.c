@@ -62,6 +62,8 @@ static const struct {
     [FLEET_KERNEL] = {"kernel ", "kernel"},
     [FLEET_CPU] = {"processor ", "cpu"},
     [FLEET_VERSION] = {"version ", "worker_version"},
+    [FLEET_HUGE_PAGES] = {"huge pages ", "huge_pages"},
+    [FLEET_ALLOCATOR] = {"allocator ", "allocator"},
 };
 
 void fleet_facts_init(struct fleet_facts *facts)

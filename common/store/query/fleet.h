@@ -46,6 +46,8 @@ enum fleet_text {
     FLEET_KERNEL,
     FLEET_CPU,
     FLEET_VERSION, // of the reporting program
+    FLEET_HUGE_PAGES,
+    FLEET_ALLOCATOR,
     FLEET_TEXTS,
 };
 

@@ -152,9 +152,9 @@ MUST_CHECK enum status runs_own(struct runs *runs, struct run *run, const struct
 MUST_CHECK enum status runs_count_unfinished(struct runs *runs, const struct wire_peer *peer,
                                              int64_t since_ns, int64_t *count, struct error *err);
 
-// Updates the run's description from a later Hello: cpu_governor, container, driver and cuda unless
-// empty, and the number of devices if higher.  A producer sends its first Hello before it has
-// detected its devices.
+// Updates the run's description from a later Hello: cpu_governor, container, driver, cuda,
+// huge_pages, allocator and build_flags unless empty, and the number of devices if higher.  A
+// producer sends its first Hello before it has detected its devices.
 MUST_CHECK enum status runs_describe(struct runs *runs, struct run *run,
                                      const struct message_hello *hello, struct error *err);
 

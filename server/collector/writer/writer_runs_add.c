@@ -182,6 +182,7 @@ static enum status insert_run(struct runs *runs, const struct message_hello *hel
         described(hello->cpu), value_int(hello->cpu_count), optional(hello->cpu_governor),
         value_int(hello->host_memory_bytes), optional(hello->container),
         value_int(hello->device_count), optional(hello->driver), optional(hello->cuda),
+        optional(hello->huge_pages), optional(hello->allocator), optional(hello->build_flags),
         key_value(text, key), value_int(owner));
 }
 
@@ -245,7 +246,9 @@ enum status runs_describe(struct runs *runs, struct run *run, const struct messa
     run_count_devices(run, hello->device_count);
     return STATEMENT_RUN(&runs->statements, STATEMENT_RUN_DESCRIBE, err,
                          optional(hello->cpu_governor), optional(hello->container),
-                         optional(hello->driver), optional(hello->cuda), value_int(run->id));
+                         optional(hello->driver), optional(hello->cuda),
+                         optional(hello->huge_pages), optional(hello->allocator),
+                         optional(hello->build_flags), value_int(run->id));
 }
 
 // A name beyond a limit is not stored as one of the run's: the producer sends it again to the next

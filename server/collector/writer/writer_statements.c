@@ -22,8 +22,9 @@ static const char *const texts[STATEMENT_COUNT] = {
         "INSERT INTO run(run, started_ns, received_ns, heard_ns, uuid, host, pid,"
         " \"end\", worker_version, protocol, os, kernel, cpu, cpu_count,"
         " cpu_governor, host_memory_bytes, container, device_count, driver,"
-        " cuda, key, owner, produced, stored, duplicates)"
-        " VALUES(?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0)",
+        " cuda, huge_pages, allocator, build_flags, key, owner, produced, stored, duplicates)"
+        " VALUES(?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0,"
+        " 0)",
     // The condition must be the one of the partial index.
     [STATEMENT_RUN_UNFINISHED] = "SELECT count(*) FROM run INDEXED BY run_owner WHERE owner = ?"
                                  " AND heard_ns >= ? AND \"end\" IN (0, 3)",
@@ -34,7 +35,9 @@ static const char *const texts[STATEMENT_COUNT] = {
                              " WHERE run = ?",
     [STATEMENT_RUN_DESCRIBE] = "UPDATE run SET cpu_governor = coalesce(?, cpu_governor),"
                                " container = coalesce(?, container), driver = coalesce(?, driver),"
-                               " cuda = coalesce(?, cuda) WHERE run = ?",
+                               " cuda = coalesce(?, cuda), huge_pages = coalesce(?, huge_pages),"
+                               " allocator = coalesce(?, allocator),"
+                               " build_flags = coalesce(?, build_flags) WHERE run = ?",
     [STATEMENT_NAME_ADD] = "INSERT INTO name(text, owner) VALUES(?, ?)",
     [STATEMENT_NAME_OTHER] = "INSERT INTO name(text) VALUES(?)"
                              " ON CONFLICT(text) DO UPDATE SET owner = 0",

@@ -31,7 +31,7 @@ enum statement {
     STATEMENT_RUN_ADD,        // columns of the run, see SQL
     STATEMENT_RUN_UNFINISHED, // owner, time -> number of open and silent runs heard since the time
     STATEMENT_RUN_UPDATE,     // columns of the run, see SQL; run
-    STATEMENT_RUN_DESCRIBE,   // cpu_governor, container, driver, cuda (NULL: unchanged); run
+    STATEMENT_RUN_DESCRIBE,   // those of its texts that change (NULL: unchanged); run
     STATEMENT_NAME_ADD,       // text, owner
     STATEMENT_NAME_OTHER,     // text; the name gets no owner
     STATEMENT_NAME_OWNERS,    // -> name of the owner, number of names; one row for each owner

@@ -57,6 +57,14 @@ expect_sql "open_prompts load_model prepare_session" \
   "select group_concat(stage, ' ') from (select stage from v_load_stage where model is null
    order by ordinal)"
 
+# The settings of the host and of the process are those that the worker prints, as far as known.
+for setting in cpu_governor huge_pages allocator build_flags; do
+  printed=$(sed -n "s/.*\"$setting\": \"\([^\"]*\)\".*/\1/p" "$WORK/out")
+  expect_sql "$printed" "select coalesce($setting, '') from v_run"
+done
+expect_sql 2 "select (allocator <> '') + (build_flags like '% gcc % -%' or build_flags like '% clang % -%')
+  from v_run"
+
 # The weights' way to the device, as a pipeline: all of them, in less than the load.
 expect_sql "ok|events|1|1|1" "select p.status, p.sync, p.bytes_h2d between l.model_bytes * 0.9 and
    l.model_bytes, p.duration_ns < l.duration_ns, p.copy_busy_ns between 1 and p.duration_ns

@@ -595,8 +595,17 @@ TEST_CASE(test_long_texts_of_a_run)
                                  " FROM run"),
                      3 * 254);
     said.hello.driver = longest; // told later
+    said.hello.build_flags = longest;
+    said.hello.huge_pages = (struct wire_bytes){6, "always"};
     assert_string_equal(error_for(&said), "");
     assert_int_equal(rig_integer("SELECT length(driver) FROM run"), 127);
+    assert_int_equal(rig_integer("SELECT length(build_flags) FROM run"), 127);
+    said.hello.huge_pages = said.hello.build_flags = (struct wire_bytes){0}; // stays
+    said.hello.allocator = (struct wire_bytes){4, "musl"};
+    assert_string_equal(error_for(&said), "");
+    assert_int_equal(rig_integer("SELECT huge_pages = 'always' AND allocator = 'musl' AND"
+                                 " length(build_flags) = 127 FROM v_run"),
+                     1);
     struct message batch = {.kind = MESSAGE_BATCH};
     const struct wire_drop drop = {.range = {.first = 1, .last = 5, .reason = 1},
                                    .detail = longest};

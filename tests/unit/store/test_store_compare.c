@@ -299,6 +299,38 @@ TEST_CASE(unlike_fingerprints)
     result_free(result);
 }
 
+// Settings of the processes: other huge pages are refused, another malloc or build is named.
+TEST_CASE(unlike_settings)
+{
+    static const struct {
+        const char *host, *column, *value, *words;
+        bool is_refused;
+    } cases[] = {
+        {"b", "huge_pages", "always", "huge_pages madvise / always", true},
+        {"c", "allocator", "jemalloc", "allocator glibc 2.36 / jemalloc", false},
+        {"d", "build_flags", "Release gcc 12.2.0 -O2 -g -march=native",
+         "build_flags Release gcc 12.2.0 -O2 -g / Release gcc 12.2.0 -O2 -g -march=native", false},
+    };
+    add((struct measured){.run = 1, .host = "a", .requests = 100});
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        add((struct measured){.run = (int)i + 2, .host = cases[i].host, .requests = 100});
+    change("UPDATE run SET huge_pages = 'madvise', allocator = 'glibc 2.36',"
+           " build_flags = 'Release gcc 12.2.0 -O2 -g'");
+    saved("a");
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        change(format_text("UPDATE run SET %s = '%s' WHERE run = %d", cases[i].column,
+                           cases[i].value, (int)i + 2));
+        saved(cases[i].host);
+        struct query query = of_two("a", cases[i].host);
+        if (cases[i].is_refused)
+            refused(&query, STATUS_INVALID, cases[i].words);
+        query.compare.force = cases[i].is_refused;
+        struct result *result = ask(&query);
+        assert_string_equal(text_at(result, 0, "differences"), cases[i].words);
+        result_free(result);
+    }
+}
+
 TEST_CASE(nothing_in_common)
 {
     add((struct measured){.run = 1, .host = "a", .requests = 100, .model = "tiny | odd"});
@@ -671,6 +703,7 @@ TEST_CASE(a_baseline_tells_what_expired)
 TEST_MAIN_EACH(compare_set_up, store_tear_down, what_is_slower, the_same_twice,
                workers_beside_each_other, filters_instead_of_names, one_metric,
                what_is_not_known_differs_from_nothing, tails_of_times, unlike_fingerprints,
-               unlike_limits_of_a_device, nothing_in_common, what_only_one_side_has, other_work,
-               failures_do_not_count, saving_and_deleting, rows_may_go, on_a_file, damage_is_told,
-               what_expired_is_told, a_baseline_tells_what_expired, samples_are_even, blobs)
+               unlike_settings, unlike_limits_of_a_device, nothing_in_common,
+               what_only_one_side_has, other_work, failures_do_not_count, saving_and_deleting,
+               rows_may_go, on_a_file, damage_is_told, what_expired_is_told,
+               a_baseline_tells_what_expired, samples_are_even, blobs)

@@ -43,7 +43,7 @@ struct host {
     double slower_load;
     int64_t width, generation, throttle, sm_clock_hz, prompt, concurrent, memory_bytes;
     double cached;
-    const char *driver, *kernel, *governor;
+    const char *driver, *kernel, *governor, *huge_pages, *allocator;
 };
 
 static void add_requests(int64_t run, const struct host *host, unsigned count)
@@ -120,10 +120,13 @@ static void add_host(int64_t run, const struct host *host, unsigned requests)
 {
     rows_run(db, run, format_text("host-%02d", (int)run), START_NS, START_NS + 100 * SECOND);
     char *sql = sqlite3_mprintf(
-        "UPDATE run SET driver = %Q, kernel = %Q, cpu_governor = %Q, host_memory_bytes = %lld"
+        "UPDATE run SET driver = %Q, kernel = %Q, cpu_governor = %Q, huge_pages = %Q,"
+        " allocator = %Q, host_memory_bytes = %lld"
         " WHERE run = %lld",
         host->driver ? host->driver : "550.54", host->kernel ? host->kernel : "6.1.0",
         host->governor ? host->governor : "performance",
+        host->huge_pages ? host->huge_pages : "madvise",
+        host->allocator ? host->allocator : "glibc 2.36",
         (long long)(host->memory_bytes ? host->memory_bytes : INT64_C(1) << 36), (long long)run);
     exec(sql);
     sqlite3_free(sql);
@@ -208,6 +211,12 @@ TEST_CASE(test_planted_faults_are_named)
          "worse",
          -0.2,
          "governor powersave (peers performance), kernel 5.10 (peers 6.1.0)"},
+        {"huge pages and an allocator",
+         {.slower = 0.25, .huge_pages = "never", .allocator = "jemalloc"},
+         "tokens_per_second",
+         "worse",
+         -0.2,
+         "huge pages never (peers madvise), allocator jemalloc (peers glibc 2.36)"},
         {"a crowd",
          {.slower = 0.25, .concurrent = 4},
          "tokens_per_second",

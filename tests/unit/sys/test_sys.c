@@ -277,6 +277,46 @@ TEST_CASE(test_driver)
     }
 }
 
+// The mode that the kernel marks, and reserved pages; nothing where there is no such file.
+TEST_CASE(test_settings)
+{
+    static const struct {
+        const char *mode, *reserved, *governor, *huge_pages;
+    } cases[] = {{"always [madvise] never\n", "0\n", "performance\n", "madvise"},
+                 {"[always] madvise never\n", "512\n", "", "always, 512 reserved"},
+                 {"always madvise [never", "max\n", "powersave", "never"},
+                 {"always\n", "512\n", "\n", ""},
+                 {"[]\n", "512\n", "\n", ""},
+                 {"", "", "", ""}};
+    static const char *const files[] = {"sys/kernel/mm/transparent_hugepage/enabled",
+                                        "proc/sys/vm/nr_hugepages",
+                                        "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"};
+    struct process_settings settings;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const char *const texts[] = {cases[i].mode, cases[i].reserved, cases[i].governor};
+        for (size_t j = 0; j < COUNT_OF(files); j++) {
+            char path[FOLDER_PATH_SIZE + 80], parent[sizeof path];
+            (void)snprintf(path, sizeof path, "%s/%s", folder, files[j]);
+            files_folder_of(parent, sizeof parent, path);
+            assert_int_equal(files_make_folder(parent, 0700, NULL), STATUS_OK);
+            write_text(path, texts[j]);
+        }
+        process_settings_read(&settings, folder);
+        assert_string_equal(settings.huge_pages, cases[i].huge_pages);
+        assert_memory_equal(settings.cpu_governor, cases[i].governor,
+                            strcspn(cases[i].governor, "\n"));
+    }
+    process_settings_read(&settings, path_of("nothing"));
+    assert_string_equal(settings.huge_pages, "");
+    assert_string_equal(settings.cpu_governor, "");
+    // A sanitizer has a malloc of its own.
+    assert_true(strncmp(settings.allocator, "glibc ", 6) == 0 ||
+                strcmp(settings.allocator, "musl") == 0 || strstr(settings.allocator, "san") ||
+                strcmp(settings.allocator, "test_sys") == 0);
+    assert_true(strstr(settings.build_flags, " gcc ") || strstr(settings.build_flags, " clang "));
+    assert_non_null(strchr(settings.build_flags, '-'));
+}
+
 TEST_CASE(test_clock)
 {
     const uint64_t before = clock_monotonic_ns();
@@ -341,5 +381,5 @@ TEST_CASE(test_output)
 }
 
 TEST_MAIN_ONCE(make_folder, remove_folder, test_output, test_config, test_config_leniently,
-               test_folders, test_process, test_limits, test_driver, test_clock,
+               test_folders, test_process, test_limits, test_driver, test_settings, test_clock,
                test_folders_of_the_user, test_stop_ignored, test_stop)

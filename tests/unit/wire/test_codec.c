@@ -43,6 +43,9 @@ TEST_CASE(test_hello)
                                       .os = text("linux"),
                                       .cpu = text("Prozessor \xc3\xa4"),
                                       .cuda = text("12.4"),
+                                      .huge_pages = text("madvise"),
+                                      .allocator = text("glibc 2.36"),
+                                      .build_flags = text("Release -O2"),
                                       .pid = 4711,
                                       .started_ns = -5,
                                       .cpu_count = 2,
@@ -60,6 +63,9 @@ TEST_CASE(test_hello)
     assert_text(out.hello.os, "linux");
     assert_text(out.hello.cpu, "Prozessor \xc3\xa4");
     assert_text(out.hello.cuda, "12.4");
+    assert_text(out.hello.huge_pages, "madvise");
+    assert_text(out.hello.allocator, "glibc 2.36");
+    assert_text(out.hello.build_flags, "Release -O2");
     assert_text(out.hello.kernel, "");
     assert_int_equal(out.hello.pid, 4711);
     assert_int_equal(out.hello.started_ns, -5);
