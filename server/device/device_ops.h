@@ -30,6 +30,12 @@ struct device_event {
     enum device_event_kind kind;
 };
 
+// Base struct of a network; the back end's own has it as first member and sets its members.
+struct device_network {
+    struct device *device;
+    size_t batch; // most items of a run
+};
+
 // Direction of a copy: host to device, device to host, within the device.
 #define DEVICE_COPY_TABLE(X)                                                                       \
     X(IN, "copy_in")                                                                               \
@@ -50,6 +56,8 @@ static inline void device_count_memory(struct device *device, int64_t size)
 }
 
 struct encode_job;
+struct network_memory;
+struct network_plan;
 struct device_properties;
 struct thread_pool;
 
@@ -141,6 +149,16 @@ struct device_ops {
     enum status (*encode)(struct device_stream *stream, const struct encode_job *job,
                           struct error *err);
     size_t (*encode_scratch)(const struct device *device, const struct encode_job *job);
+
+    // Small networks (network.h); NULL if the back end runs none.  network_new sets the members of
+    // `struct device_network`.
+    enum status (*network_new)(struct device *device, struct device_network **out,
+                               const struct network_plan *plan, size_t batch, struct error *err);
+    enum status (*network_run)(struct device_network *network, const float *const *inputs,
+                               float *const *outputs, size_t items, struct error *err);
+    void (*network_memory)(const struct device_network *network, struct network_memory *out);
+    const char *(*network_kernel)(const struct device_network *network, size_t step);
+    void (*network_free)(struct device_network *network);
 };
 
 extern const struct device_ops device_cpu_ops;

@@ -54,6 +54,11 @@ static inline struct cuda *cuda_of(struct device_event *event)
     return cuda_of(event->device);
 }
 
+static inline struct cuda *cuda_of(struct device_network *network)
+{
+    return cuda_of(network->device);
+}
+
 struct cuda_stream {
     struct device_stream base; // must be the first member
     cudaStream_t handle;
@@ -159,6 +164,13 @@ CUDA_OPERATION(event_elapsed);
 // encode.cu
 CUDA_OPERATION(encode);
 CUDA_OPERATION(encode_scratch);
+
+// network.cu; cuda_network_memory and cuda_network_kernel do not need cuda_use.
+CUDA_OPERATION(network_new);
+CUDA_OPERATION(network_run);
+CUDA_OPERATION(network_memory);
+CUDA_OPERATION(network_kernel);
+CUDA_OPERATION(network_free);
 
 // ---- In kernels -----------------------------------------------------------
 

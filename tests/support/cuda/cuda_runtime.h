@@ -85,6 +85,24 @@ template <typename T> static inline void __stcs(T *at, T value)
     *at = value;
 }
 
+static inline int min(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+static inline int max(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+// The products of the four signed bytes of `a` and `b`, added to `c`.
+static inline int __dp4a(int a, int b, int c)
+{
+    for (unsigned int i = 0; i < 32; i += 8)
+        c += (int8_t)((unsigned int)a >> i) * (int8_t)((unsigned int)b >> i);
+    return c;
+}
+
 void __syncthreads();
 int __syncthreads_or(int predicate);
 
@@ -140,6 +158,7 @@ enum cudaError_t {
     cudaErrorLaunchFailure = 719,
     cudaErrorNotPermitted = 800,
     cudaErrorNotSupported = 801,
+    cudaErrorStreamCaptureUnsupported = 900,
     cudaErrorInvalidClusterSize = 912,
     cudaErrorUnknown = 999,
 };
@@ -165,6 +184,10 @@ enum {
 typedef struct emulated_stream *cudaStream_t;
 typedef struct emulated_event *cudaEvent_t;
 typedef struct emulated_pool *cudaMemPool_t;
+typedef struct emulated_graph *cudaGraph_t;
+typedef struct emulated_graph *cudaGraphExec_t;
+
+enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
 
 struct cudaUUID_t {
     char bytes[16];
@@ -204,6 +227,15 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned int flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags);
+
+// What is queued between the two calls is done by each launch of the graph instead.
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream);
+
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned int flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);

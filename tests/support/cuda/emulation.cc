@@ -104,9 +104,21 @@ struct step {
     int64_t due; // when it is done, by the clock
 };
 
+// Work that was captured instead of queued.
+struct captured {
+    engine on;
+    size_t size;
+    std::function<void()> work;
+};
+
+struct emulated_graph {
+    std::vector<captured> parts;
+};
+
 struct emulated_stream {
     std::deque<step> steps;
-    int64_t due; // when all of them are
+    int64_t due;             // when all of them are
+    emulated_graph *capture; // takes what is queued; NULL: nothing is captured
 };
 
 struct emulated_event {
@@ -185,6 +197,10 @@ void push(emulated_stream *stream, step next, int64_t due)
 // Queues what moves `size` bytes.
 void queue(emulated_stream *stream, engine engine, size_t size, std::function<void()> work)
 {
+    if (stream->capture) {
+        stream->capture->parts.push_back({engine, size, std::move(work)});
+        return;
+    }
     const int64_t due = clock_runs() ? clock_queue(engine, stream->due, size) : 0;
     push(stream, {std::move(work), nullptr, nullptr, 0}, due);
 }
@@ -476,7 +492,70 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     CALLED();
+    if (stream->capture)
+        return refuse(__func__, cudaErrorStreamCaptureUnsupported);
     run_all(stream);
+    return cudaSuccess;
+}
+
+// ---- Graphs ---------------------------------------------------------------
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode)
+{
+    CALLED();
+    if (stream->capture)
+        return refuse(__func__, cudaErrorStreamCaptureUnsupported);
+    stream->capture = new emulated_graph();
+    live++;
+    return cudaSuccess;
+}
+
+// Ends the capture also where it fails.
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out)
+{
+    const std::lock_guard<std::mutex> guard(device_lock);
+    emulated_graph *graph = stream->capture;
+    stream->capture = nullptr;
+    *out = nullptr;
+    if (!graph)
+        return refuse(__func__, cudaErrorStreamCaptureUnsupported);
+    if (const cudaError_t failed = called(__func__); failed != cudaSuccess) {
+        delete graph;
+        live--;
+        return failed;
+    }
+    *out = graph;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long)
+{
+    CALLED();
+    *out = new emulated_graph(*graph);
+    live++;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+    const std::lock_guard<std::mutex> guard(device_lock);
+    delete graph;
+    live--;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph)
+{
+    return cudaGraphDestroy(graph);
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream)
+{
+    CALLED();
+    if (stream->capture)
+        return refuse(__func__, cudaErrorStreamCaptureUnsupported);
+    for (const captured &part : graph->parts)
+        queue(stream, part.on, part.size, part.work);
     return cudaSuccess;
 }
 
