@@ -48,6 +48,9 @@ struct network_tensor {
     size_t offset;      // in floats
 };
 
+// Products of an output channel that a sum of 32 bits holds: 255 * 255 each.
+enum { NETWORK_INT8_PRODUCTS_MAX = 33025 };
+
 // Integers of 8 bits in place of a step's weights: weight i of output channel o is
 // scales[o] * (values[o * k + i] - zeros[o]).  The input is rounded to integers by `input_scale`
 // and `input_zero`, products are summed in integers.
