@@ -27,6 +27,7 @@ libsqlite3-dev         | lib:sqlite3            | the store
 libncurses-dev         | lib:ncursesw           | the dashboard
 libopenblas0-pthread   | file:/usr/lib/*/libopenblas.so.0 | matrix products, opened at run time: programs start without it
 libjansson-dev         | lib:jansson            | reading what llama-bench writes
+liblapacke             | file:/usr/lib/*/liblapacke.so.3 | low-rank compression of small models, opened at run time
 libcmocka-dev          | lib:cmocka             | unit tests
 tmux                   | tool:tmux              | tests that look at the dashboard
 sqlite3                | tool:sqlite3           | tests that recount what the store holds
