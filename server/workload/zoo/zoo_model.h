@@ -25,7 +25,8 @@
 // Options of conv and depthwise: stride S, pad P|same|valid (default same), dilate D, groups G
 // (conv), multiplier M (depthwise); of these and of dense: nobias, norm (batch norm), and an
 // activation; of pools: stride S (default: the kernel), pad (default valid), or `global` in place
-// of the kernel, which makes a vector; of gru: last, which makes a vector.  Kernels, strides,
+// of the kernel, which makes a vector; of gru (over a sequence, or a map of height 1): last, which
+// makes a vector.  Kernels, strides,
 // dilations, pads and factors are 3 or 10x4 (height, width).  `same` pads so that the result has
 // ceil(size / stride) elements, the odd one below and right (as TensorFlow does).
 //

@@ -206,8 +206,9 @@ static enum status infer_gru(const struct zoo_parser *parser, const struct zoo_r
                              struct zoo_layer *layer, const struct zoo_shape *in)
 {
     char text[ZOO_SHAPE_TEXT_SIZE];
-    if (in->rank != 2)
-        return fail(parser, layer, "reads sequences, not %s", zoo_shape_text(text, in));
+    if (in->rank == 1 || in->height != 1)
+        return fail(parser, layer, "reads sequences, or maps of height 1, not %s",
+                    zoo_shape_text(text, in));
     layer->shape =
         (struct zoo_shape){request->out, 1, layer->last ? 1 : in->width, layer->last ? 1 : 2};
     layer->macs =
