@@ -131,8 +131,9 @@ const struct cli_command cli_commands[] = {
     },
     {
         .name = "devices",
-        .summary = "devices that runs have used",
-        .details = LISTED,
+        .summary = "devices that runs have used, each once for a host",
+        .details = LISTED "  A device is shown as its newest run\ndescribed it, with the number of "
+                          "runs; export device prints what each run said.",
         .options = TAKES(LISTING, OPTION_DEVICE),
         .run = command_list,
     },

@@ -152,5 +152,7 @@ enum status command_list(struct cli *cli, struct error *err)
 {
     if (option_given(&cli->options, OPTION_SLOWEST))
         return command_slowest(cli, err);
+    if (cli->query.records.kind == RECORD_KIND_DEVICE)
+        cli->query.group_by[cli->query.group_count++] = QUERY_BY_DEVICE;
     return record_pages_list(cli, NULL, err);
 }

@@ -110,6 +110,8 @@ enum status record_pages_read(struct cli *cli, enum record_kind kind,
 {
     const struct query query = {.kind = QUERY_RECORDS,
                                 .filter = filter ? *filter : cli->query.filter,
+                                .group_by = {cli->query.group_by[0]},
+                                .group_count = kind == RECORD_KIND_DEVICE && cli->query.group_count,
                                 .limit = (uint32_t)limit,
                                 .records = {.kind = kind, .oldest_first = oldest_first}};
     enum status status = record_pages_ask(cli, &query, on_page, context, err);

@@ -82,6 +82,7 @@ static const struct column device_columns[] = {
     {"memory_bandwidth_bytes_per_second", "bandwidth", COLUMN_RIGHT(1)},
     {"h2d_bytes_per_second", "h2d", COLUMN_RIGHT(1)},
     {"flops_per_second", "arithmetic", COLUMN_RIGHT(1)},
+    {"runs", "runs", COLUMN_RIGHT(1)},
 };
 
 static const struct column model_columns[] = {

@@ -103,7 +103,8 @@ struct query {
     // QUERY_AVERAGE: required.  If empty, QUERY_SLOWEST: "e2e_ns"; QUERY_FLEET: the metrics that it
     // compares by default; QUERY_COMPARE: all comparable metrics.
     char metric[QUERY_TEXT_SIZE];
-    // QUERY_AVERAGE, QUERY_STAGES, QUERY_ERRORS
+    // QUERY_AVERAGE, QUERY_STAGES, QUERY_ERRORS.  QUERY_RECORDS of devices: by device alone, the
+    // newest record of each.
     enum query_dimension group_by[QUERY_DIMENSION_COUNT];
     unsigned group_count;
     int64_t step_ns; // QUERY_AVERAGE: a row per group and time step; 0: one per group

@@ -50,9 +50,23 @@ static const char *id_of(enum record_kind kind)
     return kind == RECORD_KIND_RUN ? "run" : "id";
 }
 
-// Begins the answer and its statement: "SELECT list, id FROM KIND t".
+// Restricts a listing to the newest record of each device, with the number of its runs.  The uuid
+// tells devices of a host apart, where they have one: ordinals may differ between processes.
+static void append_devices(sqlite3_str *sql, const struct query_filter *filter)
+{
+    sqlite3_str_appendall(sql,
+                          " JOIN (SELECT t.id, max(t.started_ns), count(DISTINCT t.run) AS runs"
+                          " FROM main.device t");
+    filter_where(sql, RECORD_KIND_DEVICE, filter);
+    sqlite3_str_appendall(sql, " GROUP BY (SELECT r.host FROM run r WHERE r.run = t.run), t.name,"
+                               " coalesce(t.uuid, t.ordinal)) g ON g.id = t.id");
+}
+
+// Begins the answer and its statement: "SELECT list, id FROM KIND t".  `by_device` is the filter of
+// a listing of devices by device, else NULL.
 static enum status begin_listing(struct listing *listing, sqlite3_str *sql, enum record_kind kind,
-                                 uint32_t limit, struct error *err)
+                                 uint32_t limit, const struct query_filter *by_device,
+                                 struct error *err)
 {
     *listing =
         (struct listing){.limit = limit == 0 || limit > QUERY_ROWS_MAX ? QUERY_ROWS_MAX : limit};
@@ -60,11 +74,14 @@ static enum status begin_listing(struct listing *listing, sqlite3_str *sql, enum
     if (status != STATUS_OK)
         return status;
     sqlite3_str_appendall(sql, "SELECT ");
-    if (schema_select_list(sql, kind, listing->answer) != STATUS_OK)
+    if (schema_select_list(sql, kind, listing->answer) != STATUS_OK ||
+        (by_device && result_add_column(listing->answer, "runs", UNIT_COUNT) != STATUS_OK))
         return error_no_memory(err, "store");
     listing->columns = result_column_count(listing->answer);
-    sqlite3_str_appendf(sql, ", t.%s FROM main.\"%w\" t", id_of(kind),
-                        record_kind_info(kind)->name);
+    sqlite3_str_appendf(sql, "%s, t.%s FROM main.\"%w\" t", by_device ? ", g.runs" : "",
+                        id_of(kind), record_kind_info(kind)->name);
+    if (by_device)
+        append_devices(sql, by_device);
     return STATUS_OK;
 }
 
@@ -158,7 +175,10 @@ enum status query_records(struct store *store, const struct query *query, struct
         return status;
     struct listing listing;
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    status = begin_listing(&listing, sql, query->records.kind, query->limit, err);
+    const bool is_by_device = query->records.kind == RECORD_KIND_DEVICE &&
+                              query->group_count == 1 && query->group_by[0] == QUERY_BY_DEVICE;
+    status = begin_listing(&listing, sql, query->records.kind, query->limit,
+                           is_by_device ? &query->filter : NULL, err);
     append_filter(sql, query);
     if (status == STATUS_OK && query->cursor != 0)
         status = append_cursor(sql, store, query, err);
@@ -181,7 +201,7 @@ enum status store_records_between(struct store *store, enum record_kind kind, in
 {
     struct listing listing;
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    enum status status = begin_listing(&listing, sql, kind, limit, err);
+    enum status status = begin_listing(&listing, sql, kind, limit, NULL, err);
     sqlite3_str_appendf(sql, " WHERE t.rowid BETWEEN %lld AND %lld ORDER BY t.rowid",
                         (long long)first, (long long)last);
     if (status == STATUS_OK)

@@ -111,6 +111,8 @@ TEST_CASE(test_views)
                 known = known || strcmp(of_runs[k], key) == 0;
             if (kind == RECORD_KIND_LOAD)
                 known = known || strcmp(key, QUERY_METRIC_FLOOR) == 0; // of what was measured
+            if (kind == RECORD_KIND_DEVICE)
+                known = known || strcmp(key, "runs") == 0; // of a listing by device
             if (kind == RECORD_KIND_LOAD_STAGE)
                 known = known || strcmp(key, "model") == 0; // of the parent
             if (!known)

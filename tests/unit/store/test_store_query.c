@@ -487,6 +487,59 @@ TEST_CASE(test_runs_by_what_they_used)
     expect_error(&query, STATUS_INVALID, "records of kind run have no status to filter by");
 }
 
+// One row a device of a host: what has a uuid is the same under another ordinal.
+TEST_CASE(test_devices_of_hosts)
+{
+    static const char row[] = "INSERT INTO device(run, stream, number, started_ns, received_ns,"
+                              " ordinal, name, memory_bytes, uuid) VALUES";
+    store_run(3, 1, RECORD_RUN_END_OPEN, START_NS, START_NS + 1);
+    exec(format_text("%s(1, 0, 901, 10, 1, 0, 3, 1000, NULL), (3, 0, 902, 30, 2, 0, 3, 3000, NULL),"
+                     " (3, 0, 903, 20, 3, 0, 3, 2000, NULL), (3, 0, 904, 20, 4, 1, 3, 9, NULL),"
+                     " (2, 0, 905, 5, 5, 0, 3, 7, NULL), (1, 0, 906, 11, 6, 0, 4, 5, 'u'),"
+                     " (3, 0, 907, 12, 7, 1, 4, 6, 'u'), (3, 0, 908, 13, 8, 0, 4, 6, 'v')",
+                     row));
+    static const struct {
+        const char *host, *name;
+        int64_t memory, runs;
+    } expected[] = {
+        {"alpha", "cpu", 3000, 2}, {"alpha", "cpu", 9, 1}, {"alpha", "gpu", 6, 1},
+        {"alpha", "gpu", 6, 2},    {"beta", "cpu", 7, 1},
+    };
+    struct query query = {.kind = QUERY_RECORDS,
+                          .records.kind = RECORD_KIND_DEVICE,
+                          .group_by = {QUERY_BY_DEVICE},
+                          .group_count = 1,
+                          .limit = 2};
+    size_t seen = 0;
+    do { // by pages, newest first
+        struct result *result = ask(&query);
+        for (size_t i = 0; i < result_row_count(result); i++, seen++) {
+            assert_true(seen < COUNT_OF(expected));
+            assert_true(result_is(result, i, "host", expected[seen].host));
+            assert_true(result_is(result, i, "name", expected[seen].name));
+            assert_int_equal(result_integer(result, i, "memory_bytes", -1), expected[seen].memory);
+            assert_int_equal(result_integer(result, i, "runs", -1), expected[seen].runs);
+        }
+        query.cursor = result_next_cursor(result);
+        result_free(result);
+    } while (query.cursor != 0);
+    assert_int_equal(seen, COUNT_OF(expected));
+    // Of one run what it said; without groups what each said.
+    query.limit = 0;
+    (void)snprintf(query.filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "alpha");
+    query.filter.until_ns = 12;
+    struct result *result = ask(&query);
+    assert_int_equal(result_row_count(result), 2);
+    assert_int_equal(result_integer(result, 1, "memory_bytes", -1), 1000);
+    assert_int_equal(result_integer(result, 1, "runs", -1), 1);
+    result_free(result);
+    query = (struct query){.kind = QUERY_RECORDS, .records.kind = RECORD_KIND_DEVICE};
+    result = ask(&query);
+    assert_int_equal(result_row_count(result), 8);
+    assert_int_equal(result_find(result, "runs"), -1);
+    result_free(result);
+}
+
 // A silent run whose process is known to have ended is down, as NOW has it.
 TEST_CASE(test_ends_of_runs)
 {
@@ -589,5 +642,6 @@ TEST_MAIN_EACH(store_set_up, store_tear_down, test_averages_equal_plain_sql,
                test_every_kind_is_listed_with_all_its_columns, test_loads_have_a_floor,
                test_stages_know_their_load, test_pipelines_by_setting,
                test_pipelines_by_workload_and_model, test_pipelines_by_status,
-               test_requests_by_status, test_runs_by_what_they_used, test_ends_of_runs,
-               test_runs_and_their_balance, test_a_reader_is_ended_when_the_log_grows)
+               test_requests_by_status, test_runs_by_what_they_used, test_devices_of_hosts,
+               test_ends_of_runs, test_runs_and_their_balance,
+               test_a_reader_is_ended_when_the_log_grows)
