@@ -20,7 +20,7 @@ FINISH_S = 10  # for the last report and the archive
 SKIPPED, LEFT_OUT = 77, 124
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 # The tests with kernels; the others would say nothing there, or take too long.
-SANITIZED = ("test_cuda_encode_gpu", "test_cuda_tensors_gpu")
+SANITIZED = ("test_cuda_encode_gpu", "test_cuda_network_gpu", "test_cuda_tensors_gpu")
 TOOLS = (("memcheck", ["--report-api-errors", "no"]), ("racecheck", []), ("synccheck", []))
 ENCODERS = ("amplitude", "angle", "basis", "phase", "iqp-z", "iqp")
 

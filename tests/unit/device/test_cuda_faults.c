@@ -1,12 +1,52 @@
 // What the CUDA back end does when the runtime fails: every call of it in turn, and a
 // device that is lost (emulated: tests/support/cuda).
 
+#include "server/device/network.h"
 #include "server/device/properties.h"
 #include "server/device/stream.h"
 #include "tests/support/cuda/emulation.h"
 #include "tests/support/test.h"
 
 enum { NO_MEMORY = 2, NOT_READY = 600, LAUNCH_FAILURE = 719, NOT_SUPPORTED = 801, SIZE = 4096 };
+
+// Runs a network of two steps twice: captures its graph and uses it again.
+static enum status use_network(struct device *device, struct error *err)
+{
+    static const float weights[4] = {1.0F, 2.0F, 3.0F, 4.0F};
+    static const struct network_tensor in = {.height = 1, .width = 3, .channels = 2, .pitch = 2},
+                                       out = {.height = 1,
+                                              .width = 3,
+                                              .channels = 2,
+                                              .border = {0, 1, 0, 1},
+                                              .pitch = 2,
+                                              .offset = 6};
+    const struct network_step step = {.op = NETWORK_CONV,
+                                      .activation = NETWORK_SOFTMAX,
+                                      .in = {in},
+                                      .out = out,
+                                      .inputs = 1,
+                                      .kernel = {1, 1},
+                                      .stride = {1, 1},
+                                      .dilation = {1, 1},
+                                      .groups = 1,
+                                      .weights = weights,
+                                      .name = "conv"};
+    const struct network_plan plan = {.steps = &step,
+                                      .step_count = 1,
+                                      .inputs = &in,
+                                      .input_count = 1,
+                                      .outputs = &out,
+                                      .output_count = 1,
+                                      .arena = 16};
+    float from[6] = {1.0F}, to[6];
+    struct device_network *network = NULL;
+    enum status status = device_network_new(device, &network, &plan, 1, err);
+    for (int i = 0; i < 2 && status == STATUS_OK; i++)
+        status =
+            device_network_run(network, (const float *const[]){from}, (float *const[]){to}, 1, err);
+    device_network_free(network);
+    return status;
+}
 
 // A bit of everything.  Ends with everything freed, whatever fails.
 static enum status use_device(struct error *err)
@@ -36,6 +76,8 @@ static enum status use_device(struct error *err)
         status = device_synchronize(device, err);
     if (status == STATUS_OK)
         status = device_download(device, host, &out, 0, tensor_bytes(&out), err);
+    if (status == STATUS_OK)
+        status = use_network(device, err);
     if (status == STATUS_OK)
         status = device_stream_new(device, &stream, "test", err);
     if (status == STATUS_OK)
