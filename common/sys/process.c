@@ -50,6 +50,26 @@ uint64_t process_cpu_ns(void)
     return (uint64_t)clock_read_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
+uint64_t process_age_ns(void)
+{
+    char text[1024];
+    unsigned long long ticks;
+    const long rate = sysconf(_SC_CLK_TCK);
+    if (rate <= 0 || !read_small(text, sizeof text, "/proc/self/stat"))
+        return 0;
+    // The name, in brackets, may contain anything; 19 fields lie between it and the start.
+    const char *at = strrchr(text, ')');
+    if (!at || sscanf(at + 1,
+                      " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
+                      "%*d %llu",
+                      &ticks) != 1)
+        return 0;
+    const int64_t age = clock_read_ns(CLOCK_BOOTTIME) -
+                        (int64_t)(ticks / (unsigned long)rate * 1000000000U +
+                                  ticks % (unsigned long)rate * 1000000000U / (unsigned long)rate);
+    return age > 0 ? (uint64_t)age : 0;
+}
+
 enum status process_random(void *out, size_t size, struct error *err)
 {
     if (getentropy(out, size) == 0)

@@ -14,6 +14,9 @@ int64_t process_memory_bytes(void);
 // CPU time of all threads so far, in nanoseconds.
 uint64_t process_cpu_ns(void);
 
+// Time since the kernel started the process, known to 10 ms and rounded up; 0: unknown.
+uint64_t process_age_ns(void);
+
 // Fills `out` with `size` random bytes from the kernel, 256 at most.
 MUST_CHECK enum status process_random(void *out, size_t size, struct error *err);
 

@@ -158,6 +158,9 @@ TEST_CASE(test_process)
     for (int i = 0; i < 3000000; i++)
         sink = sink + i;
     assert_true(process_cpu_ns() > cpu);
+    // One thread cannot have used more time than has passed; the test takes no hour.
+    const uint64_t used = process_cpu_ns(), age = process_age_ns();
+    assert_true(age >= used && age < UINT64_C(3600000000000));
 
     unsigned char a[16] = {0}, b[16] = {0};
     assert_int_equal(process_random(a, sizeof a, NULL), STATUS_OK);
