@@ -40,7 +40,7 @@ enum {
     WORKER_USAGE = 2,        // wrong command line or option value
     WORKER_NO_DATA = 3,      // no prompt
     WORKER_UNREACHABLE = 4,  // any other error: a file, a device or the output cannot be used
-    WORKER_STOPPED = 130, // `encode` or `make-model` was interrupted; the shell's code for SIGINT
+    WORKER_STOPPED = 130,    // `encode`, `make-model` or `zoo` was interrupted; the shell's code
 };
 
 // A command.  The values of its options are stored as `options` says before `run` is called.
@@ -57,6 +57,7 @@ extern const struct worker_command command_encode;
 extern const struct worker_command command_llm;
 extern const struct worker_command command_make_model;
 extern const struct worker_command command_tokenize;
+extern const struct worker_command command_zoo;
 
 // Logs an error and returns its exit code: WORKER_USAGE for STATUS_INVALID, else
 // WORKER_UNREACHABLE.

@@ -1,0 +1,41 @@
+// Results of the command `zoo`: a table for people beside the targets and claims of the reference
+// system, and JSON.
+#ifndef INFERSTAT_SERVER_WORKER_ZOO_TABLE_H
+#define INFERSTAT_SERVER_WORKER_ZOO_TABLE_H
+
+#include "server/worker/repeats.h"
+#include "server/workload/zoo/zoo_runner.h"
+
+enum { ZOO_BATCHES_MAX = 8 };
+
+// A model and its figures.
+struct zoo_row {
+    char name[2 * ZOO_NAME_SIZE], category[16], task[128];
+    uint64_t parameters, macs;
+    size_t batch_count; // 0: not measured
+    struct zoo_figures figures[ZOO_BATCHES_MAX];
+    uint64_t start_ns; // from the beginning of its load to the end of its first inference
+    double difference; // from the reference; NaN: not checked
+    struct repeats repeats;
+};
+
+struct zoo_report {
+    struct zoo_row *rows;
+    size_t row_count;
+    struct device_description device; // name "": not open
+    uint64_t process_start_ns;        // from the process's start to the end of the first inference
+    int64_t binary_bytes;             // of this program
+    const char *status;               // "ok", "cancelled", "error"
+    struct inferstat_totals totals;
+};
+
+// Writes the heading, a row, and the means with the targets.  Without figures a row has only the
+// description.
+void zoo_table_print_head(FILE *out, bool with_figures);
+void zoo_table_print_row(FILE *out, const struct zoo_row *row);
+void zoo_table_print_means(FILE *out, const struct zoo_report *report);
+
+// Writes all as one JSON object.
+void zoo_table_write(struct json_writer *json, const struct zoo_report *report);
+
+#endif

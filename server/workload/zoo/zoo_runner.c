@@ -1,0 +1,465 @@
+#include "server/workload/zoo/zoo_runner.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/core/base/text.h"
+#include "common/core/base/unit.h"
+#include "common/core/stats/stats.h"
+#include "common/sys/clock.h"
+#include "server/workload/byte_source.h"
+#include "server/workload/llm/gguf.h"
+#include "server/workload/telemetry.h"
+
+enum { SAMPLES_MAX = 1 << 20, CHECKED_ITEMS = 2, ARRAYS_MAX = ZOO_INPUTS_MAX + ZOO_OUTPUTS_MAX };
+
+struct zoo_runner {
+    struct zoo_load_options options;
+    struct inferstat_monitor *monitor;
+    struct inferstat_load *load; // during zoo_runner_new
+    struct inferstat_inference *inference;
+    struct device *device;
+    uint32_t model_number, device_number; // ids of the interned names, for records
+    struct zoo_parts own;                 // zeroed if `options` has a model in memory
+    const struct zoo_parts *parts;
+    struct zoo_plan *plan;
+    const struct network_plan *network_plan; // of `plan`
+    struct device_network *network;
+    size_t batch;
+    float *arrays[ARRAYS_MAX];   // inputs, from ZOO_INPUTS_MAX on outputs
+    struct byte_source file;     // the weights' file, while it loads
+    uint64_t begun_ns, first_ns; // of the load, and of the end of the first inference
+    uint64_t requests;
+};
+
+static bool is_cancelled(const struct zoo_runner *runner)
+{
+    return runner->options.cancelled && runner->options.cancelled();
+}
+
+// ---- A batch ----------------------------------------------------------------
+
+// Input or output `i` of `arrays`; NULL: the model has fewer.
+static const struct network_tensor *tensor_of(const struct network_plan *plan, size_t i)
+{
+    if (i < ZOO_INPUTS_MAX)
+        return i < plan->input_count ? &plan->inputs[i] : NULL;
+    i -= ZOO_INPUTS_MAX;
+    return i < plan->output_count ? &plan->outputs[i] : NULL;
+}
+
+static size_t elements(const struct network_tensor *tensor)
+{
+    return tensor ? (size_t)tensor->height * tensor->width * tensor->channels : 0;
+}
+
+// A model has fewer than 2^36 floats an item, so that no product overflows.
+static enum status check_memory(const struct zoo_runner *runner, struct error *err)
+{
+    struct device_description device;
+    device_describe(runner->device, &device);
+    const struct network_plan *plan = runner->network_plan;
+    // A CPU has one arena per thread, other devices one per item.
+    const bool is_cpu = strncmp(device.name, "cpu", 3) == 0;
+    const size_t arenas = is_cpu && runner->batch > device.threads ? device.threads : runner->batch;
+    uint64_t need = plan->arena * arenas + runner->parts->model->parameters;
+    for (size_t i = 0; i < ARRAYS_MAX; i++)
+        need += elements(tensor_of(plan, i)) * runner->batch;
+    need *= sizeof(float);
+    if (device.memory_available_bytes < 0 || need <= (uint64_t)device.memory_available_bytes)
+        return STATUS_OK;
+    char text[2][UNIT_TEXT_SIZE];
+    return error_set(err, STATUS_NOMEM,
+                     "%s: a batch of %zu items needs %s, but device %s has only %s available%s%s "
+                     "(take a smaller --batch-size)",
+                     runner->parts->name, runner->batch,
+                     unit_format(text[0], UNIT_BYTES, (double)need), device.name,
+                     unit_format_int(text[1], UNIT_BYTES, device.memory_available_bytes),
+                     *device.memory_cgroup ? " by the limit of cgroup " : "", device.memory_cgroup);
+}
+
+static void free_batch(struct zoo_runner *runner)
+{
+    device_network_free(runner->network);
+    runner->network = NULL;
+    for (size_t i = 0; i < ARRAYS_MAX; i++) {
+        free(runner->arrays[i]);
+        runner->arrays[i] = NULL;
+    }
+}
+
+static enum status fill_batch(struct zoo_runner *runner, struct error *err)
+{
+    for (size_t i = 0; i < ARRAYS_MAX; i++) {
+        const size_t size = elements(tensor_of(runner->network_plan, i));
+        if (size == 0)
+            continue;
+        float *array = runner->arrays[i] = calloc(runner->batch * size, sizeof *array);
+        if (!array)
+            return error_no_memory(err, "batch");
+        for (size_t item = 0; i < ZOO_INPUTS_MAX && item < runner->batch; item++)
+            zoo_input_seeded(array + item * size, runner->parts->model, i, item,
+                             runner->options.seed);
+    }
+    return STATUS_OK;
+}
+
+enum status zoo_runner_set_batch(struct zoo_runner *runner, size_t batch, struct error *err)
+{
+    free_batch(runner);
+    runner->batch = batch;
+    enum status status = check_memory(runner, err);
+    if (status == STATUS_OK)
+        status =
+            device_network_new(runner->device, &runner->network, runner->network_plan, batch, err);
+    return status == STATUS_OK ? fill_batch(runner, err) : status;
+}
+
+// ---- Loading ------------------------------------------------------------------
+
+static enum status select_device(struct zoo_runner *runner, struct error *err)
+{
+    if (runner->device) { // it was recorded when it was opened
+        struct device_description device;
+        device_describe(runner->device, &device);
+        runner->device_number = inferstat_name(runner->monitor, device.name);
+    } else {
+        enum status status = device_open(&runner->device, &runner->options.device, err);
+        if (status != STATUS_OK)
+            return status;
+        struct device_properties properties;
+        device_look_up(runner->device, &properties);
+        runner->device_number = device_record(runner->monitor, &properties);
+    }
+    inferstat_load_set_device(runner->load, runner->device_number);
+    return STATUS_OK;
+}
+
+static enum status open_file(struct zoo_runner *runner, struct error *err)
+{
+    enum status status = gguf_open(&runner->file, runner->options.weights, err);
+    if (status != STATUS_OK)
+        return gguf_name_error(err, status, runner->options.weights);
+    inferstat_load_set_model_bytes(runner->load, (int64_t)runner->file.size);
+    const double cached = byte_source_cached_ratio(&runner->file);
+    if (cached >= 0.0)
+        inferstat_load_set_page_cache_ratio(runner->load, cached);
+    return STATUS_OK;
+}
+
+static enum status read_description(struct zoo_runner *runner, struct error *err)
+{
+    const struct zoo_text *text = runner->options.text;
+    struct zoo_parts *own = &runner->own;
+    enum status status = text
+                             ? zoo_model_parse(&own->model, text->name, text->text, text->size, err)
+                             : zoo_model_read(&own->model, runner->options.path, err);
+    if (status != STATUS_OK)
+        return status;
+    (void)snprintf(own->name, sizeof own->name, "%s", own->model->name);
+    own->quantisation = "f32";
+    return STATUS_OK;
+}
+
+static void describe_model(const struct zoo_runner *runner)
+{
+    struct inferstat_model model;
+    inferstat_model_init(&model);
+    char digest[SOURCE_DIGEST_SIZE];
+    model.format = "zoo";
+    if (runner->options.weights) {
+        model.format = "gguf";
+        model.file_bytes = (int64_t)runner->file.size;
+        if (byte_source_digest(&runner->file, digest, NULL) == STATUS_OK)
+            model.digest = digest;
+    } else {
+        struct network_memory memory;
+        device_network_memory(runner->network, &memory);
+        inferstat_load_set_model_bytes(runner->load, (int64_t)memory.weight_bytes);
+    }
+    model.name = runner->parts->name;
+    model.architecture = runner->parts->model->category;
+    model.quantisation = runner->parts->quantisation;
+    model.parameters = (int64_t)runner->parts->model->parameters;
+    (void)inferstat_add_model(runner->monitor, &model);
+}
+
+static enum status build_model(struct zoo_runner *runner, struct error *err)
+{
+    const struct zoo_load_options *options = &runner->options;
+    struct zoo_parts *own = &runner->own;
+    enum status status = STATUS_OK;
+    if (own->model && options->weights)
+        status =
+            zoo_weights_load(&own->weights, own->model, options->weights, options->cancelled, err);
+    else if (own->model)
+        status = zoo_weights_seeded(&own->weights, own->model, options->seed, err);
+    if (status == STATUS_OK)
+        status = zoo_plan_new(&runner->plan, runner->parts->model, &runner->parts->weights,
+                              runner->parts->int8, err);
+    if (status == STATUS_OK) {
+        runner->network_plan = zoo_plan_network(runner->plan);
+        status = zoo_runner_set_batch(runner, options->batch, err);
+    }
+    if (status == STATUS_OK)
+        describe_model(runner);
+    return status;
+}
+
+static enum status run_stage(struct zoo_runner *runner, const char *name,
+                             enum status (*run)(struct zoo_runner *, struct error *),
+                             struct error *err)
+{
+    if (is_cancelled(runner))
+        return error_set(err, STATUS_CANCELLED, "stopped while loading");
+    inferstat_load_start_stage(runner->load, name);
+    return run(runner, err);
+}
+
+static enum status run_stages(struct zoo_runner *runner, struct error *err)
+{
+    enum status status = run_stage(runner, "device_selection", select_device, err);
+    if (status == STATUS_OK && runner->options.weights)
+        status = run_stage(runner, "file_opening", open_file, err);
+    if (status == STATUS_OK && !runner->options.parts)
+        status = run_stage(runner, "read_header", read_description, err);
+    if (status == STATUS_OK)
+        status = run_stage(runner, "model_building", build_model, err);
+    return status;
+}
+
+// Until its description is read, a load is named after its source.
+static uint32_t source_number(const struct zoo_runner *runner)
+{
+    const struct zoo_load_options *options = &runner->options;
+    const char *source = options->text ? options->text->name : options->path;
+    char name[256];
+    (void)text_escape(name, sizeof name, source ? source : "", source ? strlen(source) : 0);
+    return inferstat_name(runner->monitor, name);
+}
+
+enum status zoo_runner_new(struct zoo_runner **out, struct device **device,
+                           const struct zoo_load_options *options,
+                           struct inferstat_monitor *monitor, struct error *err)
+{
+    struct error why = {0};
+    struct zoo_runner *runner = calloc(1, sizeof *runner);
+    if (!runner)
+        return error_no_memory(err, "model");
+    runner->options = *options;
+    runner->monitor = monitor;
+    runner->device = *device;
+    runner->parts = options->parts ? options->parts : &runner->own;
+    runner->begun_ns = clock_monotonic_ns();
+    const char *spec = options->device.spec ? options->device.spec : "auto";
+    runner->load =
+        inferstat_load_begin(monitor, source_number(runner), inferstat_name(monitor, spec));
+
+    const enum status status = run_stages(runner, &why);
+    runner->model_number = inferstat_name(monitor, runner->parts->name);
+    if (runner->model_number > 0)
+        inferstat_load_set_model(runner->load, runner->model_number);
+    char text[ERROR_TEXT_SIZE]; // messages may quote the file
+    (void)text_escape(text, sizeof text, why.text, strlen(why.text));
+    inferstat_load_end(runner->load, telemetry_result(status), status == STATUS_OK ? NULL : text);
+    byte_source_close(&runner->file);
+    *device = runner->device;
+    if (status != STATUS_OK) {
+        zoo_runner_free(runner);
+        return error_set(err, status, "%s", why.text);
+    }
+    runner->inference = inferstat_inference_new(monitor);
+    *out = runner;
+    return STATUS_OK;
+}
+
+void zoo_runner_free(struct zoo_runner *runner)
+{
+    if (!runner)
+        return;
+    inferstat_inference_free(runner->inference);
+    free_batch(runner);
+    zoo_plan_free(runner->plan);
+    zoo_weights_free(&runner->own.weights);
+    zoo_model_free(runner->own.model);
+    free(runner);
+}
+
+// ---- Inferences -----------------------------------------------------------------
+
+enum status zoo_runner_infer(struct zoo_runner *runner, struct error *err)
+{
+    const struct inferstat_request request = {.model = runner->model_number,
+                                              .device = runner->device_number,
+                                              .request = ++runner->requests,
+                                              .items = (uint32_t)runner->batch};
+    inferstat_inference_begin(runner->inference, &request);
+    const enum status status =
+        device_network_run(runner->network, (const float *const *)runner->arrays,
+                           runner->arrays + ZOO_INPUTS_MAX, runner->batch, err);
+    if (status == STATUS_OK)
+        inferstat_inference_end(runner->inference, INFERSTAT_FINISH_STOP);
+    else
+        inferstat_inference_fail(runner->inference, err->text);
+    if (runner->first_ns == 0)
+        runner->first_ns = clock_monotonic_ns();
+    return status;
+}
+
+// Runs trials; `times` is a ring of `capacity`.
+static enum status run_trials(struct zoo_runner *runner, const struct zoo_trials *trials,
+                              double *times, size_t capacity, struct zoo_figures *out,
+                              struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < trials->warmups && status == STATUS_OK && !is_cancelled(runner); i++)
+        status = zoo_runner_infer(runner, err);
+    const uint64_t begun = clock_monotonic_ns();
+    while (status == STATUS_OK &&
+           (out->trials < trials->trials || out->duration_ns < (uint64_t)trials->least_ns)) {
+        if (is_cancelled(runner))
+            return error_set(err, STATUS_CANCELLED, "zoo: stopped before the last trial");
+        const uint64_t start = clock_monotonic_ns();
+        status = zoo_runner_infer(runner, err);
+        const uint64_t end = clock_monotonic_ns();
+        times[out->trials % capacity] = (double)(end - start);
+        out->trials += status == STATUS_OK;
+        out->duration_ns = end - begun;
+    }
+    return status;
+}
+
+static uint64_t nearest_rank(const double *sorted, size_t count, unsigned int percent)
+{
+    return (uint64_t)sorted[(count * percent + 99) / 100 - 1];
+}
+
+static void sum_up(struct zoo_figures *out, double *times, size_t capacity)
+{
+    const size_t count = out->trials < capacity ? (size_t)out->trials : capacity;
+    stats_sort(times, count);
+    out->p50_ns = nearest_rank(times, count, 50);
+    out->p95_ns = nearest_rank(times, count, 95);
+    out->p99_ns = nearest_rank(times, count, 99);
+    out->items_per_second =
+        (double)out->trials * (double)out->batch * 1e9 / (double)out->duration_ns;
+}
+
+// The figures as a record, whose duration is that of the trials.
+static void record_figures(const struct zoo_runner *runner, const struct zoo_figures *out)
+{
+    const struct zoo_model *model = runner->parts->model;
+    char name[2 * ZOO_NAME_SIZE + 32], extra[256];
+    (void)snprintf(name, sizeof name, "zoo %s %zu", runner->parts->name, runner->batch);
+    (void)snprintf(extra, sizeof extra,
+                   "{\"trials\":%llu,\"p50_ns\":%llu,\"p95_ns\":%llu,\"p99_ns\":%llu,"
+                   "\"parameters\":%llu,\"macs\":%llu,\"weight_bytes\":%zu,"
+                   "\"activation_bytes\":%zu,\"start_ns\":%llu}",
+                   (unsigned long long)out->trials, (unsigned long long)out->p50_ns,
+                   (unsigned long long)out->p95_ns, (unsigned long long)out->p99_ns,
+                   (unsigned long long)model->parameters, (unsigned long long)model->macs,
+                   out->weight_bytes, out->activation_bytes,
+                   (unsigned long long)zoo_runner_start_ns(runner));
+    struct inferstat_timer timer;
+    inferstat_timer_begin(&timer, runner->monitor, inferstat_name(runner->monitor, name));
+    timer.started_ns = inferstat_clock_ns() - out->duration_ns;
+    timer.device = runner->device_number;
+    timer.items = (int64_t)(out->trials * out->batch);
+    (void)inferstat_timer_end(&timer, extra);
+}
+
+enum status zoo_runner_measure(struct zoo_runner *runner, const struct zoo_trials *trials,
+                               struct zoo_figures *out, struct error *err)
+{
+    struct network_memory memory;
+    device_network_memory(runner->network, &memory);
+    *out = (struct zoo_figures){.batch = runner->batch,
+                                .weight_bytes = memory.weight_bytes,
+                                .activation_bytes = memory.activation_bytes};
+    const size_t capacity =
+        trials->least_ns > 0 || trials->trials > SAMPLES_MAX ? SAMPLES_MAX : trials->trials;
+    double *times = calloc(capacity, sizeof *times);
+    if (!times)
+        return error_no_memory(err, "trials");
+    const enum status status = run_trials(runner, trials, times, capacity, out, err);
+    if (out->trials > 0) {
+        sum_up(out, times, capacity);
+        record_figures(runner, out);
+    }
+    free(times);
+    return status;
+}
+
+// ---- Checking ---------------------------------------------------------------------
+
+// Copies an array (channels, height, width) into the arena, or compares it with what is there: the
+// largest difference relative to the largest value.
+static double visit(float *arena, const struct network_tensor *tensor, const float *array,
+                    bool compares)
+{
+    const size_t width = tensor->width + tensor->border[1] + tensor->border[3];
+    const size_t area = (size_t)tensor->height * tensor->width;
+    double worst = 0.0, largest = 0.0;
+    for (size_t i = 0; i < elements(tensor); i++) {
+        const size_t y = i % area / tensor->width, x = i % tensor->width;
+        const size_t pixel = (y + tensor->border[0]) * width + x + tensor->border[1];
+        float *value = arena + tensor->offset + pixel * tensor->pitch + i / area;
+        if (!compares) {
+            *value = array[i];
+            continue;
+        }
+        const double difference = fabs((double)array[i] - (double)*value);
+        worst = isnan(difference) ? HUGE_VAL : fmax(worst, difference);
+        largest = fmax(largest, fabs((double)*value));
+    }
+    return largest > 0.0 ? worst / largest : worst;
+}
+
+static double check_item(const struct zoo_runner *runner, float *arena, size_t item)
+{
+    const struct network_plan *plan = runner->network_plan;
+    double worst = 0.0;
+    memset(arena, 0, plan->arena * sizeof *arena);
+    for (size_t i = 0; i < ARRAYS_MAX; i++) {
+        if (i == ZOO_INPUTS_MAX)
+            for (size_t step = 0; step < plan->step_count; step++)
+                network_step_reference(&plan->steps[step], arena);
+        const struct network_tensor *tensor = tensor_of(plan, i);
+        if (tensor)
+            worst = fmax(worst, visit(arena, tensor, runner->arrays[i] + item * elements(tensor),
+                                      i >= ZOO_INPUTS_MAX));
+    }
+    return worst;
+}
+
+enum status zoo_runner_check(struct zoo_runner *runner, double *difference, struct error *err)
+{
+    float *arena = calloc(runner->network_plan->arena, sizeof *arena);
+    if (!arena)
+        return error_no_memory(err, "reference");
+    enum status status = zoo_runner_infer(runner, err);
+    *difference = 0.0;
+    for (size_t i = 0; status == STATUS_OK && i < runner->batch && i < CHECKED_ITEMS; i++)
+        *difference = fmax(*difference, check_item(runner, arena, i));
+    free(arena);
+    return status;
+}
+
+// ---- Reading ------------------------------------------------------------------------
+
+const struct zoo_parts *zoo_runner_parts(const struct zoo_runner *runner)
+{
+    return runner->parts;
+}
+
+const float *zoo_runner_output(const struct zoo_runner *runner, size_t output)
+{
+    return runner->arrays[ZOO_INPUTS_MAX + output];
+}
+
+uint64_t zoo_runner_start_ns(const struct zoo_runner *runner)
+{
+    return runner->first_ns > 0 ? runner->first_ns - runner->begun_ns : 0;
+}
