@@ -86,7 +86,7 @@ class Builder:
                          strides=layer.stride[-axes:],
                          pads=[pads[side] for side in (0, 1) for pads in layer.padding])
 
-    def gru(self, layer, x):
+    def gru(self, layer, x, shape):
         """ONNX has the gates in the order update, reset, new."""
         def ordered(part):
             value = self.weights[f"{layer.weights_of}.{part}"]
@@ -94,6 +94,9 @@ class Builder:
             return numpy.concatenate((update, reset, new))
         name = layer.weights_of
         both = numpy.concatenate((ordered("bias_ih"), ordered("bias_hh")))
+        if len(shape) > 2:
+            height = self.constant("axis.2", numpy.array([2], numpy.int64))
+            x = self.node("Squeeze", [x, height], f"{layer.name}.sequence")
         x = self.node("Transpose", [x], f"{layer.name}.steps", perm=(2, 0, 1))
         inputs = [x, self.constant(f"{name}.W", ordered("weight_ih")[None]),
                   self.constant(f"{name}.R", ordered("weight_hh")[None]),
@@ -145,7 +148,7 @@ class Builder:
         elif layer.kind in ("add", "multiply", "concat"):
             x = self.merge(layer, values, shapes)
         elif layer.kind == "gru":
-            x = self.gru(layer, values[0])
+            x = self.gru(layer, values[0], shapes[0])
         elif layer.kind == "embed":
             x = self.embed(layer, values[0])
         elif layer.kind == "upsample":

@@ -72,7 +72,7 @@ class Gru(nn.Module):
         self.last = layer.last
 
     def forward(self, x):
-        states, _ = self.inner(x.transpose(1, 2))
+        states, _ = self.inner(x.flatten(2).transpose(1, 2))
         return states[:, -1] if self.last else states.transpose(1, 2)
 
 

@@ -118,7 +118,7 @@ def merged(layer, shapes):
 def infer(layer, shapes, vocabulary):
     """Sets the shape, the weight tensors and the multiplications of a layer."""
     shape = shapes[0]
-    ranks = {"gru": (2,), "embed": (2,), **dict.fromkeys(WINDOWED, (2, 3))}
+    ranks = {"gru": (2, 3), "embed": (2,), **dict.fromkeys(WINDOWED, (2, 3))}
     if len(shape) not in ranks.get(layer.kind, (1, 2, 3)) or bool(vocabulary) != (
             layer.kind == "embed"):
         raise TextError(f"{layer.name}: {layer.kind} does not read {shape}")
@@ -139,11 +139,13 @@ def infer(layer, shapes, vocabulary):
         layer.shape = (layer.out, *shape[1:])
         layer.tensors["weight"] = (vocabulary, layer.out)
     elif layer.kind == "gru":
-        layer.shape = (layer.out,) if layer.last else (layer.out, shape[1])
+        if math.prod(shape[1:]) != shape[-1]:
+            raise TextError(f"{layer.name}: gru over a map of height {shape[1]}")
+        layer.shape = (layer.out,) if layer.last else (layer.out, shape[-1])
         layer.tensors.update(weight_ih=(3 * layer.out, shape[0]),
                              weight_hh=(3 * layer.out, layer.out),
                              bias_ih=(3 * layer.out,), bias_hh=(3 * layer.out,))
-        layer.macs = 3 * layer.out * (shape[0] + layer.out) * shape[1]
+        layer.macs = 3 * layer.out * (shape[0] + layer.out) * shape[-1]
     elif layer.kind in ("maxpool", "avgpool"):
         layer.shape = (shape[0], *slide_all(layer, shape))
     elif layer.kind == "upsample":
