@@ -132,13 +132,13 @@ void gguf_writer_texts(struct gguf_writer *writer, const char *key, const char *
         put_text(writer, texts[i]);
 }
 
-void gguf_writer_tensor(struct gguf_writer *writer, const char *name, uint32_t type, uint64_t rows,
-                        uint64_t columns)
+void gguf_writer_tensor_shape(struct gguf_writer *writer, const char *name, uint32_t type,
+                              const uint64_t *shape, uint32_t dimensions)
 {
     const struct gguf_tensor_type *format = gguf_tensor_type(type);
-    const uint64_t size = rows * (columns / format->block_elements) * format->block_bytes;
-    const uint64_t shape[DIMENSIONS_MATRIX] = {columns, rows};
-    const uint32_t dimensions = rows == 1 ? 1 : DIMENSIONS_MATRIX;
+    uint64_t size = shape[0] / format->block_elements * format->block_bytes;
+    for (uint32_t i = 1; i < dimensions; i++)
+        size *= shape[i];
     put_text(writer, name);
     put_u32(writer, dimensions);
     put(writer, shape, dimensions * sizeof shape[0]);
@@ -147,6 +147,13 @@ void gguf_writer_tensor(struct gguf_writer *writer, const char *name, uint32_t t
     writer->data_size += (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     writer->data_missing += size;
     writer->tensor_count++;
+}
+
+void gguf_writer_tensor(struct gguf_writer *writer, const char *name, uint32_t type, uint64_t rows,
+                        uint64_t columns)
+{
+    const uint64_t shape[DIMENSIONS_MATRIX] = {columns, rows};
+    gguf_writer_tensor_shape(writer, name, type, shape, rows == 1 ? 1 : DIMENSIONS_MATRIX);
 }
 
 void gguf_writer_data(struct gguf_writer *writer, const void *data, size_t size)

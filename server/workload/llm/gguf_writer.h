@@ -37,6 +37,10 @@ void gguf_writer_texts(struct gguf_writer *writer, const char *key, const char *
 void gguf_writer_tensor(struct gguf_writer *writer, const char *name, uint32_t type, uint64_t rows,
                         uint64_t columns);
 
+// The same with 1 to GGUF_DIMENSIONS_MAX dimensions, the fastest first.
+void gguf_writer_tensor_shape(struct gguf_writer *writer, const char *name, uint32_t type,
+                              const uint64_t *shape, uint32_t dimensions);
+
 // Pads the file to the alignment of tensor data.  Call it after the list of tensors, and after the
 // data of each tensor.
 void gguf_writer_align(struct gguf_writer *writer);

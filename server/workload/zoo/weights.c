@@ -48,7 +48,7 @@ static struct range range_of(const struct zoo_layer *layer, const struct zoo_ten
     return symmetric(sqrt(6.0 / fan_in));
 }
 
-static enum status allocate(struct zoo_weights *out, const struct zoo_model *model,
+enum status zoo_weights_new(struct zoo_weights *out, const struct zoo_model *model,
                             struct error *err)
 {
     *out = (struct zoo_weights){.values = calloc(model->tensor_count + 1, sizeof *out->values)};
@@ -67,7 +67,7 @@ static enum status allocate(struct zoo_weights *out, const struct zoo_model *mod
 enum status zoo_weights_seeded(struct zoo_weights *out, const struct zoo_model *model,
                                uint64_t seed, struct error *err)
 {
-    enum status status = allocate(out, model, err);
+    enum status status = zoo_weights_new(out, model, err);
     if (status != STATUS_OK)
         return status;
     for (size_t i = 0; i < model->layer_count; i++) {

@@ -23,13 +23,17 @@ struct zoo_weights {
     size_t count;
 };
 
-// Fail with STATUS_NOMEM.
+// Allocates values that the caller sets.  Fails with STATUS_NOMEM, as the next does.
+MUST_CHECK enum status zoo_weights_new(struct zoo_weights *out, const struct zoo_model *model,
+                                       struct error *err);
+
 MUST_CHECK enum status zoo_weights_seeded(struct zoo_weights *out, const struct zoo_model *model,
                                           uint64_t seed, struct error *err);
 
-// Loads F32, F16 or BF16 tensors by name.  Fails as gguf_read does, with STATUS_CORRUPT if a tensor
-// is missing, left over, of another shape (both are named) or has a NaN or an infinite value (named
-// with its place).  `cancelled` as in gguf_read.
+// Loads tensors of any type of tensor_types.h by name.  Fails as gguf_read does, with
+// STATUS_CORRUPT if a tensor is missing, left over, of another shape (both are named) or has a NaN
+// or an infinite value (named with its place), and with STATUS_UNSUPPORTED if it has another type.
+// `cancelled` as in gguf_read.
 MUST_CHECK enum status zoo_weights_load(struct zoo_weights *out, const struct zoo_model *model,
                                         const char *path, bool (*cancelled)(void),
                                         struct error *err);

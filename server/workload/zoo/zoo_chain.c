@@ -7,19 +7,33 @@
 #include "common/core/base/array.h"
 #include "common/core/base/parse.h"
 
-// Options that a layer may have.
+// Parts of a layer's description; those up to WITH_LAST are options.
 enum {
     WITH_STRIDE = 1,
     WITH_PAD = 2,
     WITH_DILATION = 4,
     WITH_GROUPS = 8,
     WITH_MULTIPLIER = 16,
-    WITH_BIAS = 32, // nobias, norm, and an activation
-    WITH_LAST = 64,
-    WITH_OUT = 128, // arguments before the options
-    WITH_KERNEL = 256,
-    WITH_GLOBAL = 512, // in place of the kernel
-    WITH_SOURCES = 1024,
+    WITH_NOBIAS = 32,
+    WITH_NORM = 64,
+    WITH_ACTIVATION = 128,
+    WITH_LAST = 256,
+    WITH_OUT = 512, // arguments before the options
+    WITH_KERNEL = 1024,
+    WITH_GLOBAL = 2048, // in place of the kernel
+    WITH_SOURCES = 4096,
+    OF_WEIGHTS = WITH_OUT | WITH_NOBIAS | WITH_NORM | WITH_ACTIVATION,
+    OF_CONV = WITH_KERNEL | WITH_STRIDE | WITH_PAD | WITH_DILATION,
+    OF_POOL = WITH_KERNEL | WITH_GLOBAL | WITH_STRIDE | WITH_PAD,
+};
+
+static const struct option {
+    const char *name;
+    unsigned int with;
+} options[] = {
+    {"stride", WITH_STRIDE},         {"pad", WITH_PAD},       {"dilate", WITH_DILATION},
+    {"groups", WITH_GROUPS},         {"nobias", WITH_NOBIAS}, {"norm", WITH_NORM},
+    {"multiplier", WITH_MULTIPLIER}, {"last", WITH_LAST},
 };
 
 struct word {
@@ -30,18 +44,14 @@ struct word {
 };
 
 static const struct word words[] = {
-    {"conv", ZOO_CONV,
-     WITH_OUT | WITH_KERNEL | WITH_STRIDE | WITH_PAD | WITH_DILATION | WITH_GROUPS | WITH_BIAS,
+    {"conv", ZOO_CONV, OF_WEIGHTS | OF_CONV | WITH_GROUPS, NETWORK_LINEAR},
+    {"depthwise", ZOO_DEPTHWISE, (OF_WEIGHTS & ~WITH_OUT) | OF_CONV | WITH_MULTIPLIER,
      NETWORK_LINEAR},
-    {"depthwise", ZOO_DEPTHWISE,
-     WITH_KERNEL | WITH_STRIDE | WITH_PAD | WITH_DILATION | WITH_MULTIPLIER | WITH_BIAS,
-     NETWORK_LINEAR},
-    {"dense", ZOO_DENSE, WITH_OUT | WITH_BIAS, NETWORK_LINEAR},
+    {"dense", ZOO_DENSE, OF_WEIGHTS, NETWORK_LINEAR},
     {"embed", ZOO_EMBED, WITH_OUT, NETWORK_LINEAR},
     {"gru", ZOO_GRU, WITH_OUT | WITH_LAST, NETWORK_LINEAR},
-    {"maxpool", ZOO_MAX_POOL, WITH_KERNEL | WITH_GLOBAL | WITH_STRIDE | WITH_PAD, NETWORK_LINEAR},
-    {"avgpool", ZOO_AVERAGE_POOL, WITH_KERNEL | WITH_GLOBAL | WITH_STRIDE | WITH_PAD,
-     NETWORK_LINEAR},
+    {"maxpool", ZOO_MAX_POOL, OF_POOL, NETWORK_LINEAR},
+    {"avgpool", ZOO_AVERAGE_POOL, OF_POOL, NETWORK_LINEAR},
     {"upsample", ZOO_UPSAMPLE, WITH_KERNEL, NETWORK_LINEAR},
     {"add", ZOO_ADD, WITH_SOURCES, NETWORK_LINEAR},
     {"multiply", ZOO_MULTIPLY, WITH_SOURCES, NETWORK_LINEAR},
@@ -179,76 +189,77 @@ static enum status append(struct zoo_parser *parser, struct chain *chain,
     return STATUS_OK;
 }
 
-// Parses the option of the word `token`; sets `*known` to false if the layer has no such option.
-static enum status parse_option(struct zoo_parser *parser, const struct zoo_token *token,
-                                unsigned int with, struct zoo_request *request, bool *known)
-{
-    struct zoo_layer *layer = &request->layer;
-    const struct word *word = find_word(token);
-    *known = true;
-    if (zoo_is(token, "stride") && with & WITH_STRIDE)
-        return zoo_pair(parser, "stride", 1, ZOO_WINDOW_MAX, layer->stride);
-    if (zoo_is(token, "dilate") && with & WITH_DILATION)
-        return zoo_pair(parser, "dilate", 1, ZOO_WINDOW_MAX, layer->dilation);
-    if (zoo_is(token, "groups") && with & WITH_GROUPS)
-        return zoo_number(parser, "groups", 1, ZOO_SIZE_MAX, &layer->groups);
-    if (zoo_is(token, "multiplier") && with & WITH_MULTIPLIER)
-        return zoo_number(parser, "multiplier", 1, ZOO_WINDOW_MAX, &request->multiplier);
-    if (zoo_is(token, "pad") && with & WITH_PAD) {
-        const struct zoo_token value = zoo_peek(parser);
-        request->same = zoo_is(&value, "same");
-        layer->pad[0] = layer->pad[1] = 0;
-        if (!request->same && !zoo_is(&value, "valid"))
-            return zoo_pair(parser, "pad", 0, ZOO_WINDOW_MAX, layer->pad);
-        (void)zoo_next(parser);
-    } else if (zoo_is(token, "nobias") && with & WITH_BIAS) {
-        layer->bias = false;
-    } else if (zoo_is(token, "norm") && with & WITH_BIAS) {
-        layer->norm = true;
-    } else if (zoo_is(token, "last") && with & WITH_LAST) {
-        layer->last = true;
-    } else if (word && word->kind == ZOO_ACTIVATE && with & WITH_BIAS) {
-        if (layer->activation != NETWORK_LINEAR)
-            return zoo_fail(parser, "%s: a second activation", word->name);
-        layer->activation = word->activation;
-    } else {
-        *known = false;
-    }
-    return STATUS_OK;
-}
-
 static bool ends_layer(const struct zoo_token *token)
 {
     return token->size == 0 || zoo_is(token, "->") || zoo_is(token, ")");
 }
 
+// The bit of the option `token`; 0: there is no such option.
+static unsigned int option_of(const struct zoo_token *token)
+{
+    const struct word *word = find_word(token);
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+        if (zoo_is(token, options[i].name))
+            return options[i].with;
+    return word && word->kind == ZOO_ACTIVATE ? WITH_ACTIVATION : 0;
+}
+
+static enum status parse_pad(struct zoo_parser *parser, struct zoo_request *request)
+{
+    const struct zoo_token value = zoo_peek(parser);
+    request->same = zoo_is(&value, "same");
+    if (!request->same && !zoo_is(&value, "valid"))
+        return zoo_pair(parser, "pad", 0, ZOO_WINDOW_MAX, request->layer.pad);
+    (void)zoo_next(parser);
+    return STATUS_OK;
+}
+
+// Parses the values of the option `token`.
+static enum status parse_option(struct zoo_parser *parser, const struct zoo_token *token,
+                                struct zoo_request *request)
+{
+    struct zoo_layer *layer = &request->layer;
+    const unsigned int option = option_of(token);
+    if (option == WITH_STRIDE)
+        return zoo_pair(parser, "stride", 1, ZOO_WINDOW_MAX, layer->stride);
+    if (option == WITH_DILATION)
+        return zoo_pair(parser, "dilate", 1, ZOO_WINDOW_MAX, layer->dilation);
+    if (option == WITH_GROUPS)
+        return zoo_number(parser, "groups", 1, ZOO_SIZE_MAX, &layer->groups);
+    if (option == WITH_MULTIPLIER)
+        return zoo_number(parser, "multiplier", 1, ZOO_WINDOW_MAX, &request->multiplier);
+    if (option == WITH_PAD)
+        return parse_pad(parser, request);
+    layer->bias = layer->bias && option != WITH_NOBIAS;
+    layer->norm = layer->norm || option == WITH_NORM;
+    layer->last = layer->last || option == WITH_LAST;
+    if (option == WITH_ACTIVATION)
+        layer->activation = find_word(token)->activation;
+    return STATUS_OK;
+}
+
 static enum status parse_options(struct zoo_parser *parser, const struct word *word,
                                  struct zoo_request *request)
 {
-    enum { OPTIONS = 16 };
-    const unsigned int with =
-        request->global ? word->with & ~(unsigned int)(WITH_STRIDE | WITH_PAD) : word->with;
-    struct zoo_token seen[OPTIONS];
-    for (size_t count = 0;; count++) {
-        struct zoo_token token = zoo_peek(parser);
-        char shown[ZOO_TOKEN_TEXT_SIZE];
-        bool known = true;
-        if (ends_layer(&token))
-            return STATUS_OK;
-        (void)zoo_next(parser);
-        for (size_t i = 0; i < count; i++)
-            if (seen[i].size == token.size && memcmp(seen[i].text, token.text, token.size) == 0)
-                return zoo_fail(parser, "%s: %s is there twice", word->name,
-                                zoo_token_text(shown, &token));
-        enum status status = parse_option(parser, &token, with, request, &known);
-        if (status != STATUS_OK)
-            return status;
-        if (!known)
+    unsigned int allowed = word->with, given = 0;
+    char shown[ZOO_TOKEN_TEXT_SIZE];
+    if (request->global)
+        allowed &= ~(unsigned int)(WITH_STRIDE | WITH_PAD);
+    for (struct zoo_token token = zoo_peek(parser); !ends_layer(&token); token = zoo_peek(parser)) {
+        const unsigned int option = option_of(&token);
+        if ((allowed & option) == 0)
             return zoo_fail(parser, "%s: unknown option %s", word->name,
                             zoo_token_text(shown, &token));
-        // Each option is there at most once, and there are fewer than OPTIONS.
-        seen[count] = token;
+        if (given & option)
+            return zoo_fail(parser, "%s: %s is a second option of its kind", word->name,
+                            zoo_token_text(shown, &token));
+        given |= option;
+        (void)zoo_next(parser);
+        enum status status = parse_option(parser, &token, request);
+        if (status != STATUS_OK)
+            return status;
     }
+    return STATUS_OK;
 }
 
 // The arguments before the options.
@@ -322,7 +333,7 @@ static enum status parse_layer(struct zoo_parser *parser, struct chain *chain)
                   .stride = {1, 1},
                   .dilation = {1, 1},
                   .groups = 1,
-                  .bias = (word->with & WITH_BIAS) != 0,
+                  .bias = (word->with & WITH_NOBIAS) != 0,
                   .weights_of = SIZE_MAX,
                   .source_count = chain->flow_count},
         .multiplier = 1,

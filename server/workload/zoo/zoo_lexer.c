@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum status zoo_fail(const struct zoo_parser *parser, const char *format, ...)
+enum status(zoo_fail)(const struct zoo_parser *parser, const char *format, ...)
 {
     char text[ERROR_TEXT_SIZE];
     va_list arguments;

@@ -265,8 +265,11 @@ enum status zoo_model_parse(struct zoo_model **out, const char *path, const char
                          path, size, ZOO_TEXT_MAX);
     struct zoo_parser parser = {.path = path, .err = err};
     parser.model = calloc(1, sizeof *parser.model);
-    if (!parser.model)
+    if (!parser.model || !(parser.model->text = calloc(size + 1, 1))) {
+        zoo_model_free(parser.model);
         return error_no_memory(err, path);
+    }
+    memcpy(parser.model->text, text, size);
     enum status status = parse_lines(&parser, text, size);
     if (status == STATUS_OK)
         status = finish(&parser);
@@ -307,5 +310,6 @@ void zoo_model_free(struct zoo_model *model)
         return;
     free(model->layers);
     free(model->tensors);
+    free(model->text);
     free(model);
 }

@@ -124,6 +124,7 @@ struct zoo_model {
     size_t inputs[ZOO_INPUTS_MAX], outputs[ZOO_OUTPUTS_MAX]; // layers
     size_t input_count, output_count;
     uint64_t parameters, macs;
+    char *text; // the description
 };
 
 // Parses `size` bytes of text.  `path` begins the messages.  Fails with STATUS_CORRUPT if the

@@ -53,6 +53,11 @@ struct zoo_parser {
 enum status zoo_fail(const struct zoo_parser *parser, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+#ifdef __clang_analyzer__
+// Tells the analyzer the result, as error_set does.
+#define zoo_fail(...) ((void)(zoo_fail)(__VA_ARGS__), STATUS_CORRUPT)
+#endif
+
 // Consumes a token; zoo_peek does not.
 struct zoo_token zoo_next(struct zoo_parser *parser);
 struct zoo_token zoo_peek(const struct zoo_parser *parser);

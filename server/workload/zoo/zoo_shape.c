@@ -76,7 +76,7 @@ static enum status slide(const struct zoo_parser *parser, const struct zoo_reque
                          struct zoo_layer *layer, int dimension, uint32_t in, uint32_t *out)
 {
     const uint64_t covered =
-        (uint64_t)(layer->kernel[dimension] - 1) * layer->dilation[dimension] + 1;
+        ((uint64_t)layer->kernel[dimension] - 1) * layer->dilation[dimension] + 1;
     const uint32_t stride = layer->stride[dimension];
     uint64_t before = request->layer.pad[dimension], after = before;
     if (before >= covered)
@@ -89,10 +89,11 @@ static enum status slide(const struct zoo_parser *parser, const struct zoo_reque
         before = total / 2;
         after = total - before;
     }
-    if (in + before + after < covered)
+    const unsigned long long padded = in + before + after;
+    if (padded < covered)
         return fail(parser, layer, "a kernel over %llu does not fit in %llu, padding included",
-                    (unsigned long long)covered, (unsigned long long)(in + before + after));
-    *out = (uint32_t)((in + before + after - covered) / stride + 1);
+                    (unsigned long long)covered, padded);
+    *out = (uint32_t)((padded - covered) / stride + 1);
     layer->pad[dimension] = (uint32_t)before;
     layer->pad[dimension + 2] = (uint32_t)after;
     return STATUS_OK;
