@@ -126,7 +126,7 @@ static size_t write_identity(char out[CACHE_SIZE], const struct device_propertie
 {
     return (size_t)snprintf(out, CACHE_SIZE,
                             "# Measured by inferstat; made again when it is removed.\n"
-                            "version = 2\ndevice = %s\nproduct = %s\nuuid = %s\ndriver = %s\n"
+                            "version = 3\ndevice = %s\nproduct = %s\nuuid = %s\ndriver = %s\n"
                             "threads = %u\nmemory_bytes = %lld\n",
                             properties->name, properties->product, properties->uuid,
                             properties->driver, properties->threads,
@@ -139,8 +139,8 @@ static void write_text(char out[CACHE_SIZE], const struct device_properties *pro
     size_t length = write_identity(out, properties);
     (void)snprintf(out + length, CACHE_SIZE - length,
                    "memory_bytes_per_second = %.0f\nh2d_bytes_per_second = %.0f\n"
-                   "steady = %d\nboot = %s\nmeasured_ns = %lld\n",
-                   rates->memory, rates->h2d, rates->steady, rates->boot,
+                   "flops_per_second = %.0f\nsteady = %d\nboot = %s\nmeasured_ns = %lld\n",
+                   rates->memory, rates->h2d, rates->flops, rates->steady, rates->boot,
                    (long long)rates->measured_ns);
     length = strlen(out);
     (void)snprintf(out + length, CACHE_SIZE - length, "check = %08x\n",
@@ -188,10 +188,11 @@ bool device_rates_cached(struct device_properties *properties, const char *folde
         !read_file(path, text, sizeof text))
         return false;
     const char *found = strstr(text, "\nmemory_bytes_per_second = ");
-    if (!found || sscanf(found,
-                         " memory_bytes_per_second = %lf h2d_bytes_per_second = %lf"
-                         " steady = %d boot = %39s measured_ns = %lld",
-                         &rates.memory, &rates.h2d, &steady, rates.boot, &measured_ns) != 5)
+    if (!found ||
+        sscanf(found,
+               " memory_bytes_per_second = %lf h2d_bytes_per_second = %lf"
+               " flops_per_second = %lf steady = %d boot = %39s measured_ns = %lld",
+               &rates.memory, &rates.h2d, &rates.flops, &steady, rates.boot, &measured_ns) != 6)
         return false;
     rates.steady = steady != 0;
     rates.measured_ns = measured_ns;
@@ -248,6 +249,7 @@ enum status device_calibrate(struct device *device, struct device_properties *pr
         return status;
     now.memory = fmax(rates.memory, before.rates.memory);
     now.h2d = fmax(rates.h2d, before.rates.h2d);
+    now.flops = fmax(rates.flops, before.rates.flops);
     now.steady = rates.steady;
     properties->rates = now;
     if (folder)

@@ -1,5 +1,6 @@
 // Device properties and calibration: reads a device's hardware metadata and the state of its PCIe
-// link.  Also measures the device's rates (memory and host-to-device bandwidth) and caches them.
+// link.  Also measures the device's rates (memory and host-to-device bandwidth, arithmetic of the
+// CPU) and caches them.
 #ifndef INFERSTAT_SERVER_DEVICE_PROPERTIES_H
 #define INFERSTAT_SERVER_DEVICE_PROPERTIES_H
 
@@ -17,10 +18,12 @@ struct pcie_link {
     unsigned int generation_port_max;       // maximum of the upstream port
 };
 
-// Measured rates in bytes per second, rounded to integers; 0: not measured.
+// Measured rates per second, rounded to integers; 0: not measured.
 struct device_rates {
     double memory;              // copies within the device: bytes read plus bytes written
-    double h2d;                 // copies from pinned memory to the device
+    double h2d;                 // bytes copied from pinned memory to the device
+    double flops;               // single-precision multiplications and additions in the registers
+                                // of all threads; CPU only
     bool steady;                // the fastest measurements agreed, so the device was idle
     char boot[RATES_BOOT_SIZE]; // the host's boot id at that time
     int64_t measured_ns;        // wall clock

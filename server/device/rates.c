@@ -1,8 +1,10 @@
-// Measures how fast a device copies: the best of its rounds after a warm-up, timed by its events.
+// Measures how fast a device copies, and the CPU computes: the best of its rounds after a warm-up,
+// timed by its events.
 #include <string.h>
 
 #include "common/sys/clock.h"
 #include "server/device/cpu/cpu_stream.h"
+#include "server/device/cpu/kernels.h"
 #include "server/device/device_ops.h"
 #include "server/device/properties.h"
 #include "server/device/stream.h"
@@ -15,6 +17,9 @@ enum {
     GPU_SIZE = 512 * MEBIBYTE,
     PART_SIZE = MEBIBYTE,
     ROUNDS_MAX = 1000,
+    // Parts of a round of arithmetic: 16 for each thread, of some 20 us.
+    PARTS_OF_THREAD = 16,
+    PART_ROUNDS = 8192,
 };
 
 // Rounds end here, but for the first two.
@@ -34,6 +39,7 @@ struct bench {
     uint64_t warm_up_ns;
     void *from, *to; // device memory of device_size
     void *pinned;    // of HOST_SIZE
+    size_t parts;    // of a round of arithmetic
 };
 
 static void bench_end(struct bench *bench, struct device *device)
@@ -126,6 +132,28 @@ static enum status copy_by_threads(struct bench *bench, struct error *err)
     return cpu_launch(bench->stream, "copy", copy_parts, &job, sizeof job, err);
 }
 
+static void multiply_add_part(void *context, size_t part, unsigned int thread)
+{
+    (void)context;
+    (void)thread;
+    float value = (float)part;
+    (void)cpu_kernels_best()->multiply_add(&value, PART_ROUNDS);
+}
+
+static enum status multiply_add_parts(const void *arguments, struct thread_pool *pool,
+                                      struct error *err)
+{
+    (void)err;
+    thread_pool_run(pool, multiply_add_part, NULL, *(const size_t *)arguments);
+    return STATUS_OK;
+}
+
+static enum status compute(struct bench *bench, struct error *err)
+{
+    return cpu_launch(bench->stream, "multiply_add", multiply_add_parts, &bench->parts,
+                      sizeof bench->parts, err);
+}
+
 // ---- Measuring ------------------------------------------------------------
 
 // The time of one round.
@@ -158,8 +186,9 @@ static enum status warm_up(struct bench *bench,
     return status;
 }
 
-// The rate of the fastest round; `*steady` becomes false where the next one was far off.
-static enum status measure(struct bench *bench, double *rate, size_t bytes, bool *steady,
+// The rate of the fastest round of `amount` bytes or operations; `*steady` becomes false where the
+// next one was far off.
+static enum status measure(struct bench *bench, double *rate, size_t amount, bool *steady,
                            enum status (*queue)(struct bench *bench, struct error *err),
                            struct error *err)
 {
@@ -173,7 +202,7 @@ static enum status measure(struct bench *bench, double *rate, size_t bytes, bool
         if (status != STATUS_OK)
             break;
         spent += ns;
-        double found = ns > 0.0 ? (double)(uint64_t)((double)bytes * 1e9 / ns) : 0.0;
+        double found = ns > 0.0 ? (double)(uint64_t)((double)amount * 1e9 / ns) : 0.0;
         if (found > *rate) {
             next = *rate;
             *rate = found;
@@ -183,6 +212,18 @@ static enum status measure(struct bench *bench, double *rate, size_t bytes, bool
     }
     *steady = *steady && next >= STEADY_RATIO * *rate;
     return status;
+}
+
+static enum status measure_flops(struct bench *bench, struct device *device,
+                                 struct device_rates *rates, struct error *err)
+{
+    struct device_description description;
+    float value = 1.0F;
+    device_describe(device, &description);
+    bench->parts = (size_t)PARTS_OF_THREAD * description.threads;
+    const double operations =
+        cpu_kernels_best()->multiply_add(&value, PART_ROUNDS) * (double)bench->parts;
+    return measure(bench, &rates->flops, (size_t)operations, &rates->steady, compute, err);
 }
 
 enum status device_measure_rates(struct device *device, struct device_rates *out, struct error *err)
@@ -195,6 +236,8 @@ enum status device_measure_rates(struct device *device, struct device_rates *out
                          device->ops->launch ? copy_by_threads : copy_within, err);
     if (status == STATUS_OK)
         status = measure(&bench, &rates.h2d, HOST_SIZE, &rates.steady, copy_in, err);
+    if (status == STATUS_OK && device->ops->launch)
+        status = measure_flops(&bench, device, &rates, err);
     bench_end(&bench, device);
     if (status == STATUS_OK)
         *out = rates;

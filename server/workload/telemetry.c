@@ -44,6 +44,7 @@ uint32_t device_record(struct inferstat_monitor *monitor,
     device.pcie_width_max = (int)known(properties->pcie.width_max);
     device.memory_bandwidth_bytes_per_second = known(properties->rates.memory);
     device.h2d_bytes_per_second = known(properties->rates.h2d);
+    device.flops_per_second = known(properties->rates.flops);
     device.power_cap_watts = known(properties->power_cap_watts);
     device.sm_clock_max_hz = (int64_t)known((double)properties->sm_clock_max_hz);
     device.memory_clock_max_hz = (int64_t)known((double)properties->memory_clock_max_hz);

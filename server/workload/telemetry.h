@@ -1,7 +1,8 @@
 // Telemetry of a workload: records the properties of its device, and converts the metrics of a
 // pipeline run (server/pipeline/pipeline.h) to a record.  The properties include the device's
-// rates: the bandwidths of its memory and of copies to it.  device_calibrate_for_later measures the
-// rates with a short benchmark (calibration) and caches them for later processes.
+// rates: the bandwidths of its memory and of copies to it, and the arithmetic rate of a CPU.
+// device_calibrate_for_later measures the rates with a short benchmark (calibration) and caches
+// them for later processes.
 #ifndef INFERSTAT_SERVER_WORKLOAD_TELEMETRY_H
 #define INFERSTAT_SERVER_WORKLOAD_TELEMETRY_H
 

@@ -61,6 +61,9 @@ struct cpu_kernels {
     void (*mix)(float *out, const struct cpu_heads *values, const float *weights);
     // gate[i] = gate[i] / (1 + exp(-gate[i])) * up[i]
     void (*swiglu)(float *gate, const float *up, size_t n);
+    // Multiplies and adds in registers alone, for the peak rate; returns the number of
+    // floating-point operations of `rounds` rounds.  `*value` is read and written.
+    double (*multiply_add)(float *value, size_t rounds);
 };
 
 enum { CPU_GROUP = 32 }; // elements of a group of struct cpu_rounded

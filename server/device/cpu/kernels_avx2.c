@@ -18,6 +18,7 @@ static const struct cpu_kernels kernels = {
     .softmax = cpu_softmax_avx2,
     .mix = cpu_mix_avx2,
     .swiglu = cpu_swiglu_avx2,
+    .multiply_add = multiply_add,
 };
 
 const struct cpu_kernels *cpu_kernels_avx2(void)

@@ -157,4 +157,21 @@ KERNEL void accumulate(float *y, float a, const float *x, size_t n)
         y[i] += a * x[i];
 }
 
+// As many sums as hide the latency of an addition: 4 cycles, two additions a cycle, and spares.
+KERNEL double multiply_add(float *value, size_t rounds)
+{
+    enum { SUMS = 12 };
+    const vector factor = SIMD(set1_ps)(0.5F), start = SIMD(set1_ps)(*value);
+    vector sums[SUMS];
+    for (int s = 0; s < SUMS; s++)
+        sums[s] = SIMD(mul_ps)(start, SIMD(set1_ps)((float)s));
+    for (size_t i = 0; i < rounds; i++)
+        for (int s = 0; s < SUMS; s++)
+            sums[s] = SIMD(fmadd_ps)(sums[s], factor, start);
+    for (int s = 1; s < SUMS; s++)
+        sums[0] = SIMD(add_ps)(sums[0], sums[s]);
+    *value = ADD_LANES(sums[0]);
+    return 2.0 * SUMS * WIDTH * (double)rounds;
+}
+
 #endif

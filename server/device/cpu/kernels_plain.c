@@ -67,6 +67,18 @@ static void accumulate(float *y, float a, const float *x, size_t n)
         y[i] += a * x[i];
 }
 
+static double multiply_add(float *value, size_t rounds)
+{
+    float lanes[LANES];
+    for (size_t lane = 0; lane < LANES; lane++)
+        lanes[lane] = *value * (float)lane;
+    for (size_t i = 0; i < rounds; i++)
+        for (size_t lane = 0; lane < LANES; lane++)
+            lanes[lane] = lanes[lane] * 0.5F + *value;
+    *value = add_lanes(lanes);
+    return 2.0 * LANES * (double)rounds;
+}
+
 const struct cpu_kernels cpu_kernels_plain = {
     .name = "plain C",
     .matmul =
@@ -79,6 +91,7 @@ const struct cpu_kernels cpu_kernels_plain = {
     .softmax = cpu_softmax_plain,
     .mix = cpu_mix_plain,
     .swiglu = cpu_swiglu_plain,
+    .multiply_add = multiply_add,
 };
 
 const struct cpu_kernels *cpu_kernels_at(size_t i)

@@ -189,13 +189,14 @@ static void assert_rates(const struct device_rates *actual, const struct device_
 {
     assert_true(actual->memory == expected->memory);
     assert_true(actual->h2d == expected->h2d);
+    assert_true(actual->flops == expected->flops);
     assert_true(actual->steady == expected->steady);
 }
 
 STATE_CASE(what_was_measured_is_kept, struct kept *kept)
 {
     const struct device_rates *rates = &kept->properties.rates;
-    assert_true(rates->memory > 0.0 && rates->h2d > 0.0);
+    assert_true(rates->memory > 0.0 && rates->h2d > 0.0 && rates->flops > 0.0);
     struct device_rates found;
     assert_true(is_cached(kept, &found));
     assert_rates(&found, rates);
@@ -209,11 +210,12 @@ static void write_rates(struct kept *kept, const struct device_rates *rates)
     assert_non_null(begin);
     size_t length = (size_t)(begin - kept->text);
     memcpy(text, kept->text, length);
-    length += (size_t)snprintf(text + length, sizeof text - length,
-                               "memory_bytes_per_second = %.0f\nh2d_bytes_per_second = %.0f\n"
-                               "steady = %d\nboot = %s\nmeasured_ns = %lld\n",
-                               rates->memory, rates->h2d, rates->steady, rates->boot,
-                               (long long)rates->measured_ns);
+    length +=
+        (size_t)snprintf(text + length, sizeof text - length,
+                         "memory_bytes_per_second = %.0f\nh2d_bytes_per_second = %.0f\n"
+                         "flops_per_second = %.0f\nsteady = %d\nboot = %s\nmeasured_ns = %lld\n",
+                         rates->memory, rates->h2d, rates->flops, rates->steady, rates->boot,
+                         (long long)rates->measured_ns);
     length += (size_t)snprintf(text + length, sizeof text - length, "check = %08x\n",
                                (unsigned int)crc32c(0, text, length));
     write_file(kept->path, text, length);
@@ -287,6 +289,7 @@ STATE_CASE(the_better_of_unsteady_rates_is_kept, struct kept *kept)
     assert_ok(device_calibrate(kept->device, &again, kept->folder, &err), &err);
     assert_true(again.rates.memory > 1.0);
     assert_true(again.rates.h2d == 9e14);
+    assert_true(again.rates.flops >= rates.flops);
     assert_true(is_cached(kept, &found));
     assert_rates(&found, &again.rates);
     write_file(kept->path, kept->text, kept->size);

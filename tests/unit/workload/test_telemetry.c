@@ -93,6 +93,7 @@ STATE_CASE(what_was_measured_is_looked_up, struct fixture *fixture)
     assert_true(found.rates.h2d == rates->h2d);
     struct fake_row row = recorded(fixture, &found);
     assert_true(row.values[DEVICE_H2D].r == rates->h2d);
+    assert_true(row.values[DEVICE_FLOPS].r == rates->flops);
     device_close(device);
     assert_int_equal(unsetenv("XDG_CACHE_HOME"), 0);
 }
