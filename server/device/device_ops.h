@@ -59,6 +59,7 @@ struct encode_job;
 struct network_memory;
 struct network_plan;
 struct device_properties;
+struct gemm_library;
 struct thread_pool;
 
 enum { CPU_KERNEL_ARGUMENTS_MAX = 192 }; // bytes; cpu_launch enforces it
@@ -144,6 +145,9 @@ struct device_ops {
     // Queues a host function as a kernel (cpu_launch).  NULL: not supported.
     enum status (*launch)(struct device_stream *stream, const char *name, cpu_kernel *kernel,
                           const void *arguments, size_t size, struct error *err);
+
+    // Opens the library of matrix products (gemm.h); NULL: there is none.
+    enum status (*gemm_open)(struct device *device, struct gemm_library **out, struct error *err);
 
     // Quantum state encoders (encode.h); NULL if the back end has none.
     enum status (*encode)(struct device_stream *stream, const struct encode_job *job,

@@ -9,8 +9,8 @@
 #include "common/sys/log.h"
 #include "server/worker/worker.h"
 
-static const struct worker_command *const commands[] = {&command_llm, &command_encode,
-                                                        &command_make_model, &command_tokenize};
+static const struct worker_command *const commands[] = {
+    &command_llm, &command_encode, &command_gemm, &command_make_model, &command_tokenize};
 
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
 
@@ -77,9 +77,8 @@ static int print_help(const struct worker_command *command)
     option_table_write_help(stdout, &table);
     (void)printf(
         "\nexit codes: 0 done, 1 a request or a check failed, 2 wrong usage, 3 no prompt,\n"
-        "            4 a file, a device or the output cannot be used, 130 encode or make-model "
-        "was\n"
-        "            stopped\n");
+        "            4 a file, a device or the output cannot be used, 130 encode, gemm or "
+        "make-model\n            was stopped\n");
     return WORKER_DONE;
 }
 

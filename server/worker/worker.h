@@ -40,7 +40,7 @@ enum {
     WORKER_USAGE = 2,        // wrong command line or option value
     WORKER_NO_DATA = 3,      // no prompt
     WORKER_UNREACHABLE = 4,  // any other error: a file, a device or the output cannot be used
-    WORKER_STOPPED = 130,    // `encode`, `make-model` or `zoo` was interrupted; the shell's code
+    WORKER_STOPPED = 130, // a command other than `llm` was interrupted; the shell's code for SIGINT
 };
 
 // A command.  The values of its options are stored as `options` says before `run` is called.
@@ -54,6 +54,7 @@ struct worker_command {
 };
 
 extern const struct worker_command command_encode;
+extern const struct worker_command command_gemm;
 extern const struct worker_command command_llm;
 extern const struct worker_command command_make_model;
 extern const struct worker_command command_tokenize;

@@ -40,4 +40,10 @@ MUST_CHECK enum status cpu_blas_open(struct cpu_blas *out, const char *name, uns
 // Accepts a zeroed or closed one.
 void cpu_blas_close(struct cpu_blas *blas);
 
+// The entry gemm_open of the CPU back end (device_ops.h), in cpu_gemm.c.
+struct device;
+struct gemm_library;
+MUST_CHECK enum status cpu_gemm_open(struct device *device, struct gemm_library **out,
+                                     struct error *err);
+
 #endif

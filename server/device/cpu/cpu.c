@@ -9,6 +9,7 @@
 
 #include "common/sys/process.h"
 #include "server/device/cpu/encode_parts.h"
+#include "server/device/cpu/blas.h"
 #include "server/device/cpu/cpu_stream.h"
 #include "server/device/cpu/kernels.h"
 #include "server/device/cpu/thread_pool.h"
@@ -535,6 +536,7 @@ const struct device_ops device_cpu_ops = {
     .copy = cpu_stream_copy,
     .fill = cpu_stream_fill,
     .launch = cpu_stream_launch,
+    .gemm_open = cpu_gemm_open,
     .encode = cpu_encode,
     .encode_scratch = cpu_encode_scratch,
 };

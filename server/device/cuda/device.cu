@@ -396,6 +396,7 @@ const struct device_ops device_cuda_ops = {
     .copy = current<cuda_copy>,
     .fill = current<cuda_fill>,
     .launch = nullptr,
+    .gemm_open = nullptr,
     .encode = cuda_encode,
     .encode_scratch = cuda_encode_scratch,
     .network_new = current<cuda_network_new>,
