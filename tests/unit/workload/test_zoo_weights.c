@@ -170,9 +170,12 @@ TEST_CASE(halves_are_widened)
     assert_memory_equal(loaded.values[0], ((const float[]){1.0F, -2.0F, 0.5F, 0.0F}), 16);
 }
 
+static unsigned polls;
+
+// Not while the header is read, but before the first tensor.
 static bool cancel(void)
 {
-    return true;
+    return polls++ > 0;
 }
 
 TEST_CASE(loading_is_cancelled)
