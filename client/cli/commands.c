@@ -262,9 +262,9 @@ const struct cli_command cli_commands[] = {
         .name = "audit",
         .summary = "recount every record against the ledger, run by run",
         .details = "Reads the whole store.  A run's verdict is balanced, unbalanced (with the\n"
-                   "findings), open (records in flight) or unknown (silent).  The exit status\n"
-                   "is 1 if one is unbalanced.  Tables show all runs that do not balance, and the\n"
-                   "20 newest of the others.\n"
+                   "findings), open (records in flight) or unknown (silent or down).  The exit\n"
+                   "status is 1 if one is unbalanced.  Tables show all runs that do not balance,\n"
+                   "and the 20 newest of the others.\n"
                    "--admin lists instead what administrators did and what retention deleted, the\n"
                    "newest first: for the owner of the collector.",
         .options = TAKES(SOURCE, OPTION_RUN, OPTION_HOST, WINDOW, ROWS, OPTION_ADMIN),

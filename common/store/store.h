@@ -109,10 +109,11 @@
 //   (samples.h).  Of more than 10,000 values, an evenly spaced subset is compared.
 //   The query returns STATUS_INVALID if the environments are incomparable, unless it has `force`.
 //   The verdict on a metric that depends on the work (tokens or items of requests, page cache
-//   share) is undecided if the work differs by more than 10 %, unless forced.  If both sides are
-//   filters that name a model, the records of one are compared with those of the other on the same
-//   device.  With force, subjects without a counterpart are compared across devices; if each side
-//   has one subject left, these two are compared.
+//   share) is undecided if the work differs by more than 10 %, or requests of only one side have
+//   tokens or items, unless forced.  If both sides are filters that name a model, the records of
+//   one are compared with those of the other on the same device.  With force, subjects without a
+//   counterpart are compared across devices; if each side has one subject left, these two are
+//   compared.
 // SLOWEST, one row for each of the 10 (or limit, at most 1,000) slowest requests by query->metric
 //   (default e2e_ns), slowest first: those with the highest times or the lowest rates: run host
 //   model device request finish started_ns metric value e2e_ns queue_ns prefill_ns decode_ns?

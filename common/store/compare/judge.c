@@ -245,6 +245,14 @@ static void judge_total(struct judgement *out, const struct judge *judge, const 
 
 // ---- A metric -----------------------------------------------------------------------
 
+// True if requests of only one side have the work at `place`: the others are of a model that makes
+// no tokens, or that makes some.  What else is absent, as the share in a page cache, is unknown.
+static bool is_one_sided(const struct pair *pair, unsigned place)
+{
+    return samples_sampled(place)->kind == RECORD_KIND_INFERENCE &&
+           (kept_of(pair, BEFORE, place) > 0) != (kept_of(pair, AFTER, place) > 0);
+}
+
 // Finds the work on which the metric depends and whose medians differ, with confidence.
 static enum status find_work(struct judgement *out, const struct pair *pair, unsigned place)
 {
@@ -256,7 +264,8 @@ static enum status find_work(struct judgement *out, const struct pair *pair, uns
         const enum status status = quantiles_of(of, pair, i, 0.5, STATS_ERROR_RATE);
         if (status != STATUS_OK)
             return status;
-        if (differ(of) && out->work_count < sizeof out->works / sizeof *out->works)
+        if ((differ(of) || is_one_sided(pair, i)) &&
+            out->work_count < sizeof out->works / sizeof *out->works)
             out->works[out->work_count++] =
                 (struct judged_work){work->name, {of[BEFORE].median, of[AFTER].median}};
     }

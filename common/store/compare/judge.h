@@ -54,12 +54,12 @@ struct judgement {
         struct stats_effect effect;
     } values[JUDGED_COUNT];
     size_t counts[SIDES], needed; // values, and how many a verdict on the middle needs
-    // Work on which the metric depends and which differs by more than 10 %.  Unless forced, all
-    // verdicts are then UNDECIDED.
+    // Work on which the metric depends and which differs by more than 10 %, or which requests of
+    // only one side have.  Unless forced, all verdicts are then UNDECIDED.
     struct judged_work {
         const char *metric;
-        double of[SIDES]; // medians
-    } works[2];
+        double of[SIDES]; // medians; NaN: no request has it
+    } works[3];
     unsigned work_count;
     // Of a total: the mean number of requests in progress, whether the sides differ by more than
     // 10 % in it, and whether that may explain the difference.

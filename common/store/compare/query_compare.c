@@ -241,6 +241,14 @@ static const char *separator(sqlite3_str *text)
     return sqlite3_str_length(text) ? "; " : "";
 }
 
+static void append_median(sqlite3_str *text, const char *before, double median)
+{
+    if (isnan(median))
+        sqlite3_str_appendf(text, "%snone", before);
+    else
+        sqlite3_str_appendf(text, "%s%.6g", before, median);
+}
+
 // Says where what the metric depends on is not the same on both sides.
 static void note_work(const struct row *row)
 {
@@ -248,8 +256,10 @@ static void note_work(const struct row *row)
     const char *explanation = "";
     for (unsigned i = 0; i < judgement->work_count; i++) {
         const struct judged_work *work = &judgement->works[i];
-        sqlite3_str_appendf(row->note, "%sthe work differs: median %s %.6g / %.6g",
-                            separator(row->note), work->metric, work->of[BEFORE], work->of[AFTER]);
+        sqlite3_str_appendf(row->note, "%sthe work differs: median %s", separator(row->note),
+                            work->metric);
+        for (unsigned k = 0; k < SIDES; k++)
+            append_median(row->note, k == BEFORE ? " " : " / ", work->of[k]);
     }
     if (judgement->demand_may_explain)
         explanation = judgement->values[JUDGED_MIDDLE].effect.ratio < 1

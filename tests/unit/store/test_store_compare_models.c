@@ -138,6 +138,15 @@ TEST_CASE(requests_without_tokens)
     assert_string_equal(text_at(result, row_of(result, "e2e_ns"), "note"),
                         "the work differs: median items 8 / 1");
     result_free(result);
+    // Requests with tokens and requests with items have no work in common.
+    change("UPDATE inference SET items = NULL, prompt_tokens = 4, cached_prompt_tokens = 0,"
+           " generated_tokens = 2, prefill_ns = 1 WHERE run = 2");
+    result = ask(&query);
+    verdict_is(result, "e2e_ns", "UNDECIDED");
+    assert_string_equal(text_at(result, row_of(result, "e2e_ns"), "note"),
+                        "the work differs: median prompt_tokens none / 4; the work differs: median "
+                        "generated_tokens none / 2; the work differs: median items 8 / none");
+    result_free(result);
     // One side with tokens is enough.
     change("UPDATE inference SET generated_tokens = 1 WHERE run = 2");
     result = ask(&query);
