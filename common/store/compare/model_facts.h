@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "common/core/base/error.h"
+#include "common/core/query/query.h"
 #include "common/core/query/result.h"
 #include "common/store/compare/environment.h"
 
@@ -14,7 +15,7 @@ struct store;
 // Facts of one model.  What is unknown, or differs between its runs, is 0 or "".
 struct model_facts {
     int64_t parameters, file_bytes;
-    char quantisation[64];
+    char quantisation[QUERY_TEXT_SIZE];
 };
 
 // Columns of an answer that has the facts of two models: initializers of struct answer_column.

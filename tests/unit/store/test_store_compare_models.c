@@ -48,6 +48,12 @@ TEST_CASE(two_models)
     }
     assert_string_equal(text_at(result, 0, "differences"), ""); // the models are meant to differ
     result_free(result);
+    // No text is cut within a character.
+    change("UPDATE model SET quantisation = 'q' || replace(hex(zeroblob(40)), '00', 'é')"
+           " WHERE run = 2");
+    result = ask(&query);
+    assert_int_equal(strlen(text_at(result, 0, "after_quantisation")), 81);
+    result_free(result);
     // The other way round, and each with itself.
     query = of_models("net-int8", "net");
     result = ask(&query);
