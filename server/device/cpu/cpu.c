@@ -12,6 +12,7 @@
 #include "server/device/cpu/blas.h"
 #include "server/device/cpu/cpu_stream.h"
 #include "server/device/cpu/kernels.h"
+#include "server/device/cpu/network/network_cpu.h"
 #include "server/device/cpu/thread_pool.h"
 #include "server/device/device_ops.h"
 #include "server/device/half.h"
@@ -44,6 +45,11 @@ enum {
 static struct cpu *cpu_of(struct device *device)
 {
     return (struct cpu *)device;
+}
+
+struct thread_pool *cpu_thread_pool(struct device *device)
+{
+    return cpu_of(device)->pool;
 }
 
 // ---- Opening --------------------------------------------------------------
@@ -539,4 +545,9 @@ const struct device_ops device_cpu_ops = {
     .gemm_open = cpu_gemm_open,
     .encode = cpu_encode,
     .encode_scratch = cpu_encode_scratch,
+    .network_new = cpu_network_new,
+    .network_run = cpu_network_run,
+    .network_memory = cpu_network_memory,
+    .network_kernel = cpu_network_kernel_name,
+    .network_free = cpu_network_free,
 };

@@ -1,0 +1,2 @@
+#define VECTOR_SIZE 32
+#include "server/device/cpu/network/template.h"
