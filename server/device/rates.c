@@ -17,9 +17,10 @@ enum {
     GPU_SIZE = 512 * MEBIBYTE,
     PART_SIZE = MEBIBYTE,
     ROUNDS_MAX = 1000,
-    // Parts of a round of arithmetic: 16 for each thread, of some 20 us.
+    // Parts of a round of arithmetic, for each thread: some 4 ms in all, so that queueing and
+    // timing a round, up to half a millisecond in virtual machines, take little of it.
     PARTS_OF_THREAD = 16,
-    PART_ROUNDS = 8192,
+    PART_ROUNDS = 1 << 17,
 };
 
 // Rounds end here, but for the first two.
