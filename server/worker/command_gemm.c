@@ -114,7 +114,7 @@ static const struct claim {
 
 static void print_row(const struct row *row)
 {
-    char text[7][UNIT_TEXT_SIZE] = {{0}};
+    char text[8][UNIT_TEXT_SIZE] = {{0}};
     const struct gemm_figures *f = &row->figures;
     (void)printf("%5zu %-5s %-9s ", row->n, gemm_type_name(row->type), f->implementation);
     if (f->skipped[0]) {
@@ -127,13 +127,15 @@ static void print_row(const struct row *row)
             (void)snprintf(text[6], sizeof text[6], "%.1f", claims[i].speed_up);
         }
     }
-    (void)printf("%6zu %8s %8s %8s %14s %8s %8.2f %9.2g  %8s %s%s\n", f->trials,
+    (void)snprintf(text[7], sizeof text[7], isnan(row->plain_ns) ? "-" : "%.2f",
+                   row->plain_ns / f->p50_ns);
+    (void)printf("%6zu %8s %8s %8s %14s %8s %8s %9.2g  %8s %s%s\n", f->trials,
                  unit_format(text[0], UNIT_DURATION, f->p50_ns),
                  unit_format(text[1], UNIT_DURATION, f->p95_ns),
                  unit_format(text[2], UNIT_DURATION, f->p99_ns),
                  unit_format(text[3], UNIT_FLOPS, f->flops_per_second),
-                 unit_format(text[4], UNIT_RATIO, peak_ratio(row)), row->plain_ns / f->p50_ns,
-                 f->error_max, text[5], text[6], f->is_correct ? "" : " WRONG");
+                 unit_format(text[4], UNIT_RATIO, peak_ratio(row)), text[7], f->error_max, text[5],
+                 text[6], f->is_correct ? "" : " WRONG");
     (void)fflush(stdout); // the next row may take long
 }
 
