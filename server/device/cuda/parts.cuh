@@ -161,6 +161,9 @@ CUDA_OPERATION(event_wait);
 CUDA_OPERATION(event_query);
 CUDA_OPERATION(event_elapsed);
 
+// cublas.cu
+CUDA_OPERATION(gemm_open);
+
 // encode.cu
 CUDA_OPERATION(encode);
 CUDA_OPERATION(encode_scratch);
