@@ -106,6 +106,8 @@ static const struct query_metric metrics[] = {
              "throughput: tokens put out, by all requests / seconds of the window"),
     COMPUTED(INFERENCE, QUERY_METRIC_PROMPT_RATE, TOKEN_RATE,
              "throughput: prompt tokens of requests that ended / seconds of the window"),
+    COMPUTED(INFERENCE, QUERY_METRIC_ITEM_RATE, ITEMS_PER_SECOND,
+             "throughput: items of requests that ended / seconds of the window"),
     COMPUTED(INFERENCE, QUERY_METRIC_ERRORS, RATIO,
              "failed requests / requests that ended in the window"),
     COMPUTED(INFERENCE, QUERY_METRIC_CANCELLED, RATIO,

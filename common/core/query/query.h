@@ -200,6 +200,7 @@ const struct query_metric *query_metrics(unsigned *count);
 #define QUERY_METRIC_REQUEST_RATE "request_rate"
 #define QUERY_METRIC_PROMPT_RATE  "prompt_token_rate"
 #define QUERY_METRIC_OUTPUT_RATE  "output_token_rate"
+#define QUERY_METRIC_ITEM_RATE    "item_rate"
 #define QUERY_METRIC_ERRORS       "error_ratio"
 #define QUERY_METRIC_CANCELLED    "cancelled_ratio"
 #define QUERY_METRIC_BUSY_RATE    "busy_output_token_rate" // only COMPARE has it

@@ -26,7 +26,7 @@ struct sqlite3_stmt;
 struct store;
 
 enum {
-    AGGREGATE_SCAN_METRICS_MAX = 7,     // asserted by aggregate_scan_want
+    AGGREGATE_SCAN_METRICS_MAX = 9,     // asserted by aggregate_scan_want
     AGGREGATE_SCAN_SKETCHES_MAX = 2000, // not enforced; above it the note warns
     AGGREGATE_SCAN_NOTE_SIZE = 512,
 };

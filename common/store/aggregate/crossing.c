@@ -183,6 +183,7 @@ enum {
     PLACE_PROMPT,
     PLACE_GENERATED,
     PLACE_STREAMED,
+    PLACE_ITEMS,
     PLACE_KEYS
 };
 
@@ -214,6 +215,7 @@ static enum status on_request(void *context, sqlite3_stmt *row, struct error *er
         .prompt_tokens = sqlite3_column_int64(row, PLACE_PROMPT),
         .generated_tokens = sqlite3_column_int64(row, PLACE_GENERATED),
         .streamed_tokens = sqlite3_column_int64(row, PLACE_STREAMED),
+        .items = sqlite3_column_int64(row, PLACE_ITEMS),
     };
     for (unsigned i = 0; i < search->query->group_count; i++) {
         const int place = PLACE_KEYS + (int)i;
@@ -236,7 +238,7 @@ static enum status read_records(struct search *search, const struct rollup_span 
                           "SELECT t.started_ns, t.e2e_ns, t.ttft_ns, t.finish,"
                           " iif(t.prefill_ns > 0, t.prompt_tokens, t.cached_prompt_tokens),"
                           " t.generated_tokens, iif(t.itl_max_ns >= 0 AND t.generated_tokens > 1,"
-                          " t.generated_tokens - 1, 0)");
+                          " t.generated_tokens - 1, 0), t.items");
     for (unsigned i = 0; i < search->query->group_count; i++)
         sqlite3_str_appendf(sql, ", %s",
                             schema_dimension(RECORD_KIND_INFERENCE, search->query->group_by[i]));

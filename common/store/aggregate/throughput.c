@@ -21,6 +21,7 @@ static const struct {
     {QUERY_METRIC_REQUEST_RATE, THROUGHPUT_REQUESTS, false},
     {QUERY_METRIC_PROMPT_RATE, THROUGHPUT_PROMPT_TOKENS, false},
     {QUERY_METRIC_OUTPUT_RATE, THROUGHPUT_OUTPUT_TOKENS, false},
+    {QUERY_METRIC_ITEM_RATE, THROUGHPUT_ITEMS, false},
     {QUERY_METRIC_ERRORS, THROUGHPUT_FAILED, true},
     {QUERY_METRIC_CANCELLED, THROUGHPUT_CANCELLED, true},
 };
@@ -64,6 +65,7 @@ enum {
     SCAN_PREFILL_RATE, // its numerator has the tokens computed of the requests that had a prefill
     SCAN_CACHED,
     SCAN_GENERATED,
+    SCAN_ITEMS,
     SCAN_STREAMED,
     SCAN_FAILED,
     SCAN_CANCELLED
@@ -77,6 +79,7 @@ static void want(struct aggregate_scan *scan)
     aggregate_scan_want(scan, "prefill_tokens_per_second", false);
     aggregate_scan_want(scan, "cached_prompt_tokens", false);
     aggregate_scan_want(scan, "generated_tokens", false);
+    aggregate_scan_want(scan, "items", false);
     for (size_t i = 0; i < sizeof internal / sizeof *internal; i++)
         scan->metrics[scan->metric_count++].metric = &rollup_internal[internal[i]];
 }
@@ -93,6 +96,8 @@ static void add_group(double *sums, const struct group *group)
         (double)aggregate_sum(&aggregate_scan_ratio(group, SCAN_CACHED)->values);
     sums[THROUGHPUT_OUTPUT_TOKENS] +=
         (double)aggregate_sum(&aggregate_scan_ratio(group, SCAN_GENERATED)->values);
+    sums[THROUGHPUT_ITEMS] +=
+        (double)aggregate_sum(&aggregate_scan_ratio(group, SCAN_ITEMS)->values);
     sums[THROUGHPUT_STREAMED] +=
         real_sum_total(&aggregate_scan_ratio(group, SCAN_STREAMED)->numerator);
 }
@@ -140,6 +145,7 @@ static enum status add_end(const struct moving *moving, struct crossing_request 
     sums[THROUGHPUT_FAILED] += request->failed ? sign : 0;
     sums[THROUGHPUT_CANCELLED] += request->cancelled ? sign : 0;
     sums[THROUGHPUT_PROMPT_TOKENS] += sign * (double)request->prompt_tokens;
+    sums[THROUGHPUT_ITEMS] += sign * (double)request->items;
     return STATUS_OK;
 }
 

@@ -5,6 +5,7 @@
 //   prompt_token_rate   their prompt tokens / seconds; of a request without a prefill, such as one
 //                       refused, only those in the cache
 //   output_token_rate   tokens put out in the window / seconds
+//   item_rate           items of the requests that ended, of models that make no tokens / seconds
 //   error_ratio         failed requests / requests that ended
 //   cancelled_ratio     cancelled requests / requests that ended
 //
@@ -40,7 +41,8 @@ enum throughput_sum {
     THROUGHPUT_CANCELLED,
     THROUGHPUT_PROMPT_TOKENS,
     THROUGHPUT_OUTPUT_TOKENS,
-    THROUGHPUT_STREAMED, // of these, tokens after gaps; and gaps in records `itl`
+    THROUGHPUT_ITEMS,
+    THROUGHPUT_STREAMED, // of the output, tokens after gaps; and gaps in records `itl`
     THROUGHPUT_GAPS,
     THROUGHPUT_SUM_COUNT,
 };

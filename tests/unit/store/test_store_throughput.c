@@ -13,8 +13,8 @@
 #include "tests/unit/store/random_store.h"
 
 static const char *const metrics[] = {"request_rate", "prompt_token_rate", "output_token_rate",
-                                      "error_ratio", "cancelled_ratio"};
-enum { REQUEST_RATE, PROMPT_RATE, OUTPUT_RATE, ERRORS, CANCELLED, METRICS };
+                                      "error_ratio", "cancelled_ratio", "item_rate"};
+enum { REQUEST_RATE, PROMPT_RATE, OUTPUT_RATE, ERRORS, CANCELLED, ITEM_RATE, METRICS };
 
 static char asked[2048]; // the query in words
 
@@ -97,7 +97,7 @@ struct row {
     char names[QUERY_DIMENSION_COUNT][64];
     int64_t started_ns, first_ns, ended_ns;
     bool failed, cancelled;
-    double requests, prompt, generated, streamed, gaps;
+    double requests, prompt, generated, streamed, gaps, items;
 };
 
 struct counted {
@@ -129,13 +129,14 @@ static void read_rows(const char *sql)
         row->streamed = sqlite3_column_double(stmt, 6);
         row->gaps = sqlite3_column_double(stmt, 7);
         row->first_ns = sqlite3_column_int64(stmt, 8);
+        row->items = sqlite3_column_double(stmt, 9);
         if (row->first_ns < row->started_ns)
             row->first_ns = row->started_ns;
         if (row->first_ns > row->ended_ns)
             row->first_ns = row->ended_ns;
         for (size_t i = 0; i < COUNT_OF(dimensions); i++)
             (void)snprintf(row->names[dimensions[i]], sizeof row->names[0], "%s",
-                           (const char *)sqlite3_column_text(stmt, 9 + (int)i));
+                           (const char *)sqlite3_column_text(stmt, 10 + (int)i));
     }
     (void)sqlite3_finalize(stmt);
 }
@@ -150,8 +151,8 @@ static void read_all_rows(void)
               " CASE WHEN prefill_ns > 0 THEN prompt_tokens ELSE cached_prompt_tokens END,"
               " generated_tokens, CASE WHEN itl_max_ns IS NULL OR generated_tokens < 2 THEN 0"
               " ELSE generated_tokens - 1 END, 0, t.started_ns + min(max(coalesce(ttft_ns, 0), 0),"
-              " e2e_ns), " NAMES " inference t JOIN run r ON r.run = t.run");
-    read_rows("SELECT t.started_ns, t.started_ns, 0, 0, 0, 0, 0, duration_ns, t.started_ns,"
+              " e2e_ns), t.items, " NAMES " inference t JOIN run r ON r.run = t.run");
+    read_rows("SELECT t.started_ns, t.started_ns, 0, 0, 0, 0, 0, duration_ns, t.started_ns, 0,"
               " " NAMES " itl t JOIN run r ON r.run = t.run");
 }
 
@@ -227,6 +228,7 @@ static void count_rows(const struct query *query, unsigned metric)
         group->requests += row->requests;
         group->sums[REQUEST_RATE] += row->requests;
         group->sums[PROMPT_RATE] += row->prompt;
+        group->sums[ITEM_RATE] += row->items;
         group->gaps += row->gaps;
         group->sums[ERRORS] += row->failed;
         group->sums[CANCELLED] += row->cancelled;
