@@ -86,7 +86,7 @@ static void format_cell(char *text, const struct grid_column *column, enum unit 
         format_clock(text, value.i, now_ns);
         return;
     }
-    if (column->format == GRID_BARE)
+    if (column->format == GRID_BARE || column->format == GRID_IF_ANY)
         format_bare(text, unit, value, column->width);
     else
         format_unit(text, unit, value);
@@ -105,6 +105,7 @@ static enum style cell_style(enum grid_format format, struct value value, const 
     switch (format) {
     case GRID_UNIT:
     case GRID_BARE:
+    case GRID_IF_ANY:
     case GRID_CLOCK:
         break;
     case GRID_OUTCOME:
@@ -237,6 +238,14 @@ static void leave_out(const struct grid *grid, struct fitted *fitted, int sorted
     }
 }
 
+static bool has_value(const struct result *result, int found)
+{
+    for (size_t row = 0; found >= 0 && row < result_row_count(result); row++)
+        if (result_cell(result, row, (unsigned)found).type != VALUE_NULL)
+            return true;
+    return false;
+}
+
 static void fit(const struct grid *grid, const struct grid_state *state,
                 const struct result *result, int width, struct fitted *fitted)
 {
@@ -249,6 +258,9 @@ static void fit(const struct grid *grid, const struct grid_state *state,
         int sorted_heading = glyph_text_width(column->heading) + 1; // with its mark
         if ((int)i == state->sort && fitted->width[i] < sorted_heading)
             fitted->width[i] = sorted_heading;
+        if (column->format == GRID_IF_ANY && (int)i != state->sort &&
+            !has_value(result, fitted->found[i]))
+            fitted->width[i] = 0;
     }
     leave_out(grid, fitted, state->sort, width, GRID_RANK_LUXURY, false);
     leave_out(grid, fitted, state->sort, width, 1, true);

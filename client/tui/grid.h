@@ -16,6 +16,8 @@ enum grid_format {
     GRID_UNIT,    // a number in the unit of the result's column, or a text
     GRID_BARE,    // like GRID_UNIT, but without the unit's name, which the heading has, and without
                   // the decimals that do not fit
+    GRID_IF_ANY,  // like GRID_BARE; the column is omitted where no row has a value, unless the
+                  // table is sorted by it
     GRID_CLOCK,   // a time: "14:03:22" within a day, else the date
     GRID_OUTCOME, // a text; "error", "killed", "silent" and "down" in STYLE_BAD
     GRID_LOSS,    // a count; above 0 in STYLE_BAD

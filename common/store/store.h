@@ -29,10 +29,12 @@
 // SUMMARY, one row: runs runs_open hosts models loads loads_failed inferences inferences_failed
 //   operations prompt_tokens generated_tokens tokens_per_second (total tokens over total time)
 //   mean_tokens_per_second (mean of the requests' rates) ttft_mean_ns ttft_p95_ns e2e_mean_ns
-//   load_mean_ns host_memory_bytes (sum of the last sample of each open run) last_load_model
-//   last_load_started_ns last_load_duration_ns last_load_status last_inference_model
-//   last_inference_started_ns last_inference_tokens_per_second last_inference_ttft_ns
-//   last_inference_generated_tokens startup_last_ns produced stored dropped unnumbered lost
+//   e2e_p50_ns? e2e_p95_ns? items? items_per_second? (these four only if requests have items; their
+//   tokens are null if none has tokens) load_mean_ns host_memory_bytes (sum of the last sample of
+//   each open run) last_load_model last_load_started_ns last_load_duration_ns last_load_status
+//   last_inference_model last_inference_started_ns last_inference_tokens_per_second
+//   last_inference_ttft_ns last_inference_generated_tokens last_inference_items
+//   last_inference_e2e_ns startup_last_ns produced stored dropped unnumbered lost
 //   (without a window: dropped + unnumbered), dropped_REASON for each of DELIVERY_REASONS
 //   (dropped_ring_full includes unnumbered), duplicates refused expired cleared in_flight
 //   coverage_ratio refused_messages
@@ -43,8 +45,8 @@
 //   write-ahead log) store_error? (as in PING) pipelines pipelines_failed last_pipeline_workload
 //   last_pipeline_model last_pipeline_started_ns last_pipeline_status
 //   last_pipeline_items_per_second last_pipeline_overlap_ratio, and throughput (throughput.h):
-//   request_rate output_token_rate prompt_token_rate error_ratio cancelled_ratio output_tokens
-//   window_ns (null without requests).  Sums include rollups, as in
+//   request_rate output_token_rate prompt_token_rate item_rate? error_ratio cancelled_ratio
+//   output_tokens window_ns (null without requests).  Sums include rollups, as in
 //   AVERAGE; inferences_failed, loads_failed and pipelines_failed count only records that have not
 //   expired
 // AVERAGE, one row per group; with step_ns one per group and time step that has values, oldest
@@ -67,10 +69,11 @@
 //   objectives on later tokens; one that has no first token, failed or was cancelled meets none
 // OVERVIEW, one row per host, device and model: host device model runs_open inferences
 //   prompt_tokens generated_tokens tokens_per_second mean_tokens_per_second ttft_mean_ns
-//   ttft_p95_ns e2e_mean_ns loads load_mean_ns host_memory_bytes device_memory_bytes last_ns lost
-//   coverage_ratio (of the host, in the window).  runs_open and device_memory_bytes are from the
-//   newest 4,000 inferences and loads; for a row without any of these, last_ns may be the start of
-//   its newest rollup: of a day, or of a month that has expired and has no rollups of days
+//   ttft_p95_ns e2e_mean_ns e2e_p50_ns? e2e_p95_ns? items? items_per_second? (as in SUMMARY) loads
+//   load_mean_ns host_memory_bytes device_memory_bytes last_ns lost coverage_ratio (of the host,
+//   in the window).  runs_open and device_memory_bytes are from the newest 4,000 inferences and
+//   loads; for a row without any of these, last_ns may be the start of its newest rollup: of a day,
+//   or of a month that has expired and has no rollups of days
 // RECORDS: run host stream number started_ns received_ns, the kind's columns (names and
 //   enumerations as text; a sketch as hexadecimal), its derived columns.  load_stage also has the
 //   model and device of its load.  run has no stream and number, but dropped unnumbered lost,
@@ -117,7 +120,8 @@
 // SLOWEST, one row for each of the 10 (or limit, at most 1,000) slowest requests by query->metric
 //   (default e2e_ns), slowest first: those with the highest times or the lowest rates: run host
 //   model device request finish started_ns metric value e2e_ns queue_ns prefill_ns decode_ns?
-//   prompt_tokens cached_prompt_tokens generated_tokens concurrent_requests? peers (how many
+//   prompt_tokens cached_prompt_tokens generated_tokens (these and prefill_ns are null where the
+//   request has) items? concurrent_requests? peers (how many
 //   requests with its model and device the filter covers) took_ns? (time of the phases that the
 //   metric covers: all, those up to the first token, decode, ...) median_ns? (of the peers; for a
 //   rate the time of the same work at the median rate) excess_ns? and its parts, which add up to
@@ -137,8 +141,8 @@
 //   ids: text_pattern.h; null: none was recorded) count first_ns last_ns example? (the text
 //   that arrived last) note? (what the counts lack).  A last row of kind null, error "other",
 //   counts failures that are in no other row.  Covers the newest 100,000 failures of each kind.
-// FLEET, one row per model, device, host and metric (query->metric, or decode, prefill and load
-//   rates and ttft), outliers first: model device host metric unit verdict (worse, different,
+// FLEET, one row per model, device, host and metric (query->metric, or decode, prefill, item and
+//   load rates and ttft), outliers first: model device host metric unit verdict (worse, different,
 //   better, usual; few values, few hosts: not compared) deviation_ratio? score? (distance from the
 //   median, in spreads) value (the host's median) median? (of the hosts' medians) spread? hosts
 //   (compared) count (values) reason? (fleet.h)
@@ -148,7 +152,8 @@
 //   (now.h) since_ns? reason window_ns (of the figures: 5 min, or from filter.since_ns on, but not
 //   before the first process began), and
 //   unless no process is open: requests failed error_ratio? request_rate output_token_rate
-//   prompt_token_rate (throughput.h) ttft_p50_ns? ttft_p95_ns? tokens_per_second_p50?
+//   prompt_token_rate (throughput.h) ttft_p50_ns? ttft_p95_ns? tokens_per_second_p50? and, if its
+//   requests have items, item_rate? e2e_p50_ns? e2e_p95_ns? (then rates of tokens are null);
 //   running_requests? waiting_requests? (of the model in its open processes, as last sampled; of
 //   processes whose samples do not say of which model, all of the process); as_of_ns (a file
 //   is judged as of its last message) note? store_error? (as in PING).  The usual level is that of

@@ -46,6 +46,15 @@ sqlite3 broken.db "DELETE FROM inference WHERE number = 10; UPDATE range SET las
   run = 1; UPDATE stream SET produced = 20 WHERE run = 2; DELETE FROM operation WHERE run = 2;
   INSERT INTO process_sample SELECT NULL, 9, stream, number, started_ns, received_ns, cpu_ratio,
   host_memory_bytes, device_memory_bytes, NULL, NULL, NULL FROM process_sample"
+# Requests of models that make no tokens, and in mixed.db one of a model that makes them.
+cp store.db items.db
+sqlite3 items.db "UPDATE inference SET prompt_tokens = NULL, cached_prompt_tokens = NULL,
+  generated_tokens = NULL, prefill_ns = NULL, ttft_ns = NULL, decode_ns = NULL, itl_max_ns = NULL,
+  itl_p99_ns = NULL, items = 32, queue_ns = 1000,
+  e2e_ns = 1000000 + request * 10000; DELETE FROM itl"
+cp items.db mixed.db
+sqlite3 mixed.db "UPDATE inference SET items = NULL, prompt_tokens = 5, cached_prompt_tokens = 0,
+  generated_tokens = 11, prefill_ns = 500000, ttft_ns = 600000, decode_ns = 400000 WHERE run = 3"
 # Two samples: of the requests of two models, and of one's alone.
 cp store.db requests.db
 sqlite3 requests.db "DELETE FROM process_sample;
@@ -57,7 +66,7 @@ sqlite3 requests.db "DELETE FROM process_sample;
 
 # What differs between machines and moments: the file's size, the time of asking.
 masked() {
-  sed -E -e 's/^(source      (store|expired)\.db \().*\)$/\1SIZE)/' \
+  sed -E -e 's/^(source      (store|expired|items|mixed)\.db \().*\)$/\1SIZE)/' \
     -e 's/"(store_bytes|now_ns|round_trip_ns)": [0-9]+/"\1": 0/g' \
     -e 's/^(round trip|now|store bytes)( +).*$/\1\2MASKED/' \
     -e 's/this program reads [0-9]+/this program reads N/' \

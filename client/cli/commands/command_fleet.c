@@ -10,10 +10,8 @@ enum { HOSTS_LEAST = 3 };
 static const struct {
     const char *metric, *word;
 } words[] = {
-    {"tokens_per_second", "decode"},
-    {"prefill_tokens_per_second", "prefill"},
-    {"ttft_ns", "ttft"},
-    {"load_bytes_per_second", "load"},
+    {"tokens_per_second", "decode"}, {"prefill_tokens_per_second", "prefill"}, {"ttft_ns", "ttft"},
+    {"items_per_second", "items"},   {"load_bytes_per_second", "load"},
 };
 
 static char *metric_text(const struct column *column, const struct result *result, size_t row)

@@ -103,6 +103,7 @@ static const struct column slowest_columns[] = {
     {"request", "request", COLUMN_RIGHT(5)},
     {"finish", "finish", COLUMN_LEFT(4)},
     {"generated_tokens", "generated", COLUMN_RIGHT(3)},
+    {"items", "items", COLUMN_RIGHT(3), .is_optional = true},
     {"value", "", COLUMN_RIGHT(0)}, // its title is the metric
     {"took_ns", "took", COLUMN_RIGHT(1)},
     {"median_ns", "usual", COLUMN_RIGHT(0)},

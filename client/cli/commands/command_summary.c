@@ -129,16 +129,23 @@ static const struct {
 } lines[] = {
     {"store_error", NULL, "            cannot be written: {store_error}\n"},
     {NULL, NULL, "runs        {#runs} ({#runs_open} open); hosts {#hosts}, models {#models}\n"},
-    {NULL, NULL,
-     "requests    {#inferences} {!inferences_failed}; {prompt_tokens} prompt and "
-     "{generated_tokens} generated tokens\n"},
-    {NULL, "inferences",
-     "throughput  {output_token_rate} output, {prompt_token_rate} prompt, {request_rate} in "
-     "{window_ns}; {error_ratio} failed\n"
+    {NULL, NULL, "requests    {#inferences} {!inferences_failed}"},
+    {"generated_tokens", NULL, "; {prompt_tokens} prompt and {generated_tokens} generated tokens"},
+    {"items", NULL, "; {#items} items"},
+    {NULL, NULL, "\n"},
+    {NULL, "inferences", "throughput  "},
+    {"output_token_rate", "inferences", "{output_token_rate} output, {prompt_token_rate} prompt, "},
+    {"item_rate", "inferences", "{item_rate} of items, "},
+    {NULL, "inferences", "{request_rate} in {window_ns}; {error_ratio} failed\n"},
+    {"generated_tokens", "inferences",
      "speed       {mean_tokens_per_second} mean speed of a request, {tokens_per_second} all tokens "
      "/ all decode time\n"
-     "ttft        {ttft_mean_ns} mean, {ttft_p95_ns} p95\n"
-     "e2e         {e2e_mean_ns} mean\n"},
+     "ttft        {ttft_mean_ns} mean, {ttft_p95_ns} p95\n"},
+    {"items_per_second", "inferences",
+     "items       {items_per_second} of their requests: all items / all time\n"},
+    {NULL, "inferences", "e2e         {e2e_mean_ns} mean"},
+    {"items", "inferences", ", {e2e_p50_ns} p50, {e2e_p95_ns} p95"},
+    {NULL, "inferences", "\n"},
     {NULL, NULL,
      "loads       {#loads} {!loads_failed}, {load_mean_ns} mean of those that succeeded\n"},
     {NULL, "pipelines", "pipelines   {#pipelines} {!pipelines_failed}\n"},
@@ -149,10 +156,13 @@ static const struct {
      "{last_pipeline_overlap_ratio}, {last_pipeline_started_ns}\n"},
     {NULL, NULL, "memory      {host_memory_bytes} host memory of open runs\n"},
     {"startup_last_ns", NULL, "startup     {startup_last_ns} last\n"},
-    {"last_inference_started_ns", NULL,
+    {"last_inference_generated_tokens", NULL,
      "last reply  {last_inference_model}: {last_inference_tokens_per_second}, ttft "
      "{last_inference_ttft_ns}, {last_inference_generated_tokens} generated, "
      "{last_inference_started_ns}\n"},
+    {"last_inference_items", NULL,
+     "last reply  {last_inference_model}: {#last_inference_items} items in "
+     "{last_inference_e2e_ns}, {last_inference_started_ns}\n"},
     {"last_load_started_ns", NULL,
      "last load   {last_load_model}: {last_load_duration_ns}, {last_load_status}, "
      "{last_load_started_ns}\n"},
@@ -181,8 +191,10 @@ static void print_line(FILE *out, const struct result *summary)
           : has(summary, "last_inference_model") ? "{last_inference_model}"
                                                  : "{last_load_model}");
     print(out, summary,
-          " {output_token_rate} {request_rate} ttft {ttft_mean_ns} req {#inferences} mem "
-          "{host_memory_bytes} lost {#lost}\n");
+          has(summary, "item_rate") && !has(summary, "output_token_rate")
+              ? " {item_rate} {request_rate} e2e {e2e_mean_ns}"
+              : " {output_token_rate} {request_rate} ttft {ttft_mean_ns}");
+    print(out, summary, " req {#inferences} mem {host_memory_bytes} lost {#lost}\n");
 }
 
 // ---- For machines -----------------------------------------------------------------

@@ -127,6 +127,8 @@ static const struct column inference_columns[] = {
     {"generated_tokens", "generated", COLUMN_RIGHT(0)},
     {"tokens_per_second", "speed", COLUMN_RIGHT(0)},
     {"ttft_ns", "ttft", COLUMN_RIGHT(0)},
+    {"items", "items", COLUMN_RIGHT(2), .is_optional = true},
+    {"items_per_second", "rate", COLUMN_RIGHT(1), .is_optional = true},
     {"e2e_ns", "e2e", COLUMN_RIGHT(1)},
     {"queue_ns", "queue", COLUMN_RIGHT(4)},
     {"itl_p99_ns", "itl p99", COLUMN_RIGHT(2)},

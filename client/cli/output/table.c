@@ -168,15 +168,20 @@ void table_add_below(struct table *table, const char *line)
 
 // ---- Laying out ---------------------------------------------------------------
 
-// Makes each column as wide as its cells need.
+// Makes each column as wide as its cells need; an optional one without values needs nothing.
 static void measure(const struct table *table)
 {
-    for (unsigned i = 0; i < table->column_count; i++)
-        table->columns[i].needed = (unsigned)glyph_text_width(table->columns[i].title);
+    for (unsigned i = 0; i < table->column_count; i++) {
+        struct laid *laid = &table->columns[i];
+        bool has_value = !laid->column.is_optional;
+        for (size_t cell = i; cell < table->cell_count; cell += table->column_count)
+            has_value = has_value || strcmp(table->cells[cell], "-") != 0;
+        laid->needed = has_value ? (unsigned)glyph_text_width(laid->title) : 0;
+    }
     for (size_t i = 0; i < table->cell_count && table->column_count > 0; i++) {
         struct laid *laid = &table->columns[i % table->column_count];
         unsigned needed = (unsigned)glyph_text_width(table->cells[i]);
-        if (needed > laid->needed)
+        if (laid->needed > 0 && needed > laid->needed)
             laid->needed = needed;
     }
     for (unsigned i = 0; i < table->column_count; i++)
@@ -311,7 +316,9 @@ enum status table_print(const struct table *table, FILE *out, unsigned width, st
         for (; below < table->below_count && table->belows[below].row == row; below++)
             (void)fprintf(out, "%s\n", table->belows[below].line);
     }
-    unsigned hidden = table->column_count - shown_columns(table);
+    unsigned hidden = 0;
+    for (unsigned i = 0; i < table->column_count; i++)
+        hidden += table->columns[i].needed > 0 && table->columns[i].width == 0;
     if (hidden > 0)
         (void)fprintf(out, "(%u more column%s: widen the terminal, or use --json)\n", hidden,
                       hidden == 1 ? "" : "s");

@@ -25,6 +25,7 @@ struct column {
     unsigned minor;    // rank: a narrow terminal omits the columns with the highest first, 0 last
     column_cell *cell; // NULL: column_value
     bool is_whole;     // never truncated; right-aligned columns and "started_ns" never are
+    bool is_optional;  // omitted where all cells are "-"
 };
 
 // Initialisers of `align` and `minor`: {"host", "host", COLUMN_LEFT(1)}.
@@ -69,7 +70,7 @@ void table_add_below(struct table *table, const char *line);
 
 // Prints titles and rows in at most `width` terminal columns (0: no limit).  A table that is too
 // wide is narrowed in three steps: columns with a `minor` above 0 are omitted, texts are truncated
-// ("..."), other columns are omitted from the right.  A last line counts the omitted columns.
+// ("..."), other columns are omitted from the right.  A last line counts the columns omitted so.
 // Returns STATUS_NOMEM if an allocation failed here or while rows were added.
 MUST_CHECK enum status table_print(const struct table *table, FILE *out, unsigned width,
                                    struct error *err);

@@ -186,6 +186,7 @@ static void draw_status(const struct model *model, struct canvas *canvas, struct
     double failed = model_figure(model, "inferences_failed", 0);
     double loads_failed = model_figure(model, "loads_failed", 0);
     double speed = model_figure(model, "tokens_per_second", -1);
+    double items = model_figure(model, "items_per_second", -1);
     add_count(&left, 5, STYLE_PLAIN, model_figure(model, "hosts", 0), "host", "hosts");
     add_count(&left, 6, STYLE_PLAIN, model_figure(model, "models", 0), "model", "models");
     if (open < runs)
@@ -200,6 +201,8 @@ static void draw_status(const struct model *model, struct canvas *canvas, struct
         add_count(&left, 3, STYLE_BAD, loads_failed, "load failed", "loads failed");
     if (speed >= 0)
         segments_add(&left, 7, STYLE_PLAIN, "%s", unit_format(text, UNIT_TOKENS_PER_SECOND, speed));
+    if (items >= 0)
+        segments_add(&left, 7, STYLE_PLAIN, "%s", unit_format(text, UNIT_ITEMS_PER_SECOND, items));
     (void)segments_draw(&left, canvas, area, MARGIN, 0, end - 2 - MARGIN, ALIGN_LEFT);
 }
 

@@ -25,6 +25,9 @@ static const struct grid_column host_columns[] = {
     {"TTFT", "ttft_mean_ns", GRID_UNIT, false, 7, 0, 1},
     {"TTFT p95", "ttft_p95_ns", GRID_UNIT, false, 8, 0, 6},
     {"E2E", "e2e_mean_ns", GRID_UNIT, false, 7, 0, 2},
+    {"items/s", "items_per_second", GRID_IF_ANY, false, 8, 0, 0},
+    {"E2E p50", "e2e_p50_ns", GRID_IF_ANY, false, 7, 0, 0},
+    {"E2E p95", "e2e_p95_ns", GRID_IF_ANY, false, 7, 0, 1},
     {"load", "load_mean_ns", GRID_UNIT, false, 7, 0, 7},
     {"memory", "host_memory_bytes", GRID_UNIT, false, 9, 0, 4},
     {"lost", "lost", GRID_LOSS, false, 6, 0, 7},
@@ -152,6 +155,8 @@ static const struct grid_column inference_columns[] = {
     {"TTFT", "ttft_ns", GRID_UNIT, false, 7, 0, 0},
     {"decode", "decode_ns", GRID_UNIT, false, 7, 0, 9},
     {"E2E", "e2e_ns", GRID_UNIT, false, 7, 0, 1},
+    {"items", "items", GRID_IF_ANY, false, 6, 0, 2},
+    {"items/s", "items_per_second", GRID_IF_ANY, false, 8, 0, 0},
     {"t/s", "tokens_per_second", GRID_BARE, false, 7, 0, 0},
     {"prefill t/s", "prefill_tokens_per_second", GRID_BARE, false, 11, 0, 12},
     {"ITL p99", "itl_p99_ns", GRID_UNIT, false, 7, 0, 6},
@@ -167,8 +172,10 @@ static const struct grid inference_grid = {
 enum { SPEEDS_MAX = 512 };
 
 // The speeds that a sparkline in the area shows: those of the newest inferences, oldest first, NaN
-// where an inference has none; the lowest and the highest, NaN when it shows nothing.
+// where an inference has none; the lowest and the highest, NaN when it shows nothing.  They are of
+// items where the newest inference has items, else of tokens.
 struct speeds {
+    enum unit unit;
     double values[SPEEDS_MAX];
     size_t count;
     double lowest, highest;
@@ -182,8 +189,11 @@ static void read_speeds(struct speeds *out, const struct model *model, struct re
     const size_t rows = result ? result_row_count(result) : 0;
     out->count = rows < most ? rows : most;
     out->lowest = out->highest = NAN;
+    const bool are_items = rows > 0 && result_get(result, 0, "items").type != VALUE_NULL;
+    const char *const key = are_items ? "items_per_second" : "tokens_per_second";
+    out->unit = are_items ? UNIT_ITEMS_PER_SECOND : UNIT_TOKENS_PER_SECOND;
     for (size_t i = 0; i < out->count; i++) { // the answer has the newest first
-        const double speed = result_number(result, i, "tokens_per_second", NAN);
+        const double speed = result_number(result, i, key, NAN);
         out->values[out->count - 1 - i] = speed;
         out->lowest = fmin(out->lowest, speed); // of a NaN and a number: the number
         out->highest = fmax(out->highest, speed);
@@ -191,9 +201,9 @@ static void read_speeds(struct speeds *out, const struct model *model, struct re
 }
 
 // A speed without its unit.
-static const char *bare_speed(char *text, double speed)
+static const char *bare_speed(char *text, enum unit unit, double speed)
 {
-    (void)unit_format(text, UNIT_TOKENS_PER_SECOND, speed);
+    (void)unit_format(text, unit, speed);
     text[strcspn(text, " ")] = '\0';
     return text;
 }
@@ -206,9 +216,9 @@ static void inference_facts(const struct model *model, struct rect area, struct 
     if (!isfinite(speeds.highest))
         return;
     segments_add(facts, 0, STYLE_STRONG, "last %s",
-                 unit_format(text, UNIT_TOKENS_PER_SECOND, speeds.values[speeds.count - 1]));
-    segments_add(facts, 1, STYLE_PLAIN, "low %s", bare_speed(text, speeds.lowest));
-    segments_add(facts, 1, STYLE_PLAIN, "high %s", bare_speed(text, speeds.highest));
+                 unit_format(text, speeds.unit, speeds.values[speeds.count - 1]));
+    segments_add(facts, 1, STYLE_PLAIN, "low %s", bare_speed(text, speeds.unit, speeds.lowest));
+    segments_add(facts, 1, STYLE_PLAIN, "high %s", bare_speed(text, speeds.unit, speeds.highest));
 }
 
 static int speed_rows(const struct model *model, struct rect area)

@@ -6,8 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+// Also of requests that have items and no tokens.
+#define FEW_TOKENS "coalesce(t.generated_tokens, 0) < 2"
+
 static const char tpot_is_met[] =
-    "(t.generated_tokens < 2 OR"
+    "(" FEW_TOKENS " OR"
     " coalesce(t.e2e_ns - t.ttft_ns <= @ * (t.generated_tokens - 1), 0))";
 
 // One objective; @ stands for its limit.  What has no second token has nothing to be slow
@@ -17,10 +20,10 @@ static const char *const conditions[SLO_METRIC_COUNT] = {
     [SLO_TPOT] = tpot_is_met,
     [SLO_E2E] = "t.e2e_ns <= @",
     [SLO_QUEUE] = "t.queue_ns <= @",
-    [SLO_PREFILL] = "t.prefill_ns <= @",
-    [SLO_DECODE] = "coalesce(t.decode_ns <= @, t.generated_tokens < 2)",
-    [SLO_ITL_MAX] = "coalesce(t.itl_max_ns <= @, t.generated_tokens < 2)",
-    [SLO_ITL_P99] = "coalesce(t.itl_p99_ns <= @, t.generated_tokens < 2)",
+    [SLO_PREFILL] = "coalesce(t.prefill_ns, 0) <= @",
+    [SLO_DECODE] = "coalesce(t.decode_ns <= @, " FEW_TOKENS ")",
+    [SLO_ITL_MAX] = "coalesce(t.itl_max_ns <= @, " FEW_TOKENS ")",
+    [SLO_ITL_P99] = "coalesce(t.itl_p99_ns <= @, " FEW_TOKENS ")",
 };
 
 _Static_assert((int)RECORD_FINISH_STOP == 0 && (int)RECORD_FINISH_LENGTH == 1,

@@ -464,6 +464,17 @@ void throughput_deinit(struct throughput *throughput)
     throughput->groups = NULL;
 }
 
+bool throughput_applies(const char *metric, const double *sums)
+{
+    const bool has_items = sums[THROUGHPUT_ITEMS] > 0;
+    const bool has_tokens =
+        sums[THROUGHPUT_PROMPT_TOKENS] > 0 || sums[THROUGHPUT_OUTPUT_TOKENS] > 0 || !has_items;
+    const enum throughput_sum sum = figures[find_figure(metric)].sum;
+    if (sum == THROUGHPUT_ITEMS)
+        return has_items;
+    return has_tokens || (sum != THROUGHPUT_PROMPT_TOKENS && sum != THROUGHPUT_OUTPUT_TOKENS);
+}
+
 double throughput_sum(const char *metric, const double *sums)
 {
     return sums[figures[find_figure(metric)].sum];

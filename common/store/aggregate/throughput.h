@@ -78,6 +78,10 @@ const double *throughput_sums(const struct group *group);
 // unknown.
 double throughput_seconds(const struct throughput *throughput, int64_t step_ns);
 
+// False for rates of tokens where the sums have items and no tokens, and for item_rate where they
+// have no items: the group's models do not make these.
+bool throughput_applies(const char *metric, const double *sums);
+
 // The metric's sum in a group, and its value: a rate or a ratio; NaN: unknown.
 double throughput_sum(const char *metric, const double *sums);
 double throughput_value(const char *metric, const double *sums, double seconds);

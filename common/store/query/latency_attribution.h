@@ -5,7 +5,8 @@
 // phase is split in three steps.  First, the time for more (or less) work, up to all of the excess:
 //
 //   prompt       more prompt tokens to compute: extra tokens x the median time per token
-//                (none if the request failed before its first token)
+//                (none if the request failed before its first token); or more items of the batch,
+//                of a request that has items, whose computing is the phase prefill
 //   tokens       more generated tokens: extra tokens x the median time per token
 //
 // Second, a positive remainder goes to causes that were present during the phase.  Each gets the

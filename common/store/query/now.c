@@ -76,7 +76,12 @@ static bool judge_usual(const struct now_facts *facts, struct now_verdict *out)
         compare(out, facts, &facts->ttft, UNIT_DURATION, ttft, "TTFT");
         return true;
     }
-    if (speed > 0 || ttft > 0)
+    const double e2e = usual(&facts->e2e, 1, &worst);
+    if (e2e > 0 && facts->e2e.now > e2e * NOW_SPEED_FACTOR && facts->e2e.now > worst) {
+        compare(out, facts, &facts->e2e, UNIT_DURATION, e2e, "time of a request");
+        return true;
+    }
+    if (speed > 0 || ttft > 0 || e2e > 0)
         set(out, NOW_OK, facts->live_ns, "as usual");
     return false;
 }

@@ -12,7 +12,8 @@
 //   silent   nothing was heard of a process for 10 s, and no other began since
 //   errors   of the window's requests at least NOW_FAILED_LEAST and NOW_FAILED_RATIO failed, or
 //            all; or none ended, and a load failed
-//   slow     worse than usual by NOW_SPEED_FACTOR or NOW_TTFT_FACTOR, and than on any former day
+//   slow     worse than usual by NOW_SPEED_FACTOR or NOW_TTFT_FACTOR, and than on any former day; a
+//            model of items by NOW_SPEED_FACTOR in the time of its requests
 //   loading  no request ended in the window, and its process is loading or starting
 //   ok       requests ended in the window, or one is in progress
 //   idle     connected, no request in the window
@@ -74,6 +75,7 @@ struct now_facts {
                             // live one; without those, one that is down, else silent, else closed
     const char *load_error;
     struct now_level speed, ttft;
+    struct now_level e2e; // of models whose requests have items, and no tokens
 };
 
 struct now_verdict {

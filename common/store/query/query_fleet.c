@@ -26,10 +26,8 @@ enum {
 
 // What hosts are compared by, where no metric is asked for.
 static const char *const compared[] = {
-    "inference.tokens_per_second",
-    "inference.prefill_tokens_per_second",
-    "inference.ttft_ns",
-    "load.load_bytes_per_second",
+    "inference.tokens_per_second", "inference.prefill_tokens_per_second", "inference.ttft_ns",
+    "inference.items_per_second",  "load.load_bytes_per_second",
 };
 
 enum { COMPARED_COUNT = sizeof compared / sizeof *compared };

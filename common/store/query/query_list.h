@@ -36,11 +36,13 @@ query_answer query_now;
 // answer_inferences and answer_loads set the cells of the last row from their aggregates, the array
 // `sums`.  The cell load_mean_ns is the mean duration of loads that succeeded.
 enum {
-    INFERENCE_E2E,       // e2e_ns
+    INFERENCE_E2E,       // e2e_ns, with quantiles
     INFERENCE_TTFT,      // ttft_ns, with quantiles
     INFERENCE_PROMPT,    // prompt_tokens
     INFERENCE_GENERATED, // generated_tokens
     INFERENCE_SPEED,     // tokens_per_second
+    INFERENCE_ITEM_COUNT,
+    INFERENCE_ITEM_SPEED, // items_per_second
     INFERENCE_METRICS
 };
 enum { LOAD_DURATION, LOAD_SPEED, LOAD_METRICS }; // duration_ns, load_bytes_per_second

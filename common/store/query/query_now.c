@@ -38,6 +38,9 @@ static const struct answer_column columns[] = {
     {"ttft_p50_ns", UNIT_DURATION},
     {"ttft_p95_ns", UNIT_DURATION},
     {"tokens_per_second_p50", UNIT_TOKENS_PER_SECOND},
+    {QUERY_METRIC_ITEM_RATE, UNIT_ITEMS_PER_SECOND},
+    {"e2e_p50_ns", UNIT_DURATION},
+    {"e2e_p95_ns", UNIT_DURATION},
     {"running_requests", UNIT_COUNT},
     {"waiting_requests", UNIT_COUNT},
     {"as_of_ns", UNIT_TIME},
@@ -50,7 +53,8 @@ struct figures {
     struct now_facts facts;   // without those of its processes
     char *error, *load_error; // texts of `facts`
     int64_t load_run;         // of its newest failed load; 0: none
-    double ttft_p95;
+    double ttft_p95, e2e_p95;
+    bool has_items; // its requests in the window have items
 };
 
 struct row {
@@ -86,7 +90,7 @@ struct now {
     size_t row_count, row_room;
 };
 
-enum { METRIC_TTFT, METRIC_SPEED };
+enum { METRIC_TTFT, METRIC_SPEED, METRIC_E2E };
 
 // ---- Time ---------------------------------------------------------------------------------
 
@@ -201,11 +205,13 @@ static enum status read_medians(struct now *now, struct query *query, int64_t si
     struct aggregate_scan scan = {.query = query, .kind = RECORD_KIND_INFERENCE};
     aggregate_scan_want(&scan, "ttft_ns", true);
     aggregate_scan_want(&scan, "tokens_per_second", true);
+    aggregate_scan_want(&scan, "e2e_ns", true);
     enum status status = aggregate_scan_run(&scan, now->store, err);
     for (size_t i = 0; status == STATUS_OK && i < groups_count(scan.groups); i++) {
         const struct group *group = groups_at(scan.groups, i);
         const struct aggregate *ttft = &aggregate_scan_ratio(group, METRIC_TTFT)->values;
         const struct aggregate *speed = &aggregate_scan_ratio(group, METRIC_SPEED)->values;
+        const struct aggregate *e2e = &aggregate_scan_ratio(group, METRIC_E2E)->values;
         struct figures *figures = NULL;
         if (until_ns && !groups_get(now->figures, group->keys))
             continue;
@@ -213,11 +219,17 @@ static enum status read_medians(struct now *now, struct query *query, int64_t si
         if (status == STATUS_OK && until_ns) {
             add_day(&figures->facts.ttft, ttft);
             add_day(&figures->facts.speed, speed);
+            if (figures->has_items)
+                add_day(&figures->facts.e2e, e2e);
         } else if (status == STATUS_OK) {
             set_level(&figures->facts.ttft, ttft);
             set_level(&figures->facts.speed, speed);
             figures->ttft_p95 = aggregate_quantile(ttft, 0.95);
-            now->has_enough = now->has_enough || ttft->count >= NOW_REQUESTS_LEAST;
+            figures->e2e_p95 = aggregate_quantile(e2e, 0.95);
+            if (figures->has_items)
+                set_level(&figures->facts.e2e, e2e);
+            now->has_enough = now->has_enough || ttft->count >= NOW_REQUESTS_LEAST ||
+                              (figures->has_items && e2e->count >= NOW_REQUESTS_LEAST);
         }
     }
     aggregate_scan_deinit(&scan);
@@ -243,6 +255,7 @@ static enum status read_figures(struct now *now, struct error *err)
         figures->facts.requests = (uint64_t)sums[THROUGHPUT_REQUESTS];
         figures->facts.failed = (uint64_t)sums[THROUGHPUT_FAILED];
         figures->facts.is_busy = sums[THROUGHPUT_OUTPUT_TOKENS] > 0;
+        figures->has_items = sums[THROUGHPUT_ITEMS] > 0;
     }
     if (status == STATUS_OK)
         status = read_medians(now, &query, now->filter.since_ns, 0, err);
@@ -489,16 +502,18 @@ static enum status read_processes(struct now *now, struct error *err)
 
 static void set_figures(const struct now *now, struct result *answer, const struct row *row)
 {
-    static const char *const rates[] = {QUERY_METRIC_REQUEST_RATE, QUERY_METRIC_OUTPUT_RATE,
-                                        QUERY_METRIC_PROMPT_RATE, QUERY_METRIC_ERRORS};
+    static const char *const rates[] = {QUERY_METRIC_REQUEST_RATE, QUERY_METRIC_ERRORS,
+                                        QUERY_METRIC_OUTPUT_RATE, QUERY_METRIC_PROMPT_RATE,
+                                        QUERY_METRIC_ITEM_RATE};
     static const double none[THROUGHPUT_SUM_COUNT];
     const struct group *group = groups_get(now->throughput.groups, row->keys);
     const double *sums = group ? throughput_sums(group) : none;
     answer_int(answer, "requests", (int64_t)sums[THROUGHPUT_REQUESTS]);
     answer_int(answer, "failed", (int64_t)sums[THROUGHPUT_FAILED]);
     for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
-        answer_real(answer, rates[i],
-                    throughput_value(rates[i], sums, (double)row->window_ns / 1e9));
+        if (throughput_applies(rates[i], sums))
+            answer_real(answer, rates[i],
+                        throughput_value(rates[i], sums, (double)row->window_ns / 1e9));
     group = groups_get(now->figures, row->keys);
     const struct figures *figures = group ? group->data : NULL;
     if (figures && figures->facts.ttft.count > 0) {
@@ -507,6 +522,10 @@ static void set_figures(const struct now *now, struct result *answer, const stru
     }
     if (figures && figures->facts.speed.count > 0)
         answer_real(answer, "tokens_per_second_p50", figures->facts.speed.now);
+    if (figures && figures->facts.e2e.count > 0) {
+        answer_real(answer, "e2e_p50_ns", figures->facts.e2e.now);
+        answer_real(answer, "e2e_p95_ns", figures->e2e_p95);
+    }
 }
 
 static enum status add_row(struct now *now, struct result *answer, const struct row *row,

@@ -28,6 +28,10 @@ static const struct answer_column columns[] = {
     {"ttft_mean_ns", UNIT_DURATION},
     {"ttft_p95_ns", UNIT_DURATION},
     {"e2e_mean_ns", UNIT_DURATION},
+    {"e2e_p50_ns", UNIT_DURATION},
+    {"e2e_p95_ns", UNIT_DURATION},
+    {"items", UNIT_COUNT},
+    {"items_per_second", UNIT_ITEMS_PER_SECOND},
     {"loads", UNIT_COUNT},
     {"load_mean_ns", UNIT_DURATION},
     {"host_memory_bytes", UNIT_BYTES},
@@ -80,6 +84,7 @@ static void deinit_figures(void *data)
 {
     struct figures *figures = data;
     aggregate_deinit(&figures->sums[INFERENCES][INFERENCE_TTFT].values);
+    aggregate_deinit(&figures->sums[INFERENCES][INFERENCE_E2E].values);
 }
 
 // The group's figures; a new one wants quantiles.
@@ -91,8 +96,11 @@ static enum status find_figures(struct overview *overview, const int64_t *keys,
     if (status != STATUS_OK)
         return status;
     *out = group->data;
-    struct aggregate *ttft = &(*out)->sums[INFERENCES][INFERENCE_TTFT].values;
-    if (!ttft->sketch && sketch_new_within(&ttft->sketch, &overview->budget) != STATUS_OK)
+    struct ratio *sums = (*out)->sums[INFERENCES];
+    struct sketch **ttft = &sums[INFERENCE_TTFT].values.sketch;
+    struct sketch **e2e = &sums[INFERENCE_E2E].values.sketch;
+    if ((!*ttft && sketch_new_within(ttft, &overview->budget) != STATUS_OK) ||
+        (!*e2e && sketch_new_within(e2e, &overview->budget) != STATUS_OK))
         return error_no_memory(err, "store");
     return STATUS_OK;
 }

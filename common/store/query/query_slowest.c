@@ -40,6 +40,7 @@ static const struct answer_column columns[] = {
     {"prompt_tokens", UNIT_TOKENS},
     {"cached_prompt_tokens", UNIT_TOKENS},
     {"generated_tokens", UNIT_TOKENS},
+    {"items", UNIT_COUNT},
     {"concurrent_requests", UNIT_COUNT},
     {"peers", UNIT_COUNT},
     {"took_ns", UNIT_DURATION},
@@ -81,8 +82,8 @@ struct request {
     double value;              // of the metric asked for
     const struct peers *peers; // what it is compared with
     int64_t run, host, model, device, number, finish, started_ns;
-    int64_t queue_ns, prefill_ns, e2e_ns;
-    int64_t ttft_ns, decode_ns, concurrent; // below 0: absent
+    int64_t queue_ns, prefill_ns, e2e_ns;          // prefill_ns: SLOWEST_COMPUTED
+    int64_t ttft_ns, decode_ns, concurrent, items; // below 0: absent
     int64_t prompt_tokens, cached_tokens, generated_tokens;
 };
 
@@ -156,6 +157,7 @@ static enum status on_request(void *context, sqlite3_stmt *row, struct error *er
         .prompt_tokens = sqlite3_column_int64(row, 14),
         .cached_tokens = sqlite3_column_int64(row, 15),
         .generated_tokens = sqlite3_column_int64(row, 16),
+        .items = column_or_absent(row, 17),
     };
     return STATUS_OK;
 }
@@ -180,8 +182,9 @@ static enum status read_requests(struct answer *answer, struct error *err)
     sqlite3_str_appendall(
         sql, " AS value, t.run, (SELECT r.host FROM run r WHERE r.run = t.run),"
              " t.model, t.device, t.request, t.finish, t.started_ns, t.queue_ns,"
-             " t.prefill_ns, t.e2e_ns, t.ttft_ns, t.decode_ns, t.concurrent_requests,"
-             " t.prompt_tokens, t.cached_prompt_tokens, t.generated_tokens FROM inference t");
+             " " SLOWEST_COMPUTED ", t.e2e_ns, t.ttft_ns, t.decode_ns, t.concurrent_requests,"
+             " t.prompt_tokens, t.cached_prompt_tokens, t.generated_tokens, t.items"
+             " FROM inference t");
     filter_where(sql, metric->kind, filter);
     sqlite3_str_appendf(sql, " AND value IS NOT NULL ORDER BY value %s, t.id LIMIT %d",
                         is_rate(metric) ? "ASC" : "DESC", (int)answer->limit);
@@ -251,6 +254,21 @@ static struct concurrent_events_request place_in_time(const struct request *requ
     return place;
 }
 
+// Of a request of items: its computing is one phase, and its work are items.
+static struct attribution_times compute_phase(const struct request *request,
+                                              const struct peers *peers)
+{
+    const int64_t median =
+        median_ns(peers, MEDIAN_E2E) - median_ns(peers, MEDIAN_QUEUE); // of the peers
+    return (struct attribution_times){
+        .known = has_median(peers, MEDIAN_E2E) && has_median(peers, MEDIAN_QUEUE),
+        .took_ns = request->prefill_ns,
+        .median_ns = median > 0 ? median : 0,
+        .more_units = tokens_beyond(request->items, peers->medians[MEDIAN_ITEMS]),
+        .unit_ns = unit_ns(peers, MEDIAN_ITEM_RATE),
+    };
+}
+
 static void set_phases(struct attribution *attribution, const struct request *request,
                        const struct peers *peers, const struct concurrent_events *events)
 {
@@ -271,6 +289,8 @@ static void set_phases(struct attribution *attribution, const struct request *re
         .more_units = is_computed ? tokens_beyond(prompt, usual_prompt) : 0,
         .unit_ns = unit_ns(peers, MEDIAN_PREFILL_RATE),
     };
+    if (request->items >= 0)
+        attribution->phases[PHASE_PREFILL] = compute_phase(request, peers);
     attribution->phases[PHASE_DECODE] = (struct attribution_times){
         .known = has_median(peers, MEDIAN_DECODE) && request->decode_ns >= 0,
         .took_ns = request->decode_ns,
@@ -390,11 +410,14 @@ static void set_figures(struct answer *answer, const struct request *request)
     answer_int(result, "started_ns", request->started_ns);
     answer_int(result, "e2e_ns", request->e2e_ns);
     answer_int(result, "queue_ns", request->queue_ns);
-    answer_int(result, "prefill_ns", request->prefill_ns);
+    set_or_null(result, "items", request->items);
+    if (request->items < 0) {
+        answer_int(result, "prefill_ns", request->prefill_ns);
+        answer_int(result, "prompt_tokens", request->prompt_tokens);
+        answer_int(result, "cached_prompt_tokens", request->cached_tokens);
+        answer_int(result, "generated_tokens", request->generated_tokens);
+    }
     set_or_null(result, "decode_ns", request->decode_ns);
-    answer_int(result, "prompt_tokens", request->prompt_tokens);
-    answer_int(result, "cached_prompt_tokens", request->cached_tokens);
-    answer_int(result, "generated_tokens", request->generated_tokens);
     set_or_null(result, "concurrent_requests", request->concurrent);
 }
 

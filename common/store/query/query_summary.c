@@ -83,6 +83,10 @@ static const struct answer_column summary_columns[] = {
     {"ttft_mean_ns", UNIT_DURATION},
     {"ttft_p95_ns", UNIT_DURATION},
     {"e2e_mean_ns", UNIT_DURATION},
+    {"e2e_p50_ns", UNIT_DURATION},
+    {"e2e_p95_ns", UNIT_DURATION},
+    {"items", UNIT_COUNT},
+    {"items_per_second", UNIT_ITEMS_PER_SECOND},
     {"load_mean_ns", UNIT_DURATION},
     {"host_memory_bytes", UNIT_BYTES},
     {"last_load_model", UNIT_NONE},
@@ -94,6 +98,8 @@ static const struct answer_column summary_columns[] = {
     {"last_inference_tokens_per_second", UNIT_TOKENS_PER_SECOND},
     {"last_inference_ttft_ns", UNIT_DURATION},
     {"last_inference_generated_tokens", UNIT_TOKENS},
+    {"last_inference_items", UNIT_COUNT},
+    {"last_inference_e2e_ns", UNIT_DURATION},
     {"startup_last_ns", UNIT_DURATION},
     {"produced", UNIT_COUNT},
     {"stored", UNIT_COUNT},
@@ -125,6 +131,7 @@ static const struct answer_column summary_columns[] = {
     {QUERY_METRIC_REQUEST_RATE, UNIT_REQUEST_RATE},
     {QUERY_METRIC_OUTPUT_RATE, UNIT_TOKEN_RATE},
     {QUERY_METRIC_PROMPT_RATE, UNIT_TOKEN_RATE},
+    {QUERY_METRIC_ITEM_RATE, UNIT_ITEMS_PER_SECOND},
     {QUERY_METRIC_ERRORS, UNIT_RATIO},
     {QUERY_METRIC_CANCELLED, UNIT_RATIO},
     {"output_tokens", UNIT_TOKENS},
@@ -247,8 +254,8 @@ static enum status add_throughput(struct store *store, const struct query_filter
                                   struct result *answer, struct error *err)
 {
     static const char *const keys[] = {QUERY_METRIC_REQUEST_RATE, QUERY_METRIC_OUTPUT_RATE,
-                                       QUERY_METRIC_PROMPT_RATE, QUERY_METRIC_ERRORS,
-                                       QUERY_METRIC_CANCELLED};
+                                       QUERY_METRIC_PROMPT_RATE,  QUERY_METRIC_ITEM_RATE,
+                                       QUERY_METRIC_ERRORS,       QUERY_METRIC_CANCELLED};
     const struct query query = {.kind = QUERY_AVERAGE, .filter = *filter};
     struct throughput throughput;
     enum status status = throughput_read(&throughput, store, &query, NULL, clock_wall_ns(), err);
@@ -256,8 +263,10 @@ static enum status add_throughput(struct store *store, const struct query_filter
         const double *sums = throughput_sums(groups_at(throughput.groups, 0));
         const double seconds = throughput_seconds(&throughput, 0);
         for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-            answer_real(answer, keys[i], throughput_value(keys[i], sums, seconds));
-        answer_int(answer, "output_tokens", saturate_round(sums[THROUGHPUT_OUTPUT_TOKENS]));
+            if (throughput_applies(keys[i], sums))
+                answer_real(answer, keys[i], throughput_value(keys[i], sums, seconds));
+        if (throughput_applies(QUERY_METRIC_OUTPUT_RATE, sums))
+            answer_int(answer, "output_tokens", saturate_round(sums[THROUGHPUT_OUTPUT_TOKENS]));
         if (seconds > 0)
             answer_int(answer, "window_ns", (int64_t)(seconds * 1e9));
     }
@@ -292,23 +301,35 @@ static enum status add_forgotten(struct store *store, struct result *answer, str
 
 void aggregate_scan_want_inferences(struct aggregate_scan *scan)
 {
-    aggregate_scan_want(scan, "e2e_ns", false);
+    aggregate_scan_want(scan, "e2e_ns", true);
     aggregate_scan_want(scan, "ttft_ns", true);
     aggregate_scan_want(scan, "prompt_tokens", false);
     aggregate_scan_want(scan, "generated_tokens", false);
     aggregate_scan_want(scan, "tokens_per_second", false);
+    aggregate_scan_want(scan, "items", false);
+    aggregate_scan_want(scan, "items_per_second", false);
 }
 
 void answer_inferences(struct result *answer, const struct ratio *sums)
 {
-    answer_int(answer, "inferences", (int64_t)sums[INFERENCE_E2E].values.count);
-    answer_int(answer, "prompt_tokens", aggregate_sum(&sums[INFERENCE_PROMPT].values));
-    answer_int(answer, "generated_tokens", aggregate_sum(&sums[INFERENCE_GENERATED].values));
+    const struct aggregate *e2e = &sums[INFERENCE_E2E].values;
+    const struct aggregate *items = &sums[INFERENCE_ITEM_COUNT].values;
+    answer_int(answer, "inferences", (int64_t)e2e->count);
+    if (sums[INFERENCE_GENERATED].values.count > 0 || items->count == 0) {
+        answer_int(answer, "prompt_tokens", aggregate_sum(&sums[INFERENCE_PROMPT].values));
+        answer_int(answer, "generated_tokens", aggregate_sum(&sums[INFERENCE_GENERATED].values));
+    }
+    if (items->count > 0) {
+        answer_int(answer, "items", aggregate_sum(items));
+        answer_real(answer, "items_per_second", ratio_total(&sums[INFERENCE_ITEM_SPEED]));
+        answer_real(answer, "e2e_p50_ns", aggregate_quantile(e2e, 0.5));
+        answer_real(answer, "e2e_p95_ns", aggregate_quantile(e2e, 0.95));
+    }
     answer_real(answer, "tokens_per_second", ratio_total(&sums[INFERENCE_SPEED]));
     answer_real(answer, "mean_tokens_per_second", aggregate_mean(&sums[INFERENCE_SPEED].values));
     answer_real(answer, "ttft_mean_ns", aggregate_mean(&sums[INFERENCE_TTFT].values));
     answer_real(answer, "ttft_p95_ns", aggregate_quantile(&sums[INFERENCE_TTFT].values, 0.95));
-    answer_real(answer, "e2e_mean_ns", aggregate_mean(&sums[INFERENCE_E2E].values));
+    answer_real(answer, "e2e_mean_ns", aggregate_mean(e2e));
 }
 
 void aggregate_scan_want_loads(struct aggregate_scan *scan)
@@ -350,7 +371,7 @@ struct part {
     const char *failed_key, *failed; // the condition of a partial index; NULL: not counted
     struct {
         const char *from, *to; // cells of the newest record, and where they go
-    } newest[6];
+    } newest[7];
 };
 
 static const struct part parts[] = {
@@ -365,7 +386,9 @@ static const struct part parts[] = {
                 {"started_ns", "last_inference_started_ns"},
                 {"tokens_per_second", "last_inference_tokens_per_second"},
                 {"ttft_ns", "last_inference_ttft_ns"},
-                {"generated_tokens", "last_inference_generated_tokens"}}},
+                {"generated_tokens", "last_inference_generated_tokens"},
+                {"items", "last_inference_items"},
+                {"e2e_ns", "last_inference_e2e_ns"}}},
     // The name of a model that only failed to load may be misspelt.
     {.kind = RECORD_KIND_LOAD,
      .want = aggregate_scan_want_loads,
@@ -485,11 +508,12 @@ static enum status add_part(struct summary *summary, const struct part *part, st
     const struct ratio none[INFERENCE_METRICS] = {0};
     enum query_dimension missing;
     int64_t last_ns = INT64_MIN;
-    if (part->answer)
+    const bool applies = filter_applies(part->kind, summary->filter, &missing);
+    if (part->answer && !applies)
         part->answer(summary->answer, none);
     if (part->failed)
         answer_int(summary->answer, part->failed_key, 0);
-    if (!filter_applies(part->kind, summary->filter, &missing))
+    if (!applies)
         return STATUS_OK;
     enum status status = add_sums(summary, part, &last_ns, err);
     if (status == STATUS_OK && part->failed)

@@ -102,7 +102,8 @@ static enum status read_usual(struct groups *groups, struct store *store,
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendf(sql,
                         "SELECT t.model, t.device, (SELECT r.host FROM run r WHERE r.run = t.run),"
-                        " t.started_ns, t.queue_ns, t.prefill_ns, t.decode_ns, t.\"%w\""
+                        " t.started_ns, t.queue_ns, " SLOWEST_COMPUTED ","
+                        " t.decode_ns, t.\"%w\""
                         " FROM inference t",
                         median_metrics[whole]);
     filter_where(sql, RECORD_KIND_INFERENCE, filter);

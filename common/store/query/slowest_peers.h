@@ -23,7 +23,12 @@ struct store;
     X(GENERATED, "generated_tokens")                                                               \
     X(CONCURRENT, "concurrent_requests")                                                           \
     X(PREFILL_RATE, "prefill_tokens_per_second")                                                   \
-    X(DECODE_RATE, "tokens_per_second")
+    X(DECODE_RATE, "tokens_per_second")                                                            \
+    X(ITEMS, "items")                                                                              \
+    X(ITEM_RATE, "items_per_second")
+
+// The time of a request's first phase of computing: its prefill, or all of it where it has items.
+#define SLOWEST_COMPUTED "coalesce(t.prefill_ns, t.e2e_ns - t.queue_ns)"
 
 enum median {
 #define MEDIAN_ENUM(name, metric) MEDIAN_##name,

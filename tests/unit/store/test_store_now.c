@@ -1,4 +1,6 @@
 // The state of each model on each host, from the runs and the records of a store.
+#include <math.h>
+
 #include <sqlite3.h>
 
 #include "common/store/store.h"
@@ -296,6 +298,60 @@ TEST_CASE(test_usual)
     result_free(result);
 }
 
+// Requests of 8 items, one each 10 ms.
+static void add_items(int64_t run, int64_t since_ns, unsigned count, int64_t e2e_ns)
+{
+    for (unsigned i = 0; i < count; i++) {
+        struct record record;
+        record_init(&record, RECORD_KIND_INFERENCE, since_ns + i * (SECOND / 100));
+        record_set_name(&record, INFERENCE_MODEL, model);
+        record_set_name(&record, INFERENCE_DEVICE, model);
+        record_set_int(&record, INFERENCE_REQUEST, i);
+        record_set_int(&record, INFERENCE_FINISH, RECORD_FINISH_STOP);
+        record_set_int(&record, INFERENCE_QUEUE_NS, 0);
+        record_set_int(&record, INFERENCE_E2E_NS, e2e_ns);
+        record_set_int(&record, INFERENCE_HOST_MEMORY, 1);
+        record_set_int(&record, INFERENCE_ITEMS, 8);
+        (void)rows_add(db, run, &record);
+    }
+}
+
+// A model that makes no tokens has figures of its items, and is slow by the time of its requests.
+TEST_CASE(test_items)
+{
+    static const char *const of_tokens[] = {"output_token_rate", "prompt_token_rate", "ttft_p50_ns",
+                                            "ttft_p95_ns", "tokens_per_second_p50"};
+    static const char *const of_items[] = {"item_rate", "e2e_p50_ns", "e2e_p95_ns"};
+    const struct process process = {RECORD_RUN_END_OPEN, 1000, 0, 0, true, NULL};
+    const int64_t slow = add_process("slow", &process), usual = add_process("usual", &process);
+    for (unsigned day = 1; day <= 3; day++) {
+        add_items(slow, AS_OF - day * 24 * HOUR - 1500 * SECOND, 12, 1000000);
+        add_items(usual, AS_OF - day * 24 * HOUR - 1500 * SECOND, 12, 1000000);
+    }
+    add_items(slow, before(200), 19, 1600000);
+    add_items(slow, before(100), 1, 5000000);
+    add_items(usual, before(200), 12, 1400000);
+    add_requests(add_process("tokens", &process), before(100), 12, 0, SECOND);
+    struct query query = {.kind = QUERY_NOW};
+    struct result *result = ask(&query);
+    size_t row = row_of(result, "slow");
+    assert_true(result_is(result, row, "state", "slow"));
+    assert_true(result_is(result, row, "reason",
+                          "time of a request 1.6ms, usually 1.0ms at this hour (3 days)"));
+    assert_true(result_number(result, row, "item_rate", 0) == 160 / 300.);
+    assert_true(fabs(result_number(result, row, "e2e_p50_ns", 0) / 1600000 - 1) < 0.01);
+    assert_true(result_number(result, row, "e2e_p95_ns", 0) < 5000000);
+    assert_true(result_number(result, row, "e2e_p95_ns", 0) >= 1580000);
+    assert_true(result_is(result, row_of(result, "usual"), "reason", "as usual"));
+    for (size_t i = 0; i < COUNT_OF(of_tokens); i++)
+        assert_int_equal(result_get(result, row, of_tokens[i]).type, VALUE_NULL);
+    row = row_of(result, "tokens");
+    for (size_t i = 0; i < COUNT_OF(of_items); i++)
+        assert_int_equal(result_get(result, row, of_items[i]).type, VALUE_NULL);
+    assert_int_equal(result_get(result, row, "ttft_p50_ns").type, VALUE_REAL);
+    result_free(result);
+}
+
 // The window; a store that a collector writes is judged by the clock.
 TEST_CASE(test_window)
 {
@@ -466,6 +522,6 @@ TEST_CASE(test_refusals)
     expect_error(&query, STATUS_INVALID, "filters are model and host, not device");
 }
 
-TEST_MAIN_EACH(set_up, store_tear_down, test_processes, test_usual, test_window,
+TEST_MAIN_EACH(set_up, store_tear_down, test_processes, test_usual, test_items, test_window,
                test_requests_by_model, test_many_samples, test_failed_loads, test_imported,
                test_refusals)

@@ -13,7 +13,7 @@
 #include "tests/unit/store/random_store.h"
 
 static const char *const metrics[] = {"request_rate", "prompt_token_rate", "output_token_rate",
-                                      "error_ratio", "cancelled_ratio", "item_rate"};
+                                      "error_ratio",  "cancelled_ratio",   "item_rate"};
 enum { REQUEST_RATE, PROMPT_RATE, OUTPUT_RATE, ERRORS, CANCELLED, ITEM_RATE, METRICS };
 
 static char asked[2048]; // the query in words

@@ -151,6 +151,34 @@ TEST_CASE(large_numbers_do_without_their_fraction)
     result_free(result);
 }
 
+// A column that only some models have is left out where none has it, but for the one sorted by.
+TEST_CASE(columns_if_any)
+{
+    static const struct grid_column some[] = {{"host", "host", GRID_UNIT, true, 4, 12, 0},
+                                              {"items/s", "rate", GRID_IF_ANY, false, 8, 0, 0},
+                                              {"took", "took", GRID_UNIT, false, 4, 0, 0}};
+    static const struct grid of_some = {.columns = some, .count = COUNT_OF(some)};
+    static const struct {
+        const char *rows;
+        int sort;
+        const char *text;
+    } cases[] = {
+        {"host|rate:items/s|took:ns\na|-|5\n", GRID_UNSORTED, "host took\na     5ns\n"},
+        {"host|took:ns\na|5\n", GRID_UNSORTED, "host took\na     5ns\n"},
+        {"host|rate:items/s|took:ns\na|-|5\n", 1, "host items/s▼ took\na           -  5ns\n"},
+        {"host|rate:items/s|took:ns\na|-|5\nb|31250.5|6\n", GRID_UNSORTED,
+         "host  items/s took\na           -  5ns\nb    31250.50  6ns\n"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct result *result = fixture_result(cases[i].rows);
+        char *text = drawn_grid(&of_some, result, (struct grid_state){.sort = cases[i].sort}, 30,
+                                (int)result_row_count(result) + 1);
+        assert_string_equal(text, cases[i].text);
+        free(text);
+        result_free(result);
+    }
+}
+
 // A column is as wide as its largest number, at the cost of others; what has no
 // room at all is left to be guessed, never shown in part.
 TEST_CASE(no_number_is_cut)
@@ -272,7 +300,7 @@ int main(void)
 {
     (void)setenv("TZ", "UTC", 1);
     return TEST_RUN(draws, takes_answers_that_lack_everything,
-                    large_numbers_do_without_their_fraction, no_number_is_cut,
+                    large_numbers_do_without_their_fraction, columns_if_any, no_number_is_cut,
                     says_by_words_and_style_what_is_bad, marks_what_deserves_a_look,
                     finds_the_column_under_the_mouse);
 }

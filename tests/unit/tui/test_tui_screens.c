@@ -81,6 +81,27 @@ static void cleared(struct model *model)
     fixture_event(model, (struct event){.kind = EVENT_CLEARED, .cleared = 152});
 }
 
+// A model that makes no tokens, beside one that does.
+static void items(struct model *model)
+{
+    fixture_normal(model);
+    fixture_answer(model, POLL_SUMMARY,
+                   "runs|runs_open|hosts|models|inferences|loads|tokens_per_second:tokens/s|"
+                   "items_per_second:items/s\n2|2|1|2|61200|0|44.37|31250.5\n");
+    fixture_answer(model, POLL_OVERVIEW,
+                   "host|device|model|runs_open|inferences|generated_tokens|"
+                   "tokens_per_second:tokens/s|ttft_mean_ns:ns|e2e_mean_ns:ns|e2e_p50_ns:ns|"
+                   "e2e_p95_ns:ns|items|items_per_second:items/s|coverage_ratio:ratio\n"
+                   "gpu-17|cpu|ds-cnn|1|61072|-|-|-|256300|255000|301000|488576|31250.5|1.0\n"
+                   "gpu-17|cpu|synthetic-15m|1|128|4096|44.37|29700000|728300000|-|-|-|-|1.0\n");
+    fixture_answer(model, POLL_INFERENCES,
+                   "host|started_ns:unix_ns|model|device|finish|queue_ns:ns|e2e_ns:ns|items|"
+                   "items_per_second:items/s|tokens_per_second:tokens/s|generated_tokens\n"
+                   "gpu-17|1774785599000000000|ds-cnn|cpu|stop|0|250000|8|32000|-|-\n"
+                   "gpu-17|1774785598000000000|ds-cnn|cpu|stop|0|320000|8|25000|-|-\n"
+                   "gpu-17|1774785597000000000|synthetic-15m|cpu|stop|0|728300000|-|-|44.37|32\n");
+}
+
 // Presses keys: characters, or one of these for a key that is none.
 #define PAGE_DOWN "\x01"
 #define BACK_TAB  "\x02"
@@ -151,6 +172,8 @@ static const struct {
     {"paused-80x24", paused, "", 80, 24, 0},
     {"fault-80x24", fault, "", 80, 24, 0},
     {"unwritable-80x24", fixture_unwritable, "", 80, 24, 0},
+    {"items-80x24", items, "", 80, 24, SIZES},
+    {"items-120x40", items, "", 120, 40, 0},
     {"sorted-80x24", fixture_many, ">>>>>>>", 80, 24, 0},
     {"enlarged-60x16", fixture_normal, "\t\t\r" PAGE_DOWN, 60, 16, 0},
     {"runs-alone-60x16", fixture_losses, BACK_TAB, 60, 16, 0},
