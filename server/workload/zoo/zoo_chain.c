@@ -137,9 +137,8 @@ enum status zoo_add_layer(struct zoo_parser *parser, const struct zoo_request *r
     struct zoo_model *model = parser->model;
     const size_t count = model->layer_count;
     if (count >= ZOO_LAYERS_MAX)
-        return error_set(parser->err, STATUS_UNSUPPORTED,
-                         "%s: line %u: more than %d layers, inputs included", parser->path,
-                         parser->number, ZOO_LAYERS_MAX);
+        return zoo_fail_as(parser, STATUS_UNSUPPORTED, "more than %d layers, inputs included",
+                           ZOO_LAYERS_MAX);
     if (!ARRAY_RESERVE(&model->layers, &parser->layer_capacity, count + 1) ||
         !ARRAY_RESERVE(&parser->requests, &parser->request_capacity, count + 1))
         return error_no_memory(parser->err, parser->path);
@@ -150,10 +149,12 @@ enum status zoo_add_layer(struct zoo_parser *parser, const struct zoo_request *r
     if (layer->weights_of == SIZE_MAX)
         layer->weights_of = count;
     enum status status = STATUS_OK;
+    parser->layer = layer;
     if (layer->kind != ZOO_INPUT)
         status = zoo_infer_shape(parser, request, layer);
     if (status == STATUS_OK)
         status = zoo_add_tensors(parser, layer);
+    parser->layer = NULL;
     if (status != STATUS_OK)
         return status;
     model->layer_count++;
@@ -219,6 +220,7 @@ static enum status parse_option(struct zoo_parser *parser, const struct zoo_toke
                                 struct zoo_request *request)
 {
     struct zoo_layer *layer = &request->layer;
+    const struct word *word = find_word(token);
     const unsigned int option = option_of(token);
     if (option == WITH_STRIDE)
         return zoo_pair(parser, "stride", 1, ZOO_WINDOW_MAX, layer->stride);
@@ -233,8 +235,8 @@ static enum status parse_option(struct zoo_parser *parser, const struct zoo_toke
     layer->bias = layer->bias && option != WITH_NOBIAS;
     layer->norm = layer->norm || option == WITH_NORM;
     layer->last = layer->last || option == WITH_LAST;
-    if (option == WITH_ACTIVATION)
-        layer->activation = find_word(token)->activation;
+    if (word && option == WITH_ACTIVATION)
+        layer->activation = word->activation;
     return STATUS_OK;
 }
 

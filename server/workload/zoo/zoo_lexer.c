@@ -5,14 +5,18 @@
 #include <stdio.h>
 #include <string.h>
 
-enum status(zoo_fail)(const struct zoo_parser *parser, const char *format, ...)
+enum status(zoo_fail_as)(const struct zoo_parser *parser, enum status status, const char *format,
+                         ...)
 {
-    char text[ERROR_TEXT_SIZE];
+    const struct zoo_layer *layer = parser->layer;
+    char text[ERROR_TEXT_SIZE], prefix[ZOO_NAME_SIZE + 32] = "";
     va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    return error_set(parser->err, STATUS_CORRUPT, "%s: line %u: %s", parser->path, parser->number,
+    if (layer)
+        (void)snprintf(prefix, sizeof prefix, "%s (%s): ", layer->name, zoo_kind_name(layer->kind));
+    return error_set(parser->err, status, "%s: line %u: %s%s", parser->path, parser->number, prefix,
                      text);
 }
 

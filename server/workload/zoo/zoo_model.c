@@ -83,9 +83,8 @@ static enum status parse_input_shape(struct zoo_parser *parser, struct zoo_layer
     if (shape->rank > 2)
         shape->height = sizes[1];
     if ((uint64_t)sizes[0] * shape->width > ZOO_ELEMENTS_MAX / shape->height)
-        return error_set(parser->err, STATUS_UNSUPPORTED,
-                         "%s: line %u: input %s: more than %d elements", parser->path,
-                         parser->number, layer->name, ZOO_ELEMENTS_MAX);
+        return zoo_fail_as(parser, STATUS_UNSUPPORTED, "input %s: more than %d elements",
+                           layer->name, ZOO_ELEMENTS_MAX);
     return STATUS_OK;
 }
 

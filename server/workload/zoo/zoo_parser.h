@@ -38,8 +38,9 @@ struct zoo_line {
 struct zoo_parser {
     const char *path;
     struct error *err;
-    const char *at, *end; // the rest of the current line
-    unsigned int number;  // of the current line, from 1
+    const char *at, *end;          // the rest of the current line
+    unsigned int number;           // of the current line, from 1
+    const struct zoo_layer *layer; // being inferred, for messages; NULL: none
     struct zoo_model *model;
     struct zoo_request *requests; // one per layer
     struct zoo_line *lines;       // inputs too: one layer, no source
@@ -49,14 +50,17 @@ struct zoo_parser {
 
 // ---- zoo_lexer.c ----------------------------------------------------------
 
-// Fails with STATUS_CORRUPT and "PATH: line N: ...".
-enum status zoo_fail(const struct zoo_parser *parser, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+// Fails with "PATH: line N: ", and "LAYER (KIND): " if the shape of a layer is inferred.
+enum status zoo_fail_as(const struct zoo_parser *parser, enum status status, const char *format,
+                        ...) __attribute__((format(printf, 3, 4)));
 
 #ifdef __clang_analyzer__
 // Tells the analyzer the result, as error_set does.
-#define zoo_fail(...) ((void)(zoo_fail)(__VA_ARGS__), STATUS_CORRUPT)
+#define zoo_fail_as(parser, status, ...)                                                           \
+    ((void)(zoo_fail_as)(parser, status, __VA_ARGS__), (status))
 #endif
+
+#define zoo_fail(parser, ...) zoo_fail_as(parser, STATUS_CORRUPT, __VA_ARGS__)
 
 // Consumes a token; zoo_peek does not.
 struct zoo_token zoo_next(struct zoo_parser *parser);

@@ -1,7 +1,6 @@
 #include "server/workload/zoo/zoo_parser.h"
 
 #include <assert.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,21 +20,6 @@ const char *zoo_shape_text(char text[ZOO_SHAPE_TEXT_SIZE], const struct zoo_shap
     return text;
 }
 
-// Fails with the layer in front: "y.2 (conv): ...".
-static enum status fail(const struct zoo_parser *parser, const struct zoo_layer *layer,
-                        const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-static enum status fail(const struct zoo_parser *parser, const struct zoo_layer *layer,
-                        const char *format, ...)
-{
-    char text[ERROR_TEXT_SIZE];
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    return zoo_fail(parser, "%s (%s): %s", layer->name, zoo_kind_name(layer->kind), text);
-}
-
 static const struct zoo_layer *source_of(const struct zoo_parser *parser,
                                          const struct zoo_layer *layer, size_t index)
 {
@@ -47,11 +31,12 @@ static enum status fail_pair(const struct zoo_parser *parser, const struct zoo_l
 {
     const struct zoo_layer *a = source_of(parser, layer, 0), *b = source_of(parser, layer, other);
     char one[ZOO_SHAPE_TEXT_SIZE], two[ZOO_SHAPE_TEXT_SIZE];
-    return fail(parser, layer, "shapes %s (%s) and %s (%s) do not match",
-                zoo_shape_text(one, &a->shape), a->name, zoo_shape_text(two, &b->shape), b->name);
+    return zoo_fail(parser, "shapes %s (%s) and %s (%s) do not match",
+                    zoo_shape_text(one, &a->shape), a->name, zoo_shape_text(two, &b->shape),
+                    b->name);
 }
 
-// The product of three numbers below 2^32, or UINT64_MAX.
+// The product, or UINT64_MAX if it does not fit.
 static uint64_t product(uint64_t a, uint64_t b, uint64_t c)
 {
     uint64_t result;
@@ -60,15 +45,12 @@ static uint64_t product(uint64_t a, uint64_t b, uint64_t c)
     return result;
 }
 
-static enum status check_size(const struct zoo_parser *parser, const struct zoo_layer *layer,
-                              const char *what, uint64_t elements)
+static enum status check_size(const struct zoo_parser *parser, const char *what, uint64_t elements)
 {
     if (elements <= ZOO_ELEMENTS_MAX)
         return STATUS_OK;
-    return error_set(parser->err, STATUS_UNSUPPORTED,
-                     "%s: line %u: %s (%s): %s of %llu elements (at most %d)", parser->path,
-                     parser->number, layer->name, zoo_kind_name(layer->kind), what,
-                     (unsigned long long)elements, ZOO_ELEMENTS_MAX);
+    return zoo_fail_as(parser, STATUS_UNSUPPORTED, "%s of %llu elements (at most %d)", what,
+                       (unsigned long long)elements, ZOO_ELEMENTS_MAX);
 }
 
 // Sets size and padding of one dimension that a kernel moves along.
@@ -80,8 +62,8 @@ static enum status slide(const struct zoo_parser *parser, const struct zoo_reque
     const uint32_t stride = layer->stride[dimension];
     uint64_t before = request->layer.pad[dimension], after = before;
     if (before >= covered)
-        return fail(parser, layer, "pad %llu is not below the kernel's %llu",
-                    (unsigned long long)before, (unsigned long long)covered);
+        return zoo_fail(parser, "pad %llu is not below the kernel's %llu",
+                        (unsigned long long)before, (unsigned long long)covered);
     if (request->same) {
         const uint64_t steps = (in + (uint64_t)stride - 1) / stride;
         const uint64_t needed = (steps - 1) * stride + covered;
@@ -91,8 +73,8 @@ static enum status slide(const struct zoo_parser *parser, const struct zoo_reque
     }
     const unsigned long long padded = in + before + after;
     if (padded < covered)
-        return fail(parser, layer, "a kernel over %llu does not fit in %llu, padding included",
-                    (unsigned long long)covered, padded);
+        return zoo_fail(parser, "a kernel over %llu does not fit in %llu, padding included",
+                        (unsigned long long)covered, padded);
     *out = (uint32_t)((padded - covered) / stride + 1);
     layer->pad[dimension] = (uint32_t)before;
     layer->pad[dimension + 2] = (uint32_t)after;
@@ -105,8 +87,7 @@ static enum status slide_both(const struct zoo_parser *parser, const struct zoo_
 {
     char text[ZOO_SHAPE_TEXT_SIZE];
     if (in->rank == 1)
-        return fail(parser, layer, "reads maps or sequences, not the vector %s",
-                    zoo_shape_text(text, in));
+        return zoo_fail(parser, "reads maps or sequences, not the vector %u", in->channels);
     layer->shape = *in;
     if (request->global) {
         layer->kernel[HEIGHT] = layer->stride[HEIGHT] = in->height;
@@ -118,8 +99,8 @@ static enum status slide_both(const struct zoo_parser *parser, const struct zoo_
         if (layer->kernel[HEIGHT] != layer->kernel[WIDTH] ||
             layer->stride[HEIGHT] != layer->stride[WIDTH] ||
             layer->dilation[HEIGHT] != layer->dilation[WIDTH])
-            return fail(parser, layer, "two numbers for the one dimension of the sequence %s",
-                        zoo_shape_text(text, in));
+            return zoo_fail(parser, "two numbers for the one dimension of the sequence %s",
+                            zoo_shape_text(text, in));
         layer->kernel[HEIGHT] = layer->stride[HEIGHT] = layer->dilation[HEIGHT] = 1;
     }
     struct zoo_request flat = *request;
@@ -130,7 +111,7 @@ static enum status slide_both(const struct zoo_parser *parser, const struct zoo_
         status = slide(parser, &flat, layer, WIDTH, in->width, &layer->shape.width);
     if (status != STATUS_OK)
         return status;
-    return check_size(parser, layer, "an input with padding",
+    return check_size(parser, "an input with padding",
                       product((uint64_t)in->height + layer->pad[0] + layer->pad[2],
                               (uint64_t)in->width + layer->pad[1] + layer->pad[3], in->channels));
 }
@@ -149,12 +130,12 @@ static enum status infer_conv(const struct zoo_parser *parser, const struct zoo_
     if (layer->kind == ZOO_DEPTHWISE) {
         layer->groups = in->channels;
         const uint64_t out = (uint64_t)in->channels * request->multiplier;
-        status = check_size(parser, layer, "a pixel", out);
+        status = check_size(parser, "a pixel", out);
         layer->shape.channels = (uint32_t)out;
     } else {
         if (in->channels % layer->groups != 0 || request->out % layer->groups != 0)
-            return fail(parser, layer, "%u groups do not divide %u channels into %u", layer->groups,
-                        in->channels, request->out);
+            return zoo_fail(parser, "%u groups do not divide %u channels into %u", layer->groups,
+                            in->channels, request->out);
         layer->shape.channels = request->out;
     }
     // A product too large is that of a result or of weights too large, which are refused.
@@ -167,15 +148,13 @@ static enum status infer_conv(const struct zoo_parser *parser, const struct zoo_
 static enum status infer_upsample(const struct zoo_parser *parser, struct zoo_layer *layer,
                                   const struct zoo_shape *in)
 {
-    char text[ZOO_SHAPE_TEXT_SIZE];
     if (in->rank == 1)
-        return fail(parser, layer, "reads maps or sequences, not the vector %s",
-                    zoo_shape_text(text, in));
+        return zoo_fail(parser, "reads maps or sequences, not the vector %u", in->channels);
     if (in->rank == 2)
         layer->kernel[HEIGHT] = 1;
     layer->shape = *in;
     enum status status =
-        check_size(parser, layer, "a result",
+        check_size(parser, "a result",
                    product((uint64_t)in->height * layer->kernel[HEIGHT],
                            (uint64_t)in->width * layer->kernel[WIDTH], in->channels));
     layer->shape.height *= layer->kernel[HEIGHT];
@@ -187,8 +166,8 @@ static enum status infer_merge(const struct zoo_parser *parser, struct zoo_layer
 {
     struct zoo_shape shape = source_of(parser, layer, 0)->shape;
     if (layer->source_count < 2 || (layer->kind != ZOO_CONCAT && layer->source_count > 2))
-        return fail(parser, layer, "%zu sources, not two%s", layer->source_count,
-                    layer->kind == ZOO_CONCAT ? " or more" : "");
+        return zoo_fail(parser, "%zu sources, not two%s", layer->source_count,
+                        layer->kind == ZOO_CONCAT ? " or more" : "");
     for (size_t i = 1; i < layer->source_count; i++) {
         const struct zoo_shape *other = &source_of(parser, layer, i)->shape;
         const bool pixel = layer->kind == ZOO_MULTIPLY && other->height == 1 && other->width == 1;
@@ -208,8 +187,8 @@ static enum status infer_gru(const struct zoo_parser *parser, const struct zoo_r
 {
     char text[ZOO_SHAPE_TEXT_SIZE];
     if (in->rank == 1 || in->height != 1)
-        return fail(parser, layer, "reads sequences, or maps of height 1, not %s",
-                    zoo_shape_text(text, in));
+        return zoo_fail(parser, "reads sequences, or maps of height 1, not %s",
+                        zoo_shape_text(text, in));
     layer->shape =
         (struct zoo_shape){request->out, 1, layer->last ? 1 : in->width, layer->last ? 1 : 2};
     layer->macs =
@@ -225,9 +204,9 @@ enum status zoo_infer_shape(const struct zoo_parser *parser, const struct zoo_re
     enum status status = STATUS_OK;
     for (size_t i = 0; i < layer->source_count; i++)
         if ((source_of(parser, layer, i)->vocabulary != 0) != (layer->kind == ZOO_EMBED))
-            return fail(parser, layer, "%s",
-                        layer->kind == ZOO_EMBED ? "reads an input of ids only"
-                                                 : "an input of ids is read by embed only");
+            return zoo_fail(parser, "%s",
+                            layer->kind == ZOO_EMBED ? "reads an input of ids only"
+                                                     : "an input of ids is read by embed only");
     layer->shape = *in;
     if (layer->kind == ZOO_CONV || layer->kind == ZOO_DEPTHWISE) {
         status = infer_conv(parser, request, layer, in);
@@ -246,7 +225,7 @@ enum status zoo_infer_shape(const struct zoo_parser *parser, const struct zoo_re
         status = infer_merge(parser, layer);
     }
     if (status == STATUS_OK)
-        status = check_size(parser, layer, "a result", elements_of(&layer->shape));
+        status = check_size(parser, "a result", elements_of(&layer->shape));
     return status;
 }
 
@@ -321,8 +300,8 @@ static enum status check_shared(const struct zoo_parser *parser, const struct zo
         const struct zoo_tensor *own = &parser->model->tensors[owner->first_tensor + i];
         const struct zoo_tensor *needed = &list->tensors[i];
         if (own->rank != needed->rank || memcmp(own->dims, needed->dims, sizeof own->dims) != 0)
-            return fail(parser, layer, "needs weights of %s, not of %s as %s",
-                        dims_text(one, needed), dims_text(two, own), own->name);
+            return zoo_fail(parser, "needs weights of %s, not of %s as %s", dims_text(one, needed),
+                            dims_text(two, own), own->name);
     }
     return STATUS_OK;
 }
@@ -350,9 +329,9 @@ enum status zoo_add_tensors(struct zoo_parser *parser, struct zoo_layer *layer)
             product(product(listed->dims[0], listed->dims[1], 1), listed->dims[2], listed->dims[3]);
         tensor->elements = elements;
         model->parameters += elements <= ZOO_ELEMENTS_MAX ? elements : 0;
-        enum status status = check_size(parser, layer, "weights", elements);
+        enum status status = check_size(parser, "weights", elements);
         if (status == STATUS_OK)
-            status = check_size(parser, layer, "weights up to here", model->parameters);
+            status = check_size(parser, "weights up to here", model->parameters);
         if (status != STATUS_OK)
             return status;
     }
