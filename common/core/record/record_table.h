@@ -42,7 +42,8 @@
     X(RUN_PID, "pid", INT, NONE, ALWAYS, "process id on that host")                                \
     X(RUN_ENDED_NS, "ended_ns", INT, TIME, MAYBE,                                                  \
       "when the run ended; of a silent one, when its connection closed")                           \
-    X(RUN_END, "end", RUN_END, NONE, ALWAYS, "how the run ended: open, closed, killed, silent")    \
+    X(RUN_END, "end", RUN_END, NONE, ALWAYS,                                                       \
+      "how the run ended: open, closed, killed, silent; views say down for silent with ended_ns")  \
     X(RUN_LAST_ACTIVITY, "last_activity", TEXT, NONE, MAYBE,                                       \
       "what the run last said it was doing")                                                       \
     X(RUN_WORKER_VERSION, "worker_version", TEXT, NONE, ALWAYS,                                    \
