@@ -9,8 +9,9 @@
 #include "common/sys/log.h"
 #include "server/worker/worker.h"
 
-static const struct worker_command *const commands[] = {
-    &command_llm, &command_encode, &command_gemm, &command_make_model, &command_tokenize};
+static const struct worker_command *const commands[] = {&command_llm,      &command_encode,
+                                                        &command_gemm,     &command_make_model,
+                                                        &command_tokenize, &command_zoo};
 
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
 
@@ -77,8 +78,9 @@ static int print_help(const struct worker_command *command)
     option_table_write_help(stdout, &table);
     (void)printf(
         "\nexit codes: 0 done, 1 a request or a check failed, 2 wrong usage, 3 no prompt,\n"
-        "            4 a file, a device or the output cannot be used, 130 encode, gemm or "
-        "make-model\n            was stopped\n");
+        "            4 a file, a device or the output cannot be used, 130 encode, gemm, "
+        "make-model\n"
+        "            or zoo was stopped\n");
     return WORKER_DONE;
 }
 

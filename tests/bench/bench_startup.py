@@ -3,8 +3,8 @@
 
     tests/bench/bench_startup.py [--json] [--bin FOLDER] [--trials N] [--db FILE]
 
-Times `inferstat-worker --help` and `inferstat --version` from start to end, and
-`inferstatd` from start until its three sockets take connections, each the
+Times `inferstat-worker --help`, a run of the worker with two inferences of a small
+model and `inferstat --version` from start to end, and `inferstatd` from start until its three sockets take connections, each the
 median of N trials (default 21) after three warm-ups, beside the start of
 /bin/true timed in the same run.  Sizes are those of stripped copies.  The goals
 are 45 ms and 3 MB; the exit code is 1 when one is missed.  With --db also
@@ -30,6 +30,9 @@ GOAL_BYTES = 3 * 1024 * 1024
 WARM_UPS = 3
 READY_LIMIT_S = 20
 SOCKETS = ("ingest", "query", "live")
+# A small model from the process's start to its end, with one inference more than the first.
+ONE_INFERENCE = ("--no-report", "--device", "cpu", "--threads", "1", "zoo", "--model", "ds-cnn",
+                 "--warmups", "0", "--trials", "1")
 SILENT = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
@@ -89,6 +92,7 @@ def measure_all(folder, trials, db):
     bare = median_of(trials, time_to_end, ["/bin/true"])
     times = {
         "worker_help_ns": median_of(trials, time_to_end, [worker, "--help"]),
+        "worker_first_inference_ns": median_of(trials, time_to_end, [worker, *ONE_INFERENCE]),
         "client_version_ns": median_of(trials, time_to_end, [client, "--version"]),
         "collector_ready_ns": median_of(trials, time_to_ready, collector),
     }

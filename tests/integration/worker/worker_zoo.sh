@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# The worker's small models: figures, records, files, refusals, a stop in the middle.
+. "$(dirname "$0")/../../support/lib.sh"
+
+zoo() { "$WORKER" --device cpu --threads 1 zoo --no-report "$@"; }
+
+# refused CODE TEXT ARGUMENT...: one line of error with those words.
+refused() {
+  local code=$1 text=$2
+  shift 2
+  expect_exit "$code" zoo "$@"
+  expect_text "$WORK/err" "$text"
+  [ "$(wc -l <"$WORK/err")" -eq 1 ] || fail "more than one line of error"
+}
+
+# expect_json EXPRESSION: true of the object `o` in $WORK/out and its first model `m`.
+expect_json() {
+  python3 -c 'import json, sys
+o = json.load(open(sys.argv[1]))
+m = o["models"][0] if o["models"] else None
+assert eval(sys.argv[2]), o' "$WORK/out" "$1" || fail "not so: $1"
+}
+
+# ---- Refusals ----
+
+refused 2 "unknown model 'ds-cn' (did you mean ds-cnn)" --model ds-cn
+refused 2 "unknown model '' (--list has all)" --model ds-cnn,
+refused 2 "'visual' is none of vision, audio, sensor, anchor" --category visual
+refused 2 "several choices of models" --category vision --model ds-cnn
+refused 2 "--batch-size: 0 is outside 1 to 16777216" --batch-size 0
+refused 2 "--batch-size: more than 8" --batch-size 1,2,3,4,5,6,7,8,9
+refused 2 "--until-steady: with one --batch-size" --until-steady 0.1 --batch-size 1,2
+refused 2 "--repeats 6: until when is not said" --repeats 6
+refused 2 "--trials: 0 is outside" --trials 0
+refused 2 "--weights is of one model" --weights x.gguf
+refused 2 "--save is of one model" --category audio --save x.gguf
+refused 2 "unexpected 'ds-cnn'" ds-cnn
+refused 4 "$WORK/none.model: " --file "$WORK/none.model"
+printf 'name: odd\ncategory: sensor\ninput: x 3x8\ny = x -> fold 3\n' >"$WORK/odd.model"
+refused 4 "$WORK/odd.model" --file "$WORK/odd.model"
+expect_text "$WORK/err" "fold"
+expect_exit 4 zoo --model mobilenet-v1 --batch-size 16777216
+expect_text "$WORK/err" "mobilenet-v1: a batch of 16777216 items needs "
+expect_text "$WORK/err" "but device cpu has only "
+
+# ---- Figures ----
+
+expect_exit 0 zoo --list --json
+expect_json 'len(o["models"]) == 34 and o["device"] is None and "p50_ns" not in m'
+expect_json 'sum(x["category"] == "vision" for x in o["models"]) == 10'
+expect_exit 0 zoo --list --category anchor
+[ "$(wc -l <"$WORK/out")" -eq 5 ] || fail "not four anchors below a heading"
+
+expect_exit 0 zoo --model DS-CNN,falldetect --trials 30 --warmups 2 --batch-size 1,3 --check --json
+expect_json 'o["workload"] == "zoo" and o["status"] == "ok" and o["device"] == "cpu"'
+expect_json 'o["threads"] == 1 and 0 < o["process_start_ns"] and 0 < o["binary_bytes"]'
+expect_json '{"cpu", "kernel", "cpu_governor", "huge_pages", "allocator", "build_flags"} == set(o["fingerprint"])'
+expect_json 'len(o["models"]) == 2 and m["category"] == "anchor" and m["parameters"] == 24908'
+expect_json 'all(0 < x["p50_ns"] <= x["p95_ns"] <= x["p99_ns"] for x in o["models"])'
+expect_json 'm["batch_size"] == 1 and m["trials"] == 30 and m["macs"] > 1000000 and m["start_ns"] > 0'
+expect_json 'm["weight_bytes"] > 0 and m["activation_bytes"] > 0 and 0 <= m["check_difference"] <= 1e-4'
+expect_json '[b["batch_size"] for b in m["batches"]] == [1, 3]'
+expect_json 'm["best_items_per_second"] == max(b["items_per_second"] for b in m["batches"])'
+expect_json 'all(abs(b["items_per_second"] * b["p50_ns"] / 1e9 / b["batch_size"] - 1) < 0.9 for b in m["batches"])'
+expect_exit 0 zoo --model falldetect --until-steady 1 --repeats 7 --trials 5 --json
+expect_json 'm["repeats"] == 5 and m["steady"] is True and m["items_per_second_median"] > 0'
+
+expect_exit 0 zoo --category sensor --trials 2 --warmups 0
+expect_text "$WORK/out" "means of"
+expect_text "$WORK/out" "FallDetect"
+[ "$(grep -c '^sensor ' "$WORK/out")" -eq 11 ] || fail "not ten models and their mean"
+
+# ---- Files ----
+
+printf 'name: mine\ncategory: sensor\ntask: a test\ninput: x 4\ny = x -> dense 8 relu -> dense 3\n' >"$WORK/mine.model"
+expect_exit 0 zoo --file "$WORK/mine.model" --save "$WORK/mine.gguf" --trials 1 --check --json
+expect_json 'm["name"] == "mine" and m["parameters"] == 67 and m["task"] == "a test"'
+expect_exit 0 zoo --file "$WORK/mine.model" --weights "$WORK/mine.gguf" --trials 1 --check --json
+refused 4 "$WORK/mine.gguf" --model ds-cnn --weights "$WORK/mine.gguf"
+refused 4 "$WORK/odd.model" --file "$WORK/mine.model" --weights "$WORK/odd.model"
+
+# ---- A stop ----
+
+start worker "$WORKER" --device cpu zoo --no-report --model ds-cnn --duration 1h --json
+sleep 0.5
+stop worker INT 130
+tail -n 1 "$WORK/worker.log" >"$WORK/out"
+expect_json 'o["status"] == "cancelled" and m["trials"] > 0 and m["p50_ns"] > 0'
+
+# ---- Records ----
+
+command -v "$INFERSTATD" >/dev/null || exit 0
+
+expect_sql() {
+  local got
+  got=$(sqlite3 -readonly "$DB" "$2")
+  [ "$got" = "$1" ] || fail "'$got', not '$1': $2"
+}
+
+start_collector --log-level info
+expect_exit 0 "$WORKER" --collector "$COLLECTOR" --device cpu zoo --model ds-cnn,falldetect \
+  --trials 20 --warmups 4 --batch-size 1,5 --json
+expect_json 'o["records_acknowledged"] == o["records_produced"] and o["records_dropped"] == 0'
+# An inference that ends the start, then warm-ups and trials of each batch size.
+expect_sql "FallDetect|25|24
+ds-cnn|25|24" "select model, sum(items = 1), sum(items = 5) from v_inference group by model order by model"
+expect_sql 98 "select count(*) from v_inference where finish = 'stop' and prompt_tokens is null
+  and generated_tokens is null and ttft_ns is null and e2e_ns > 0"
+expect_sql "device_selection read_header model_building" "select group_concat(stage, ' ') from
+  (select stage from v_load_stage where model = 'ds-cnn' order by ordinal)"
+expect_sql "load_model first_inference" "select group_concat(stage, ' ') from
+  (select stage from v_load_stage where model is null order by ordinal)"
+expect_sql "ds-cnn|zoo|anchor|f32|24908" "select name, format, architecture, quantisation, parameters
+  from v_model where name = 'ds-cnn'"
+expect_sql "zoo FallDetect 1|20
+zoo FallDetect 5|100
+zoo ds-cnn 1|20
+zoo ds-cnn 5|100" "select operation, items from v_operation order by operation"
+expect_sql 24908 "select extra ->> 'parameters' from v_operation where operation = 'zoo ds-cnn 1'"
+expect_sql 1 "select abs(duration_ns - 20 * (extra ->> 'p50_ns')) < duration_ns from v_operation
+  where operation = 'zoo ds-cnn 1'"
+
+"$WORKER" --device cpu zoo --no-report --file "$WORK/mine.model" --trials 1 --save "$WORK/mine.gguf" >/dev/null
+expect_exit 0 "$WORKER" --collector "$COLLECTOR" --device cpu zoo --file "$WORK/mine.model" \
+  --weights "$WORK/mine.gguf" --trials 1
+expect_sql "device_selection file_opening read_header model_building" "select group_concat(stage, ' ')
+  from (select stage from v_load_stage where model = 'mine' order by ordinal)"
+expect_sql "gguf|$(stat -c %s "$WORK/mine.gguf")" "select format, file_bytes from v_model where name = 'mine'"
+
+# A load that fails is recorded with its reason.
+expect_exit 4 "$WORKER" --collector "$COLLECTOR" --device cpu zoo --file "$WORK/odd.model"
+expect_sql 1 "select count(*) from v_load where status = 'error' and error like '%fold%'"
+stop collector
