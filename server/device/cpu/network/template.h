@@ -71,22 +71,56 @@ KERNEL_INLINE vector smaller(vector a, vector b)
 #endif
 }
 
+#if VECTOR_SIZE == 32
+// Selects the first `n` lanes, n < LANES.
+KERNEL_INLINE __m256i lanes_below(size_t n)
+{
+    const __m256i numbers = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), numbers);
+}
+#endif
+
 // `n` floats, then zeros.
 KERNEL_INLINE vector get(const float *from, size_t n)
 {
     if (n >= LANES)
         return *(const vector *)from;
+#if VECTOR_SIZE == 64
+    return _mm512_maskz_loadu_ps((__mmask16)((1U << n) - 1), from);
+#elif VECTOR_SIZE == 32
+    return _mm256_maskload_ps(from, lanes_below(n));
+#else
     vector v = {0};
     memcpy(&v, from, n * sizeof *from);
     return v;
+#endif
 }
 
 KERNEL_INLINE void put(float *to, vector v, size_t n)
 {
-    if (n >= LANES)
+    if (n >= LANES) {
         *(vector *)to = v;
-    else
-        memcpy(to, &v, n * sizeof *to);
+        return;
+    }
+#if VECTOR_SIZE == 64
+    _mm512_mask_storeu_ps(to, (__mmask16)((1U << n) - 1), v);
+#elif VECTOR_SIZE == 32 // some processors are slow at masked stores
+    __m128 half = _mm256_castps256_ps128(v);
+    if (n & 4) {
+        _mm_storeu_ps(to, half);
+        half = _mm256_extractf128_ps(v, 1);
+        to += 4;
+    }
+    if (n & 2) {
+        _mm_storel_pi((__m64 *)(void *)to, half);
+        half = _mm_movehl_ps(half, half);
+        to += 2;
+    }
+    if (n & 1)
+        _mm_store_ss(to, half);
+#else
+    memcpy(to, &v, n * sizeof *to);
+#endif
 }
 
 // ---- Tiles ----------------------------------------------------------------
@@ -123,6 +157,33 @@ KERNEL_INLINE void cursor_next(struct cursor *cursor, const struct network_tiles
     }
 }
 
+// The places of a tile's pixels: of one row without a test for each.
+KERNEL_INLINE void list_pixels(struct cursor *cursor, const struct network_tiles *tiles,
+                               const size_t pixels, const float *in[], const float *add[],
+                               float *out[])
+{
+    if (cursor->x + pixels < tiles->width) {
+        UNROLL
+        for (size_t p = 0; p < pixels; p++) {
+            in[p] = cursor->in + p * tiles->in_step;
+            add[p] = cursor->add + p * tiles->add_step;
+            out[p] = cursor->out + p * tiles->out_step;
+        }
+        cursor->in += pixels * tiles->in_step;
+        cursor->add += pixels * tiles->add_step;
+        cursor->out += pixels * tiles->out_step;
+        cursor->x += pixels;
+        return;
+    }
+    UNROLL
+    for (size_t p = 0; p < pixels; p++) {
+        in[p] = cursor->in;
+        add[p] = cursor->add;
+        out[p] = cursor->out;
+        cursor_next(cursor, tiles);
+    }
+}
+
 KERNEL_INLINE void put_result(const struct network_tiles *tiles, float *out, const float *add,
                               vector sum, size_t n)
 {
@@ -138,23 +199,19 @@ KERNEL_INLINE void conv_tile(const struct network_tiles *tiles, const struct net
     const float *in[PIXELS], *add[PIXELS];
     float *out[PIXELS];
     vector sum[PIXELS][3];
+    list_pixels(cursor, tiles, pixels, in, add, out);
     UNROLL
-    for (size_t p = 0; p < pixels; p++) {
-        in[p] = cursor->in + block->in;
-        add[p] = cursor->add + block->channel;
-        out[p] = cursor->out + block->channel;
-        cursor_next(cursor, tiles);
+    for (size_t p = 0; p < pixels; p++)
         UNROLL
-        for (size_t v = 0; v < vectors; v++)
-            sum[p][v] = get(block->bias + v * LANES, LANES);
-    }
+    for (size_t v = 0; v < vectors; v++)
+        sum[p][v] = get(block->bias + v * LANES, LANES);
     const float *weights = block->weights;
     const size_t length = tiles->length;
     for (size_t r = 0; r < tiles->run_count; r++) {
         const float *x[PIXELS];
         UNROLL
         for (size_t p = 0; p < pixels; p++)
-            x[p] = in[p] + tiles->runs[r];
+            x[p] = in[p] + block->in + tiles->runs[r];
         for (size_t i = 0; i < length; i++) {
             vector w[3];
             UNROLL
@@ -174,10 +231,10 @@ KERNEL_INLINE void conv_tile(const struct network_tiles *tiles, const struct net
     UNROLL
     for (size_t p = 0; p < pixels; p++) {
         UNROLL
-        for (size_t v = 0; v + 1 < vectors; v++)
-            put_result(tiles, out[p] + v * LANES, add[p] + v * LANES, sum[p][v], LANES);
-        put_result(tiles, out[p] + (vectors - 1) * LANES, add[p] + (vectors - 1) * LANES,
-                   sum[p][vectors - 1], last);
+        for (size_t v = 0; v < vectors; v++) {
+            const size_t c = block->channel + v * LANES;
+            put_result(tiles, out[p] + c, add[p] + c, sum[p][v], v + 1 < vectors ? LANES : last);
+        }
     }
 }
 
@@ -328,42 +385,58 @@ KERNEL_INLINE void depthwise_tile(const struct network_tiles *tiles,
     const float *in[PIXELS], *add[PIXELS];
     float *out[PIXELS];
     vector sum[PIXELS];
+    list_pixels(cursor, tiles, pixels, in, add, out);
     UNROLL
-    for (size_t p = 0; p < pixels; p++) {
-        in[p] = cursor->in;
-        add[p] = cursor->add + block->channel;
-        out[p] = cursor->out + block->channel;
-        cursor_next(cursor, tiles);
+    for (size_t p = 0; p < pixels; p++)
         sum[p] = get(block->bias, LANES);
-    }
+    const size_t *runs = tiles->runs;
     for (size_t r = 0; r < tiles->run_count; r++) {
         const vector w = get(block->weights + r * LANES, LANES);
+        const size_t from = runs[r];
         UNROLL
         for (size_t p = 0; p < pixels; p++)
-            sum[p] += get_spread(in[p] + tiles->runs[r], block->channel, multiplier, n) * w;
+            sum[p] += get_spread(in[p] + from, block->channel, multiplier, n) * w;
     }
     UNROLL
     for (size_t p = 0; p < pixels; p++)
-        put_result(tiles, out[p], add[p], sum[p], n);
+        put_result(tiles, out[p] + block->channel, add[p] + block->channel, sum[p], n);
 }
 
-KERNEL void depthwise_row(const struct cpu_step *step, float *arena, size_t first, size_t last)
+#define DEPTHWISE(P)                                                                               \
+    KERNEL void depthwise_##P(const struct network_tiles *tiles,                                   \
+                              const struct network_block *block, struct cursor *cursor)            \
+    {                                                                                              \
+        depthwise_tile(tiles, block, cursor, P, 1, LANES);                                         \
+    }
+DEPTHWISE(1)
+DEPTHWISE(2)
+DEPTHWISE(3)
+DEPTHWISE(4)
+DEPTHWISE(5)
+DEPTHWISE(6)
+DEPTHWISE(7)
+DEPTHWISE(8)
+static tile_function *const depthwise_tiles[PIXELS] = {depthwise_1, depthwise_2, depthwise_3,
+                                                       depthwise_4, depthwise_5, depthwise_6,
+                                                       depthwise_7, depthwise_8};
+
+KERNEL void depthwise_pixels(const struct cpu_step *step, float *arena, size_t first, size_t last)
 {
     const struct network_tiles *tiles = &step->tiles;
     const size_t multiplier = step->step.out.channels / step->step.in[0].channels;
     for (size_t b = 0; b < tiles->block_count; b++) {
         const struct network_block *block = &tiles->blocks[b];
         struct cursor cursor = cursor_at(tiles, arena, arena, first);
-        size_t left = last - first;
-        const bool whole = block->channels == LANES && multiplier == 1;
-        for (; whole && left >= 8; left -= 8)
-            depthwise_tile(tiles, block, &cursor, 8, 1, LANES);
-        for (; whole && left >= 4; left -= 4)
-            depthwise_tile(tiles, block, &cursor, 4, 1, LANES);
-        for (; whole && left > 0; left--)
-            depthwise_tile(tiles, block, &cursor, 1, 1, LANES);
-        for (; left > 0; left--)
-            depthwise_tile(tiles, block, &cursor, 1, multiplier, block->channels);
+        const bool is_whole = block->channels == LANES && multiplier == 1;
+        for (size_t left = last - first; left > 0;) {
+            const size_t count = (left + PIXELS - 1) / PIXELS;
+            const size_t pixels = is_whole ? (left + count - 1) / count : 1;
+            if (is_whole)
+                depthwise_tiles[pixels - 1](tiles, block, &cursor);
+            else
+                depthwise_tile(tiles, block, &cursor, 1, multiplier, block->channels);
+            left -= pixels;
+        }
     }
 }
 

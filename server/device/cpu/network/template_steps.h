@@ -146,17 +146,19 @@ KERNEL void run_conv(const struct cpu_step *step, float *arena, float *scratch, 
         finish(step, arena, 0, 1);
 }
 
+// Some rows at a time, whose inputs stay in the first cache for all channels.
 KERNEL void run_depthwise(const struct cpu_step *step, float *arena, float *scratch, size_t first,
                           size_t last)
 {
+    enum { SOME = 64 }; // pixels
     (void)scratch;
-    for (size_t pixel = first; pixel < last;) {
-        const struct row row = row_at(step, pixel, last);
-        const size_t count = row.last - row.first;
-        depthwise_row(step, arena, pixel, pixel + count);
+    const size_t width = step->step.out.width;
+    const size_t strip = width >= SOME ? width : SOME / width * width;
+    for (size_t pixel = first; pixel < last; pixel += strip) {
+        const size_t end = last - pixel < strip ? last : pixel + strip;
+        depthwise_pixels(step, arena, pixel, end);
         if (!is_finished(step))
-            finish_row(step, arena, &row);
-        pixel += count;
+            finish(step, arena, pixel, end);
     }
 }
 
@@ -172,12 +174,18 @@ KERNEL_INLINE struct window window_at(const struct network_step *step, size_t d,
     const size_t size = d == 0 ? step->in[0].height : step->in[0].width;
     const size_t dilation = step->dilation[d], begin = result * step->stride[d];
     const size_t before = begin < step->pad[d] ? step->pad[d] - begin : 0;
-    const size_t skipped = (before + dilation - 1) / dilation;
+    const size_t skipped = dilation == 1 ? before : (before + dilation - 1) / dilation;
     const size_t end = begin + (step->kernel[d] - 1) * dilation + 1; // pad[d] more than it is
     const size_t limit = size + step->pad[d];
     return (struct window){.first = begin + skipped * dilation - step->pad[d],
                            .last = (end < limit ? end : limit) - step->pad[d],
                            .step = dilation};
+}
+
+KERNEL_INLINE size_t window_size(const struct window *window)
+{
+    const size_t size = window->last - window->first;
+    return window->step == 1 ? size : (size + window->step - 1) / window->step;
 }
 
 // `vectors` vectors of a pixel, of which the last has `n` channels.
@@ -212,16 +220,16 @@ KERNEL_INLINE void pool_row(const struct cpu_step *cpu_step, float *arena, const
     const struct network_step *step = &cpu_step->step;
     const float *from = arena + network_tensor_begin(&step->in[0]);
     const struct window rows = window_at(step, 0, row->y);
-    const size_t tall = (rows.last - rows.first + rows.step - 1) / rows.step;
-    for (size_t x = row->first; x < row->last; x++) {
-        float *to = pixel_of(&step->out, arena, row->y, x);
+    const size_t tall = window_size(&rows), channels = step->out.channels;
+    float *to = pixel_of(&step->out, arena, row->y, row->first);
+    for (size_t x = row->first; x < row->last; x++, to += step->out.pitch) {
         const struct window columns = window_at(step, 1, x);
-        const size_t wide = (columns.last - columns.first + columns.step - 1) / columns.step;
-        const float scale = 1.0F / (float)(tall * wide);
-        const size_t channels = step->out.channels;
+        const float scale = is_max ? 1.0F : 1.0F / (float)(tall * window_size(&columns));
         size_t c = 0;
         for (; c + 4 * (size_t)LANES <= channels; c += 4 * (size_t)LANES)
             pool_tile(&step->in[0], from + c, to + c, &rows, &columns, is_max, scale, 4, LANES);
+        for (; c + 2 * (size_t)LANES <= channels; c += 2 * (size_t)LANES)
+            pool_tile(&step->in[0], from + c, to + c, &rows, &columns, is_max, scale, 2, LANES);
         for (; c + LANES <= channels; c += LANES)
             pool_tile(&step->in[0], from + c, to + c, &rows, &columns, is_max, scale, 1, LANES);
         if (c < channels)
@@ -285,11 +293,18 @@ KERNEL_INLINE void upsample_row(const struct cpu_step *cpu_step, float *arena,
                                 const struct row *row)
 {
     const struct network_step *step = &cpu_step->step;
-    const size_t factor = step->kernel[1];
+    const size_t factor = step->kernel[1], channels = step->out.channels;
+    const size_t first = row->first / factor;
     float *to = pixel_of(&step->out, arena, row->y, row->first);
-    for (size_t x = row->first; x < row->last; x++, to += step->out.pitch)
-        copy_pixel(to, pixel_of(&step->in[0], arena, row->y / step->kernel[0], x / factor),
-                   step->out.channels);
+    const float *from = pixel_of(&step->in[0], arena, row->y / step->kernel[0], first);
+    size_t next = (first + 1) * factor; // the pixel that is not a copy of `from`
+    for (size_t x = row->first; x < row->last; x++, to += step->out.pitch) {
+        if (x == next) {
+            from += step->in[0].pitch;
+            next += factor;
+        }
+        copy_pixel(to, from, channels);
+    }
 }
 
 KERNEL_INLINE void embed_row(const struct cpu_step *cpu_step, float *arena, const struct row *row)
@@ -393,28 +408,79 @@ KERNEL void run_gru(const struct cpu_step *cpu_step, float *arena, float *scratc
 
 // ---- The caller's layout --------------------------------------------------
 
+typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
+
+// Transposes 4 x 4 floats: to[i * to_row + j] = from[j * from_row + i].
+KERNEL_INLINE void transpose_four(float *to, size_t to_row, const float *from, size_t from_row)
+{
+    const four a = *(const four *)from, b = *(const four *)(from + from_row);
+    const four c = *(const four *)(from + 2 * from_row), d = *(const four *)(from + 3 * from_row);
+    const four low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+    const four high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    const four low_2 = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+    const four high_2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    *(four *)to = __builtin_shufflevector(low, low_2, 0, 1, 4, 5);
+    *(four *)(to + to_row) = __builtin_shufflevector(low, low_2, 2, 3, 6, 7);
+    *(four *)(to + 2 * to_row) = __builtin_shufflevector(high, high_2, 0, 1, 4, 5);
+    *(four *)(to + 3 * to_row) = __builtin_shufflevector(high, high_2, 2, 3, 6, 7);
+}
+
+// to[j * to_row + i] = from[i * from_row + j] for i < rows, j < columns
+KERNEL void transpose(float *to, size_t to_row, const float *from, size_t from_row, size_t rows,
+                      size_t columns)
+{
+    size_t i = 0;
+    for (; i + 4 <= rows; i += 4) {
+        size_t j = 0;
+        for (; j + 4 <= columns; j += 4)
+            transpose_four(to + j * to_row + i, to_row, from + i * from_row + j, from_row);
+        for (; j < columns; j++)
+            for (size_t k = i; k < i + 4; k++)
+                to[j * to_row + k] = from[k * from_row + j];
+    }
+    for (; i < rows; i++)
+        for (size_t j = 0; j < columns; j++)
+            to[j * to_row + i] = from[i * from_row + j];
+}
+
+// Three planes to pixels of three channels.
+KERNEL void interleave_three(float *to, const float *from, size_t plane, size_t count)
+{
+    size_t x = 0;
+    for (; x + 4 <= count; x += 4, to += 12) {
+        const four a = *(const four *)(from + x), b = *(const four *)(from + plane + x);
+        const four c = *(const four *)(from + 2 * plane + x);
+        const four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5); // a0 b0 a1 b1
+        const four bc = __builtin_shufflevector(b, c, 1, 5, 2, 6); // b1 c1 b2 c2
+        const four ca = __builtin_shufflevector(c, a, 2, 7, 3, 6); // c2 a3 c3 a2
+        const four cb = __builtin_shufflevector(c, b, 0, 7, 3, 6); // c0 b3 c3 b2
+        *(four *)to = __builtin_shufflevector(ab, cb, 0, 1, 4, 2);
+        *(four *)(to + 4) = __builtin_shufflevector(bc, ca, 0, 1, 7, 2);
+        *(four *)(to + 8) = __builtin_shufflevector(ca, cb, 0, 1, 5, 6);
+    }
+    for (; x < count; x++, to += 3)
+        for (size_t c = 0; c < 3; c++)
+            to[c] = from[c * plane + x];
+}
+
 KERNEL void interleave(float *to, size_t pitch, const float *from, size_t plane, size_t channels,
                        size_t count)
 {
-    if (pitch == 1) {
-        memcpy(to, from, count * sizeof *to);
-        return;
-    }
-    for (size_t x = 0; x < count; x++)
-        for (size_t c = 0; c < channels; c++)
-            to[x * pitch + c] = from[c * plane + x];
+    if (pitch == 1 || (count == 1 && plane == 1))
+        memcpy(to, from, channels * count * sizeof *to);
+    else if (pitch == 3 && channels == 3)
+        interleave_three(to, from, plane, count);
+    else
+        transpose(to, pitch, from, plane, channels, count);
 }
 
 KERNEL void separate(float *to, size_t plane, const float *from, size_t pitch, size_t channels,
                      size_t count)
 {
-    if (pitch == 1) {
-        memcpy(to, from, count * sizeof *to);
-        return;
-    }
-    for (size_t c = 0; c < channels; c++)
-        for (size_t x = 0; x < count; x++)
-            to[c * plane + x] = from[x * pitch + c];
+    if (pitch == 1 || (count == 1 && plane == 1))
+        memcpy(to, from, channels * count * sizeof *to);
+    else
+        transpose(to, plane, from, pitch, count, channels);
 }
 
 const struct network_kernels KERNELS = {
