@@ -108,9 +108,11 @@ typedef void plain_loops(void *c, const void *a, const void *b, size_t n, size_t
         const FACTOR *a = left, *b = right;                                                        \
         memset(c, 0, rows *n * sizeof *c);                                                         \
         for (size_t i = 0; i < rows; i++)                                                          \
-            for (size_t k = 0; k < n; k++)                                                         \
+            for (size_t k = 0; k < n; k++) {                                                       \
+                const SUM factor = widen(a[i * n + k]); /* a could overlap c: load it once */      \
                 for (size_t j = 0; j < n; j++)                                                     \
-                    c[i * n + j] += (SUM)widen(a[i * n + k]) * (SUM)widen(b[k * n + j]);           \
+                    c[i * n + j] += factor * (SUM)widen(b[k * n + j]);                             \
+            }                                                                                      \
     }
 #define AS_IT_IS(x) (x)
 
