@@ -20,13 +20,18 @@
 static struct {
     struct zoo_load_options load;
     struct zoo_trials trials;
+    struct zoo_compress_words compress;
+    struct zoo_compress_options compression; // from `compress`
     const char *models, *batches, *save;
     int64_t seed, repeats;
     double until_steady;
     int category; // index of category_word
     bool list, check, json;
     size_t batch_sizes[ZOO_BATCHES_MAX], batch_count; // from `batches`
-} options = {.trials = {.warmups = 10, .trials = 100}, .seed = 1, .category = -1};
+} options = {.trials = {.warmups = 10, .trials = 100},
+             .compress = {.granularity = -1, .scheme = -1, .alpha = -1.0},
+             .seed = 1,
+             .category = -1};
 
 #define OPTION_TARGET __typeof__(options)
 
@@ -56,6 +61,23 @@ static const struct option rows[] = {
     {"until-steady", "RATIO", "repeat the trials " REPEATS_RATIO_HELP,
      REAL_AT(until_steady, REPEATS_RATIO_LEAST, 1)},
     {"repeats", "N", REPEATS_MOST_HELP, INTEGER_AT(repeats, CONVERGENCE_RUNS_MIN, REPEATS_MAX)},
+    {"compress", "int8|int4|lowrank:R|prune:P",
+     "also run the compressed model, and say what was lost and gained", TEXT_AT(compress.method)},
+    {"granularity", "channel|tensor",
+     "of integers: scales for each output channel (default) or one",
+     CHOICE_AT(compress.granularity, zoo_granularity_word)},
+    {"scheme", "symmetric|affine", "of integers: without (default) or with zeros",
+     CHOICE_AT(compress.scheme, zoo_scheme_word)},
+    {"clip", "minmax|percentile:P|mse", "range of integers: all values (default), P %, least error",
+     TEXT_AT(compress.clip)},
+    {"simulate", NULL, "run integers of 8 bits as floats, too", FLAG_AT(compress.simulate)},
+    {"temperature", "T",
+     "T of L = alpha T^2 KL(softmax(t / T) || softmax(s / T)) + ... (default 4)",
+     REAL_AT(compress.temperature, 0.01, 1000)},
+    {"alpha", "A", "alpha of ... + (1 - alpha) CE(argmax t, softmax(s)) (default 0.7)",
+     REAL_AT(compress.alpha, 0, 1)},
+    {"inputs", "N", "seeded inputs to measure the losses with (default 64)",
+     INTEGER_AT(compress.inputs, 1, 1 << 20)},
     {"check", NULL, "compare outputs with a plain reference", FLAG_AT(check)},
     {"json", NULL, "print one object of figures at the end", FLAG_AT(json)},
 };
@@ -167,10 +189,16 @@ static enum status complete_options(const struct worker_options *worker, char *c
         status = repeats_init(&repeats, options.until_steady, options.repeats, err);
     if (status == STATUS_OK)
         status = choose_models(run, err);
+    if (status == STATUS_OK)
+        status = zoo_compress_parse(&options.compression, &options.compress, err);
     options.load.device = worker->device;
     options.load.seed = (uint64_t)options.seed;
     options.load.batch = options.batch_sizes[0];
     options.load.cancelled = stop_requested;
+    options.compression.compression.seed = options.compression.losses.seed = options.load.seed;
+    options.compression.compression.cancelled = stop_requested;
+    options.compression.losses.cancelled = stop_requested;
+    options.compression.trials = options.trials;
     return status;
 }
 
@@ -255,6 +283,19 @@ static enum status measure(struct zoo_runner *runner, struct zoo_row *row, struc
     }
 }
 
+// Of several models those that cannot be compressed run all the same.
+static enum status compress(struct run *run, const struct zoo_runner *runner, struct zoo_row *row,
+                            struct error *err)
+{
+    row->compressed.original = row->figures[0];
+    enum status status = zoo_compress_run(&row->compressed, run->device, zoo_runner_parts(runner),
+                                          &options.compression, &options.load, run->monitor, err);
+    if (status != STATUS_INVALID || run->report.row_count == 1)
+        return status;
+    log_write(LOG_LEVEL_WARNING, "not compressed: %s", err->text);
+    return STATUS_OK;
+}
+
 static enum status run_model(struct run *run, size_t index, struct error *err)
 {
     struct zoo_row *row = &run->report.rows[index];
@@ -278,6 +319,8 @@ static enum status run_model(struct run *run, size_t index, struct error *err)
         if (status == STATUS_OK)
             status = measure(runner, row, err);
     }
+    if (status == STATUS_OK && options.compression.compression.method != ZOO_UNCOMPRESSED)
+        status = compress(run, runner, row, err);
     zoo_runner_free(runner);
     if (options.json || row->batch_count == 0)
         return status;
@@ -364,6 +407,8 @@ static int run_zoo(const struct worker_options *worker, char *const *words, int 
     struct run run = {0};
     enum status status = complete_options(worker, words, count, &run, &err);
     const int code = status == STATUS_OK ? run_chosen(&run, worker, &err) : worker_fail(&err);
+    for (size_t i = 0; i < run.report.row_count; i++)
+        zoo_compressed_row_free(&run.report.rows[i].compressed);
     free(run.chosen);
     free(run.report.rows);
     return code;

@@ -101,6 +101,8 @@ void zoo_table_print_row(FILE *out, const struct zoo_row *row)
         print_figures(out, row);
     (void)fprintf(out, "%s\n", row->task);
     repeats_print(out, &row->repeats, UNIT_ITEMS_PER_SECOND);
+    if (*row->compressed.name)
+        zoo_compressed_print(out, &row->compressed);
 }
 
 // Prints the means of a category, or of all that have claims, below a heading with the first.
@@ -199,6 +201,8 @@ static void write_row(struct json_writer *json, const struct zoo_row *row)
         }
         json_write_end_list(json);
     }
+    if (*row->compressed.name)
+        zoo_compressed_write(json, &row->compressed);
     json_write_end(json);
 }
 

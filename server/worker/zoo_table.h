@@ -4,6 +4,7 @@
 #define INFERSTAT_SERVER_WORKER_ZOO_TABLE_H
 
 #include "server/worker/repeats.h"
+#include "server/worker/zoo_compress.h"
 #include "server/workload/zoo/zoo_runner.h"
 
 enum { ZOO_BATCHES_MAX = 8 };
@@ -17,6 +18,7 @@ struct zoo_row {
     uint64_t start_ns; // from the beginning of its load to the end of its first inference
     double difference; // from the reference; NaN: not checked
     struct repeats repeats;
+    struct zoo_compressed_row compressed;
 };
 
 struct zoo_report {

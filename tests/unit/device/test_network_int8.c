@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "server/device/cpu/network_int8_lanes.h"
+#include "server/device/cpu/network/network_int8_lanes.h"
 #include "tests/support/test.h"
 
 static uint64_t seed = 5;
@@ -132,7 +132,7 @@ static void free_case(struct step_case *c)
 
 static int64_t rounded(const struct network_int8 *int8, float x)
 {
-    const double q = rint((double)(x / int8->input_scale)) + int8->input_zero;
+    const double q = rint((double)(x * (1.0F / int8->input_scale))) + int8->input_zero;
     return (int64_t)fmax(-128.0, fmin(127.0, q));
 }
 
@@ -219,11 +219,11 @@ static void pixel_unsigned(const struct int8_tile *tile, int32_t sums[][INT8_OUT
     memcpy(sums[0], each[0], sizeof each[0]);
 }
 
-static void round_unsigned(void *out, const float *in, size_t n, float scale, int zero)
+static void round_unsigned(void *out, const float *in, size_t n, float inverse, int zero)
 {
     uint8_t *bytes = out;
     for (size_t i = 0; i < n; i++)
-        bytes[i] = (uint8_t)(int8_round(in[i], scale, zero) + zero + 128);
+        bytes[i] = (uint8_t)(int8_round(in[i], inverse, zero) + zero + 128);
 }
 
 static void finish_unsigned(const struct int8_results *results, int32_t sums[][INT8_OUTPUTS],

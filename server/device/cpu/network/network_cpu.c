@@ -1,8 +1,10 @@
 #include "server/device/cpu/network/network_cpu.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/device/cpu/network/network_int8.h"
 #include "server/device/cpu/thread_pool.h"
 
 enum {
@@ -83,15 +85,49 @@ static void *copy_of(const void *from, size_t size)
     return to;
 }
 
+// A convolution in integers; activations that are not bounds follow in floats.
+static void run_int8(const struct cpu_step *step, float *arena, float *scratch, size_t first,
+                     size_t last)
+{
+    int8_conv_run(step->int8, scratch, arena, first, last);
+    if (step->step.activation <= NETWORK_RELU6)
+        return;
+    struct cpu_step activate = {.step = step->step, .kernels = step->kernels};
+    activate.step.op = NETWORK_COPY;
+    activate.step.in[0] = step->step.out;
+    activate.step.inputs = 1;
+    activate.step.bias = NULL;
+    step->kernels->ops[NETWORK_COPY](&activate, arena, scratch, first, last);
+}
+
+static enum status pack_int8(struct cpu_step *step, struct error *err)
+{
+    const struct network_step *from = &step->step;
+    const bool is_plain = step->kernels == &network_kernels_plain;
+    const struct int8_kernels *kernels = is_plain ? &int8_kernels_plain : int8_kernels_best();
+    if (from->op != NETWORK_CONV)
+        return error_set(err, STATUS_UNSUPPORTED,
+                         "network: step '%.40s': integers of 8 bits are of convolutions only",
+                         from->name);
+    const enum status status = int8_conv_new(&step->int8, from, kernels, err);
+    if (status != STATUS_OK)
+        return status;
+    step->run = run_int8;
+    step->units = (size_t)from->out.height * from->out.width;
+    step->work = step->units * from->out.channels * from->kernel[0] * from->kernel[1] *
+                 (from->in[0].channels / from->groups);
+    step->packed_floats = (int8_conv_weight_bytes(step->int8) + 3) / sizeof(float);
+    step->scratch = (int8_conv_scratch(step->int8) + 3) / sizeof(float);
+    (void)snprintf(step->kernel, sizeof step->kernel, "%s", kernels->name);
+    return STATUS_OK;
+}
+
 static enum status add_step(struct cpu_network *network, const struct network_plan *plan, size_t i,
                             struct error *err)
 {
     struct cpu_step *step = &network->steps[network->step_count++];
     *step = (struct cpu_step){.step = plan->steps[i], .kernels = network->kernels};
-    if (step->step.int8)
-        return error_set(err, STATUS_UNSUPPORTED, "network: step '%.40s': no integers of 8 bits",
-                         step->step.name);
-    const enum status status = cpu_step_pack(step, err);
+    const enum status status = step->step.int8 ? pack_int8(step, err) : cpu_step_pack(step, err);
     step->clears = must_clear(plan, &step->step.out);
     network->weight_floats += step->packed_floats;
     if (network->stride < network->arena + step->scratch)
@@ -272,6 +308,8 @@ static void run_item(const struct run *run, size_t item, float *arena)
             .step = step, .arena = arena, .scratch = arena + network->arena, .parts = run->threads};
         if (step->clears)
             clear_border(&step->step.out, arena);
+        if (step->int8)
+            int8_conv_round(step->int8, task.scratch, arena);
         if (run->threads > 1 && step->work >= PARALLEL_MIN && step->units >= run->threads)
             thread_pool_run(network->pool, run_part, &task, task.parts);
         else

@@ -9,6 +9,7 @@
 #include "server/device/device_ops.h"
 #include "server/device/network.h"
 
+struct int8_conv;
 struct network_kernels;
 
 // Output channels that one tile computes for several pixels.
@@ -44,6 +45,7 @@ struct cpu_step {
     const struct network_kernels *kernels;
     cpu_network_kernel *run;
     struct network_tiles tiles; // of a GRU: its input's products
+    struct int8_conv *int8;     // a CONV in integers; NULL: another step
     float *packed;              // weights and biases; NULL: those of an earlier step
     size_t packed_floats, scratch;
     const float *weights, *bias; // in `packed`, for steps without tiles

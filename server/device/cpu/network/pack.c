@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "server/device/cpu/network/network_cpu.h"
+#include "server/device/cpu/network/network_int8.h"
 
 enum { ALIGNMENT = 64, GATES = 3 };
 
@@ -279,6 +280,7 @@ enum status cpu_step_pack(struct cpu_step *step, struct error *err)
 
 void cpu_step_free(struct cpu_step *step)
 {
+    int8_conv_free(step->int8);
     free(step->packed);
     free(step->tiles.runs);
     free(step->tiles.blocks);

@@ -1,12 +1,12 @@
 // Tiles by vpmaddwd on integers widened to 16 bits, whose sums of two products are exact;
 // vpmaddubsw would saturate.
-#include "server/device/cpu/network_int8.h"
+#include "server/device/cpu/network/network_int8.h"
 
 #if defined(__x86_64__)
 #include <string.h>
 
 #include "server/device/cpu/lanes_avx2.h"
-#include "server/device/cpu/network_int8_lanes.h"
+#include "server/device/cpu/network/network_int8_lanes.h"
 
 enum { PIXELS = 6, HALF = INT8_OUTPUTS / 2 };
 
@@ -58,9 +58,9 @@ AVX2 static void tile_pixel(const struct int8_tile *tile, int32_t sums[][INT8_OU
         add_products(tile, sums, 1, 1);
 }
 
-AVX2 static void round_input(void *out, const float *in, size_t n, float scale, int zero)
+AVX2 static void round_input(void *out, const float *in, size_t n, float inverse, int zero)
 {
-    int8_round_pairs(out, in, n, scale, zero);
+    int8_round_pairs(out, in, n, inverse, zero);
 }
 
 // 8 channels of pixel `p`, from `o` on.

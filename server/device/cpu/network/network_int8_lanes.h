@@ -6,25 +6,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "server/device/cpu/network_int8.h"
+#include "server/device/cpu/network/network_int8.h"
 
 #define INT8_INLINE __attribute__((always_inline)) static inline
 
-// x / scale rounded to even and clamped to -128 - zero .. 127 - zero.
-INT8_INLINE int int8_round(float x, float scale, int zero)
+// x * inverse rounded to even and clamped to -128 - zero .. 127 - zero.
+INT8_INLINE int int8_round(float x, float inverse, int zero)
 {
     // 1.5 * 2^23: the sum has no bits for fractions, so that adding it rounds to even.
     const float rounder = 12582912.0F;
     const float least = (float)(-128 - zero), most = (float)(127 - zero);
-    const float quotient = x / scale;
-    const float above = quotient > least ? quotient : least; // of NaN, too
+    const float product = x * inverse;
+    const float above = product > least ? product : least; // of NaN, too
     return (int)(((above < most ? above : most) + rounder) - rounder);
 }
 
-INT8_INLINE void int8_round_pairs(int16_t *out, const float *in, size_t n, float scale, int zero)
+INT8_INLINE void int8_round_pairs(int16_t *out, const float *in, size_t n, float inverse, int zero)
 {
     for (size_t i = 0; i < n; i++)
-        out[i] = (int16_t)int8_round(in[i], scale, zero);
+        out[i] = (int16_t)int8_round(in[i], inverse, zero);
 }
 
 INT8_INLINE void int8_finish(const struct int8_results *results, int32_t sums[][INT8_OUTPUTS],

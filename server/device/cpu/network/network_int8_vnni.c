@@ -1,12 +1,12 @@
 // Tiles by vpdpbusd: four products of unsigned inputs and signed weights a lane, which wrap at no
 // more than the sums do.
-#include "server/device/cpu/network_int8.h"
+#include "server/device/cpu/network/network_int8.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 #include <string.h>
 
-#include "server/device/cpu/network_int8_lanes.h"
+#include "server/device/cpu/network/network_int8_lanes.h"
 
 #define VNNI        __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
 #define VNNI_INLINE __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni"), always_inline))
@@ -48,11 +48,11 @@ VNNI static void tile_pixel(const struct int8_tile *tile, int32_t sums[][INT8_OU
     add_products(tile, sums, 1);
 }
 
-VNNI static void round_input(void *out, const float *in, size_t n, float scale, int zero)
+VNNI static void round_input(void *out, const float *in, size_t n, float inverse, int zero)
 {
     uint8_t *bytes = out;
     for (size_t i = 0; i < n; i++)
-        bytes[i] = (uint8_t)(int8_round(in[i], scale, zero) + zero + 128);
+        bytes[i] = (uint8_t)(int8_round(in[i], inverse, zero) + zero + 128);
 }
 
 static const struct int8_kernels kernels = {.name = "vnni int8 12x16",

@@ -1,11 +1,11 @@
-#include "server/device/cpu/network_int8.h"
+#include "server/device/cpu/network/network_int8.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/device/cpu/network_int8_lanes.h"
+#include "server/device/cpu/network/network_int8_lanes.h"
 
 struct int8_conv {
     struct network_step step; // its weights are not used
@@ -37,9 +37,9 @@ static void pixel_plain(const struct int8_tile *tile, int32_t sums[][INT8_OUTPUT
     }
 }
 
-static void round_plain(void *out, const float *in, size_t n, float scale, int zero)
+static void round_plain(void *out, const float *in, size_t n, float inverse, int zero)
 {
-    int8_round_pairs(out, in, n, scale, zero);
+    int8_round_pairs(out, in, n, inverse, zero);
 }
 
 static void finish_plain(const struct int8_results *results, int32_t sums[][INT8_OUTPUTS],
@@ -226,7 +226,7 @@ void int8_conv_round(const struct int8_conv *conv, void *scratch, const float *a
     unsigned char *bytes = scratch;
     for (size_t i = 0; i < stretches; i++)
         conv->kernels->round(bytes + i * length * element_size(conv),
-                             arena + in->offset + i * in->pitch, length, conv->input_scale,
+                             arena + in->offset + i * in->pitch, length, 1.0F / conv->input_scale,
                              conv->input_zero);
     memset(bytes + elements * element_size(conv), 0, conv->kernels->unit * element_size(conv));
 }

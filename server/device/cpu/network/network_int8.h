@@ -43,9 +43,9 @@ struct int8_kernels {
     size_t pixels; // of `tile`: 1..INT8_PIXELS_MAX
     void (*tile)(const struct int8_tile *tile, int32_t sums[][INT8_OUTPUTS]);
     void (*pixel)(const struct int8_tile *tile, int32_t sums[][INT8_OUTPUTS]); // one pixel
-    // Rounds n floats to x / scale + zero, within -128..127.  For a unit of 2, stores the
+    // Rounds n floats to x * inverse + zero, within -128..127.  For a unit of 2, stores the
     // difference from `zero`; for 4 stores it plus 128.
-    void (*round)(void *out, const float *in, size_t n, float scale, int zero);
+    void (*round)(void *out, const float *in, size_t n, float inverse, int zero);
     void (*finish)(const struct int8_results *results, int32_t sums[][INT8_OUTPUTS], size_t pixels);
 };
 
