@@ -45,6 +45,7 @@ static const struct {
                          0},
     [FLEET_CONCURRENT] = {"requests at once ", "", UNIT_COUNT, false, true, 0.2, REQUESTS, 0},
     [FLEET_PROMPT] = {"prompts of ", "", UNIT_TOKENS, false, true, 0.2, REQUESTS, 0},
+    [FLEET_ITEMS] = {"batches of ", "", UNIT_COUNT, true, true, 0.2, REQUESTS, 0},
     [FLEET_PAGE_CACHE] = {"page cache ", "", UNIT_RATIO, true, false, 0.2, LOADS, 0},
     [FLEET_DEVICE_MEMORY] = {"device memory in use ", "", UNIT_BYTES, false, true, 0.2, REQUESTS,
                              0},

@@ -1,7 +1,7 @@
 // Fleet outlier explanation: finds the facts (hardware, software, workload) in which a slower or
 // faster host differs from its peers.  Peers are hosts with the same model and device.  The query
-// FLEET uses it.  Facts come from fleet_read, except FLEET_CONCURRENT, FLEET_PROMPT and
-// FLEET_PAGE_CACHE: the query FLEET computes these.
+// FLEET uses it.  Facts come from fleet_read, except FLEET_CONCURRENT, FLEET_PROMPT,
+// FLEET_ITEMS and FLEET_PAGE_CACHE: the query FLEET computes these.
 #ifndef INFERSTAT_STORE_QUERY_FLEET_H
 #define INFERSTAT_STORE_QUERY_FLEET_H
 
@@ -26,6 +26,7 @@ enum fleet_number {
     FLEET_BANDWIDTH,     // measured bandwidth of the device's memory
     FLEET_CONCURRENT,    // median over requests: concurrent requests
     FLEET_PROMPT,        // median over requests: prompt tokens
+    FLEET_ITEMS,         // median over requests: items of the batch
     FLEET_PAGE_CACHE,    // median over loads: share of the model's file in the host's page cache
     FLEET_DEVICE_MEMORY, // in use
     FLEET_HOST_MEMORY,   // memory of the host, used or not

@@ -15,7 +15,7 @@
 enum {
     VALUES_LEAST = 10, // of a host, for its median to say something
     LOADS_LEAST = 3,   // the same of loads, which are few
-    WORKS = 3,         // facts about its work
+    WORKS = 4,         // facts about its work
 };
 
 // How far medians of equal hosts differ, before their fleet shows more or less: a standard
@@ -284,6 +284,7 @@ static const struct {
 } works[WORKS] = {
     {RECORD_KIND_INFERENCE, "concurrent_requests", FLEET_CONCURRENT},
     {RECORD_KIND_INFERENCE, "prompt_tokens", FLEET_PROMPT},
+    {RECORD_KIND_INFERENCE, "items", FLEET_ITEMS},
     {RECORD_KIND_LOAD, "page_cache_ratio", FLEET_PAGE_CACHE},
 };
 

@@ -290,6 +290,24 @@ TEST_CASE(test_all_that_people_look_at)
     result_free(result);
 }
 
+// Models that make no tokens are compared by items per second; a smaller batch is a reason.
+TEST_CASE(test_requests_of_items)
+{
+    add_fleet(&(struct host){.slower = 0}, 5);
+    exec("UPDATE inference SET prompt_tokens = NULL, cached_prompt_tokens = NULL,"
+         " generated_tokens = NULL, prefill_ns = NULL, ttft_ns = NULL, decode_ns = NULL,"
+         " items = iif(run = 3, 2, 8)");
+    const struct query query = {.kind = QUERY_FLEET};
+    struct result *result = ask(&query);
+    char text[FLEET_REASON_SIZE];
+    assert_int_equal(result_row_count(result), 2 * 5); // and loads
+    assert_int_equal(standing_out(result), 1);
+    assert_string_equal(text_of(result, 0, "host", text), "host-03");
+    assert_string_equal(text_of(result, 0, "metric", text), "items_per_second");
+    assert_string_equal(text_of(result, 0, "reason", text), "batches of 2 (peers 8)");
+    result_free(result);
+}
+
 // A host at a third of the others' speed stands out of three, though another is mildly off.
 TEST_CASE(test_a_mild_outlier_hides_no_other)
 {
@@ -418,5 +436,6 @@ TEST_CASE(test_reasons)
 }
 
 TEST_MAIN_EACH(set_up, store_tear_down, test_planted_faults_are_named, test_all_that_people_look_at,
-               test_a_mild_outlier_hides_no_other, test_few_hosts_and_few_values,
-               test_alike_hosts_are_left_alone, test_refusals, test_reasons)
+               test_requests_of_items, test_a_mild_outlier_hides_no_other,
+               test_few_hosts_and_few_values, test_alike_hosts_are_left_alone, test_refusals,
+               test_reasons)
