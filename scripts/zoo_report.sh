@@ -123,7 +123,10 @@ zoo zoo "${few[@]}" --batch-size "$batch"
 rm -f "$out"/compress-*.json
 for how in $compress; do
   say "compression $how"
-  zoo "compress-${how/:/-}" "${few[@]}" --compress "$how"
+  zoo "compress-${how/:/-}" "${few[@]}" --compress "$how" || {
+    say "compression $how is left out"
+    rm -f "$out/compress-${how/:/-}.json"
+  }
 done
 
 # The same networks in other programs, where the interpreter has them.

@@ -135,7 +135,7 @@ def compression(figures):
     for m in figures["models"]:
         c = m.get("compressed")
         if c:
-            rows.append((m["name"], f"{m['weight_bytes'] / KB:.1f}",
+            rows.append((m["name"], f"{c['original_weight_bytes'] / KB:.1f}",
                          f"{c['weight_bytes'] / KB:.1f}", f"{m['p50_ns'] / 1e3:.1f}",
                          cell(c.get("p50_ns") and c["p50_ns"] / 1e3, "{:.1f}"),
                          cell(c.get("distillation_loss"), "{:.4f}"),
