@@ -34,7 +34,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SEED = 1
 ROUND_NS = 15_000_000  # of one contender
-LEAST, MOST = 5, 2000  # inferences of a round
+WARMUPS, MOST = 5, 2000  # inferences of a round
 
 
 def clocked(call, count):
@@ -46,16 +46,21 @@ def clocked(call, count):
     return statistics.median(times)
 
 
+def affordable(first_ns):
+    """Inferences of a round, at least one."""
+    return max(1, min(MOST, int(ROUND_NS / max(first_ns, 1))))
+
+
 class Called:
     """A contender that Python calls."""
 
     def __init__(self, call):
         self.call = call
         self.call()
-        self.count = max(LEAST, min(MOST, int(ROUND_NS / max(clocked(call, LEAST), 1))))
+        self.count = affordable(clocked(call, 3))
 
     def time(self):
-        clocked(self.call, LEAST)
+        clocked(self.call, min(WARMUPS, self.count))
         return clocked(self.call, self.count)
 
     def close(self):
@@ -69,8 +74,7 @@ class Ours:
         self.child = subprocess.Popen(
             [options.program, "time", name, str(options.batch), str(options.threads), str(SEED),
              options.device], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        first = self.ask(LEAST)
-        self.count = max(LEAST, min(MOST, int(ROUND_NS / max(first, 1))))
+        self.count = affordable(self.ask(3))
 
     def ask(self, count):
         self.child.stdin.write(f"{count}\n")
@@ -81,7 +85,7 @@ class Ours:
         return statistics.median(map(int, line.split()))
 
     def time(self):
-        self.ask(LEAST)
+        self.ask(min(WARMUPS, self.count))
         return self.ask(self.count)
 
     def close(self):
@@ -171,7 +175,7 @@ def race(model, contenders, rounds):
             time.sleep(0.002)  # threads of the one before may still wait actively
             times[name].append(contender.time())
         if "onnx" in contenders:
-            calls.append(clocked(contenders["onnx"].nothing, LEAST * 20))
+            calls.append(clocked(contenders["onnx"].nothing, 100))
     row = {"name": model.name, "category": model.category}
     row.update({f"{name}_ns": round(statistics.median(found)) for name, found in times.items()})
     if "onnx" in times:
