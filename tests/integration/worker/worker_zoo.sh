@@ -127,6 +127,22 @@ expect_sql "device_selection file_opening read_header model_building" "select gr
   from (select stage from v_load_stage where model = 'mine' order by ordinal)"
 expect_sql "gguf|$(stat -c %s "$WORK/mine.gguf")" "select format, file_bytes from v_model where name = 'mine'"
 
+# The compressed model is one of its own, with an object of losses beside its original.
+"$WORKER" --collector "$COLLECTOR" --device cpu zoo --model resnet-8 --trials 2 \
+  --compress int8 --clip mse --inputs 4 --json >"$WORK/int8.json"
+python3 - "$WORK/int8.json" <<'EOF'
+import json, sys
+row, = json.load(open(sys.argv[1]))["models"]
+small = row["compressed"]
+assert small["name"] == "resnet-8-int8", small
+assert 3 < small["weight_ratio"] < 4 and small["below_100_kb"] is True, small
+assert 0 < small["output_error"] < 0.2 and small["top1_agreement"] > 0.5, small
+EOF
+expect_sql "resnet-8|f32
+resnet-8-int8|int8" "select name, quantisation from v_model where name like 'resnet-8%' order by name"
+expect_exit 2 "$WORKER" --device cpu zoo --no-report --model resnet-8 --compress int3
+expect_exit 2 "$WORKER" --device cpu zoo --no-report --model resnet-8 --clip mse
+
 # A load that fails is recorded with its reason.
 expect_exit 4 "$WORKER" --collector "$COLLECTOR" --device cpu zoo --file "$WORK/odd.model"
 expect_sql 1 "select count(*) from v_load where status = 'error' and error like '%fold%'"
