@@ -16,8 +16,9 @@ torch     PyTorch in inference mode, eager or, with --compile, compiled; on CUDA
           with copies from and to pinned host memory
 
 Calls of ONNX Runtime pass through Python.  Each round times a bound method that does nothing as
-well: "call" is its time, and "net" ratios are without it.  Exits 77 where neither ONNX Runtime nor
-PyTorch can be imported.
+well: "call" is its time, and "net" ratios are without it.  On a busy machine inferences longer than
+a time slice, such as PyTorch's, also wait for the processor: their ratios are too high.  Exits 77
+where neither ONNX Runtime nor PyTorch can be imported.
 """
 
 import argparse
