@@ -221,6 +221,12 @@ static enum status cut_window(struct aggregate_scan_state *state, struct error *
         there.first_ns = rollups.first_ns < there.first_ns ? rollups.first_ns : there.first_ns;
         there.last_ns = rollups.last_ns > there.last_ns ? rollups.last_ns : there.last_ns;
     }
+    // To whole minutes, so that a step reads the rollups of the first and the last one.
+    if (there.first_ns <= there.last_ns &&
+        scan->query->step_ns % rollup_next(ROLLUP_MINUTE, 0) == 0) {
+        there.first_ns = rollup_bucket(ROLLUP_MINUTE, there.first_ns);
+        there.last_ns = rollup_next(ROLLUP_MINUTE, rollup_bucket(ROLLUP_MINUTE, there.last_ns)) - 1;
+    }
     struct rollup_span *window = &scan->window;
     window->first_ns = there.first_ns > window->first_ns ? there.first_ns : window->first_ns;
     window->last_ns = there.last_ns < window->last_ns ? there.last_ns : window->last_ns;

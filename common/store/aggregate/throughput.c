@@ -266,9 +266,10 @@ static enum status use_gaps(struct throughput *throughput, unsigned key_count, s
 #define LEAST_NS  INT64_C(1000000000)        // of a window without --since
 #define MONTH_NS  (32 * 24 * 60 * MINUTE_NS) // at least
 
-// Sets `*span` to its first or last step with requests.
+// Sets `*span` to its first or last step with requests, and `*longest_ns` to the most that one of
+// these took.
 static enum status narrow(struct store *store, struct query *part, bool at_last,
-                          struct rollup_span *span, struct error *err)
+                          struct rollup_span *span, int64_t *longest_ns, struct error *err)
 {
     struct aggregate_scan scan = {.query = part, .kind = RECORD_KIND_INFERENCE};
     int64_t found = INT64_MIN;
@@ -278,10 +279,12 @@ static enum status narrow(struct store *store, struct query *part, bool at_last,
     enum status status = aggregate_scan_run(&scan, store, err);
     for (size_t i = 0; status == STATUS_OK && i < groups_count(scan.groups); i++) {
         const struct group *group = groups_at(scan.groups, i);
+        const struct aggregate *e2e = &aggregate_scan_ratio(group, 0)->values;
         const int64_t start_ns = group->keys[0];
-        if (aggregate_scan_ratio(group, 0)->values.count > 0 &&
-            (found == INT64_MIN || (start_ns > found) == at_last))
-            found = start_ns;
+        if (e2e->count == 0 || (found != INT64_MIN && (start_ns > found) != at_last))
+            continue;
+        found = start_ns;
+        *longest_ns = e2e->max_integer;
     }
     aggregate_scan_deinit(&scan);
     if (found == INT64_MIN)
@@ -294,7 +297,7 @@ static enum status narrow(struct store *store, struct query *part, bool at_last,
 
 // Sets `*span` to its first or last minute with requests, where a bucket at that end has some.
 static enum status find_minute(struct store *store, const struct query *query, bool at_last,
-                               struct rollup_span *span, struct error *err)
+                               struct rollup_span *span, int64_t *longest_ns, struct error *err)
 {
     static const int64_t steps[] = {24 * 60 * MINUTE_NS, 60 * MINUTE_NS, MINUTE_NS};
     struct query part = {.kind = QUERY_AVERAGE, .filter = query->filter};
@@ -305,26 +308,50 @@ static enum status find_minute(struct store *store, const struct query *query, b
         span->last_ns = span->first_ns + MONTH_NS;
     for (size_t i = 0; i < sizeof steps / sizeof *steps && status == STATUS_OK; i++) {
         part.step_ns = steps[i];
-        status = narrow(store, &part, at_last, span, err);
+        status = narrow(store, &part, at_last, span, longest_ns, err);
     }
     return status;
 }
 
-// Sets `*span` to the start of the first request and the end of the last in a minute; leaves it if
-// they have expired.
-static enum status find_ends(struct store *store, const struct query *query,
-                             struct rollup_span *span, struct error *err)
+#define TEXT_OF(number)      TEXT_OF_VALUE(number)
+#define TEXT_OF_VALUE(value) #value
+
+// Requests of more than 31 days count where they began (crossing.h).
+#define LONGEST_NS 2678400000000000
+
+#define ENDED_NS "t.started_ns + iif(t.e2e_ns BETWEEN 0 AND " TEXT_OF(LONGEST_NS) ", t.e2e_ns, 0)"
+
+// Reads two columns of the requests that began in a span into it; leaves it if these have expired.
+static enum status read_ends(struct store *store, const struct query *query, const char *columns,
+                             const char *order, struct rollup_span *span, struct error *err)
 {
     struct query_filter filter = query->filter;
     filter.since_ns = span->first_ns;
     filter.until_ns = span->last_ns + 1;
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    // Those of more than 31 days count where they began (crossing.h).
-    sqlite3_str_appendall(sql, "SELECT min(t.started_ns), max(t.started_ns + iif(t.e2e_ns BETWEEN 0"
-                               " AND 2678400000000000, t.e2e_ns, 0)) FROM inference t");
+    sqlite3_str_appendf(sql, "SELECT %s FROM inference t", columns);
     filter_where(sql, RECORD_KIND_INFERENCE, &filter);
-    sqlite3_str_appendall(sql, " AND " SCHEMA_IS_PLACED);
+    sqlite3_str_appendf(sql, " AND " SCHEMA_IS_PLACED "%s", order);
     return reader_scan(store, sql, &filter, aggregate_scan_on_span, span, err);
+}
+
+// Sets the end of `*span` to that of the last request in a minute.  A minute may have millions:
+// only those are read that may end after the last one began.
+static enum status find_last_end(struct store *store, const struct query *query,
+                                 struct rollup_span *span, int64_t longest_ns, struct error *err)
+{
+    struct rollup_span last = *span;
+    enum status status = read_ends(store, query, "t.started_ns, t.started_ns",
+                                   " ORDER BY t.started_ns DESC LIMIT 1", &last, err);
+    if (longest_ns < 0 || longest_ns > LONGEST_NS)
+        longest_ns = LONGEST_NS;
+    last.first_ns = saturate_add(last.first_ns, -longest_ns);
+    if (last.first_ns < span->first_ns)
+        last.first_ns = span->first_ns;
+    if (status == STATUS_OK)
+        status = read_ends(store, query, "min(t.started_ns), max(" ENDED_NS ")", "", &last, err);
+    *span = last;
+    return status;
 }
 
 // Sets the time from the first request's start to the last one's end; `seen` has the rollups and
@@ -334,13 +361,16 @@ static enum status find_extent(struct throughput *throughput, struct store *stor
                                struct error *err)
 {
     struct rollup_span first = *seen, last = *seen;
-    enum status status = find_minute(store, query, false, &first, err);
+    int64_t longest_ns = INT64_MAX;
+    enum status status = find_minute(store, query, false, &first, &longest_ns, err);
     if (status == STATUS_OK)
-        status = find_ends(store, query, &first, err);
+        status = read_ends(store, query, "t.started_ns, t.started_ns",
+                           " ORDER BY t.started_ns LIMIT 1", &first, err);
+    longest_ns = INT64_MAX;
     if (status == STATUS_OK)
-        status = find_minute(store, query, true, &last, err);
+        status = find_minute(store, query, true, &last, &longest_ns, err);
     if (status == STATUS_OK)
-        status = find_ends(store, query, &last, err);
+        status = find_last_end(store, query, &last, longest_ns, err);
     throughput->span = (struct rollup_span){first.first_ns, last.last_ns};
     return status;
 }
