@@ -379,13 +379,16 @@ static int list(struct run *run)
 
 static int run_chosen(struct run *run, const struct worker_options *worker, struct error *err)
 {
+    // 100,000 inferences a second fill the default ring while the publisher waits for a processor.
+    struct worker_options with_ring = *worker;
+    with_ring.ring_records = 1 << 15;
     enum status status = STATUS_OK;
     if (options.list || options.category >= 0)
         status = describe(run, err);
     if (status == STATUS_OK && options.list)
         return list(run);
     if (status == STATUS_OK)
-        status = worker_open_monitor(&run->monitor, worker, err);
+        status = worker_open_monitor(&run->monitor, &with_ring, err);
     if (status != STATUS_OK)
         return worker_fail(err);
     run->reports = !worker->no_report;

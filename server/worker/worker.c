@@ -37,6 +37,8 @@ enum status worker_open_monitor(struct inferstat_monitor **out,
     settings.spool_folder = options->spool;
     if (options->spool_bytes > 0)
         settings.spool_bytes = (uint64_t)options->spool_bytes;
+    if (options->ring_records > 0)
+        settings.ring_records = options->ring_records;
     settings.key_file = options->key;
     settings.server_key = options->server_key;
     settings.insecure = options->insecure;

@@ -31,6 +31,7 @@ struct worker_options {
     int wait;                     // enum worker_wait
     enum log_level log_level;
     bool help, version;
+    uint32_t ring_records; // of struct inferstat_options, set by a command; 0: default
 };
 
 // Exit codes.
