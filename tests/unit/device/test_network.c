@@ -251,7 +251,7 @@ TEST_CASE(test_convolutions)
     for (size_t i = 0; i < 60; i++) {
         struct network_step step = plain_step(NETWORK_CONV);
         step.groups = pick(0, 3) == 0 ? pick(2, 3) : 1;
-        const uint32_t in = pick(1, 9) * step.groups;
+        const uint32_t in = (pick(0, 3) == 0 ? 16 : pick(1, 9)) * step.groups;
         const uint32_t out = channels[i % COUNT_OF(channels)] * step.groups;
         size_t arena = pick_window(&step, in, out, false);
         step.activation = pick_activation();

@@ -59,6 +59,8 @@ struct network_kernels {
     const char *name;
     size_t lanes;
     cpu_network_kernel *ops[NETWORK_OP_COUNT];
+    // A CONV with one output channel and runs of whole vectors; its weights are not in blocks.
+    cpu_network_kernel *dot;
     // Copies `count` pixels of the caller's planes, `plane` floats apart, and back.
     void (*interleave)(float *to, size_t pitch, const float *from, size_t plane, size_t channels,
                        size_t count);

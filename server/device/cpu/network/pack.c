@@ -55,6 +55,13 @@ static bool list_runs(struct network_tiles *tiles, const struct network_step *st
     return tiles->runs != NULL;
 }
 
+static void set_bounds(struct network_tiles *tiles, enum network_activation activation)
+{
+    const bool is_bounded = activation == NETWORK_RELU || activation == NETWORK_RELU6;
+    tiles->least = is_bounded ? 0.0F : -INFINITY;
+    tiles->most = activation == NETWORK_RELU6 ? 6.0F : INFINITY;
+}
+
 static void set_steps(struct network_tiles *tiles, const struct network_step *step)
 {
     const struct network_tensor *in = &step->in[0], *out = &step->out, *add = &step->in[1];
@@ -72,9 +79,6 @@ static void set_steps(struct network_tiles *tiles, const struct network_step *st
         tiles->add_step = add->pitch;
         tiles->add_wrap = network_tensor_row(add) - add->width * tiles->add_step;
     }
-    const bool is_bounded = step->activation == NETWORK_RELU || step->activation == NETWORK_RELU6;
-    tiles->least = is_bounded ? 0.0F : -INFINITY;
-    tiles->most = step->activation == NETWORK_RELU6 ? 6.0F : INFINITY;
 }
 
 // Vectors of the next block, of `left`: the fewest blocks, none of them with one vector if
@@ -137,6 +141,21 @@ static enum status pack_blocks(struct cpu_step *step, size_t groups, size_t k, w
     return STATUS_OK;
 }
 
+// Copies `floats` weights, and biases, of steps without tiles.
+static enum status pack_plain(struct cpu_step *step, size_t floats, size_t biases,
+                              struct error *err)
+{
+    float *to = allocate(step, floats + biases);
+    if (!to)
+        return error_no_memory(err, "network");
+    memcpy(to, step->step.weights, floats * sizeof *to);
+    step->weights = to;
+    step->bias = step->step.bias && biases > 0 ? to + floats : NULL;
+    if (step->bias)
+        memcpy(to + floats, step->step.bias, biases * sizeof *to);
+    return STATUS_OK;
+}
+
 static enum status pack_conv(struct cpu_step *step, struct error *err)
 {
     const struct network_step *from = &step->step;
@@ -145,10 +164,15 @@ static enum status pack_conv(struct cpu_step *step, struct error *err)
     set_steps(&step->tiles, from);
     if (!list_runs(&step->tiles, from, inner))
         return error_no_memory(err, "network");
+    step->work = k * from->out.channels * step->units;
+    if (from->out.channels == 1 && step->units > 1 &&
+        step->tiles.length % step->kernels->lanes == 0) {
+        step->run = step->kernels->dot;
+        return pack_plain(step, k, 1, err);
+    }
     const enum status status = pack_blocks(step, from->groups, k, conv_weight, err);
     if (status != STATUS_OK)
         return status;
-    step->work = k * from->out.channels * step->units;
     if (step->units == 1) { // threads divide the channels
         step->by_block = true;
         step->units = step->tiles.block_count;
@@ -199,8 +223,7 @@ static enum status pack_gru(struct cpu_step *step, struct error *err)
     tiles->run_count = 1;
     tiles->length = in;
     tiles->block_count = blocks;
-    tiles->least = -INFINITY;
-    tiles->most = INFINITY;
+    set_bounds(tiles, NETWORK_LINEAR);        // of the products; states have the step's activation
     for (size_t b = 0; b < 2 * blocks; b++) { // those of the input, then those of the state
         const bool is_state = b >= blocks;
         const size_t first = (is_state ? b - blocks : b) * width, k = is_state ? units : in;
@@ -230,26 +253,12 @@ static enum status pack_gru(struct cpu_step *step, struct error *err)
     return STATUS_OK;
 }
 
-// Copies `floats` weights, and biases, of steps without tiles.
-static enum status pack_plain(struct cpu_step *step, size_t floats, size_t biases,
-                              struct error *err)
-{
-    float *to = allocate(step, floats + biases);
-    if (!to)
-        return error_no_memory(err, "network");
-    memcpy(to, step->step.weights, floats * sizeof *to);
-    step->weights = to;
-    step->bias = step->step.bias && biases > 0 ? to + floats : NULL;
-    if (step->bias)
-        memcpy(to + floats, step->step.bias, biases * sizeof *to);
-    return STATUS_OK;
-}
-
 enum status cpu_step_pack(struct cpu_step *step, struct error *err)
 {
     const struct network_step *from = &step->step;
     const size_t channels = from->out.channels;
     step->run = step->kernels->ops[from->op];
+    set_bounds(&step->tiles, from->activation);
     step->units = (size_t)from->out.height * from->out.width;
     step->work = step->units * channels;
     (void)snprintf(step->kernel, sizeof step->kernel, "%s", step->kernels->name);

@@ -71,6 +71,19 @@ KERNEL_INLINE vector smaller(vector a, vector b)
 #endif
 }
 
+KERNEL_INLINE float sum_lanes(vector v)
+{
+#if VECTOR_SIZE == 64
+    return _mm512_reduce_add_ps(v);
+#elif VECTOR_SIZE == 32
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+#else
+    return (v[0] + v[2]) + (v[1] + v[3]);
+#endif
+}
+
 #if VECTOR_SIZE == 32
 // Selects the first `n` lanes, n < LANES.
 KERNEL_INLINE __m256i lanes_below(size_t n)

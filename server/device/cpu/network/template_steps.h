@@ -62,7 +62,7 @@ KERNEL void activate_floats(float *x, size_t n, enum network_activation activati
 
 KERNEL void softmax(float *x, size_t n)
 {
-    float largest = x[0], sum = 0.0F;
+    float largest = x[0];
     for (size_t i = 1; i < n; i++)
         largest = x[i] > largest ? x[i] : largest;
     vector sums = {0};
@@ -71,8 +71,7 @@ KERNEL void softmax(float *x, size_t n)
         put(x + i, v, n - i);
         sums += get(x + i, n - i);
     }
-    for (size_t i = 0; i < LANES; i++)
-        sum += sums[i];
+    const float sum = sum_lanes(sums);
     for (size_t i = 0; i < n; i += LANES)
         put(x + i, get(x + i, n - i) / splat(sum), n - i);
 }
@@ -144,6 +143,49 @@ KERNEL void run_conv(const struct cpu_step *step, float *arena, float *scratch, 
     conv_blocks(&step->tiles, arena, first, last);
     if (!is_finished(step))
         finish(step, arena, 0, 1);
+}
+
+// `pixels` pixels of a result with one channel: products of vectors of the input's channels, since
+// a vector of output channels would be empty but for one.
+KERNEL_INLINE void dot_tile(const struct cpu_step *step, struct cursor *cursor, const size_t pixels)
+{
+    const struct network_tiles *tiles = &step->tiles;
+    const float *in[PIXELS], *add[PIXELS], *weights = step->weights;
+    float *out[PIXELS];
+    vector sum[PIXELS];
+    list_pixels(cursor, tiles, pixels, in, add, out);
+    UNROLL
+    for (size_t p = 0; p < pixels; p++)
+        sum[p] = splat(0.0F);
+    for (size_t r = 0; r < tiles->run_count; r++)
+        for (size_t i = 0; i < tiles->length; i += LANES, weights += LANES) {
+            const vector w = get(weights, LANES);
+            UNROLL
+            for (size_t p = 0; p < pixels; p++)
+                sum[p] += get(in[p] + tiles->runs[r] + i, LANES) * w;
+        }
+    UNROLL
+    for (size_t p = 0; p < pixels; p++) {
+        float total = (step->bias ? *step->bias : 0.0F) + sum_lanes(sum[p]);
+        if (tiles->adds)
+            total += *add[p];
+        total = total > tiles->least ? total : tiles->least;
+        *out[p] = total < tiles->most ? total : tiles->most;
+    }
+}
+
+KERNEL void run_dot(const struct cpu_step *step, float *arena, float *scratch, size_t first,
+                    size_t last)
+{
+    (void)scratch;
+    struct cursor cursor = cursor_at(&step->tiles, arena, arena, first);
+    size_t left = last - first;
+    for (; left >= PIXELS; left -= PIXELS)
+        dot_tile(step, &cursor, PIXELS);
+    for (; left > 0; left--)
+        dot_tile(step, &cursor, 1);
+    if (!is_finished(step))
+        finish(step, arena, first, last);
 }
 
 // Some rows at a time, whose inputs stay in the first cache for all channels.
@@ -240,24 +282,41 @@ KERNEL_INLINE void pool_row(const struct cpu_step *cpu_step, float *arena, const
 
 // ---- Elements -------------------------------------------------------------
 
+// `n` floats from i on, at most a vector.
+KERNEL_INLINE void combine_part(const struct cpu_step *step, float *to, const float *a,
+                                const float *b, size_t i, size_t n, const enum network_op op)
+{
+    vector v = get(a + i, n);
+    if (op == NETWORK_ADD)
+        v += get(b + i, n);
+    else if (op == NETWORK_MULTIPLY)
+        v *= get(b + i, n);
+    else if (op == NETWORK_SCALE)
+        v = v * get(step->weights + i, n) + (step->bias ? get(step->bias + i, n) : splat(0.0F));
+    put(to + i, smaller(larger(v, splat(step->tiles.least)), splat(step->tiles.most)), n);
+}
+
+KERNEL_INLINE void combine_all(const struct cpu_step *step, float *to, const float *a,
+                               const float *b, size_t n, const enum network_op op)
+{
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        combine_part(step, to, a, b, i, LANES, op);
+    if (i < n)
+        combine_part(step, to, a, b, i, n - i, op);
+}
+
 KERNEL_INLINE void combine_floats(const struct cpu_step *step, float *to, const float *a,
                                   const float *b, size_t n)
 {
-    const enum network_op op = step->step.op;
-    const enum network_activation activation = step->step.activation;
-    for (size_t i = 0; i < n; i += LANES) {
-        vector v = get(a + i, n - i);
-        if (op == NETWORK_ADD)
-            v += get(b + i, n - i);
-        else if (op == NETWORK_MULTIPLY)
-            v *= get(b + i, n - i);
-        else if (op == NETWORK_SCALE)
-            v = v * get(step->weights + i, n - i) +
-                (step->bias ? get(step->bias + i, n - i) : splat(0.0F));
-        if (activation != NETWORK_SOFTMAX)
-            v = activated(v, activation);
-        put(to + i, v, n - i);
-    }
+    if (step->step.op == NETWORK_ADD)
+        combine_all(step, to, a, b, n, NETWORK_ADD);
+    else if (step->step.op == NETWORK_MULTIPLY)
+        combine_all(step, to, a, b, n, NETWORK_MULTIPLY);
+    else if (step->step.op == NETWORK_SCALE)
+        combine_all(step, to, a, b, n, NETWORK_SCALE);
+    else
+        combine_all(step, to, a, b, n, NETWORK_COPY);
 }
 
 // ADD, MULTIPLY, SCALE and COPY.
@@ -285,7 +344,10 @@ KERNEL_INLINE void combine_row(const struct cpu_step *cpu_step, float *arena, co
 
 KERNEL_INLINE void copy_pixel(float *to, const float *from, size_t n)
 {
-    for (size_t i = 0; i < n; i += LANES)
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        put(to + i, get(from + i, LANES), LANES);
+    if (i < n)
         put(to + i, get(from + i, n - i), n - i);
 }
 
@@ -334,7 +396,7 @@ KERNEL_INLINE void embed_row(const struct cpu_step *cpu_step, float *arena, cons
     }
 RUN_ROWS(max_pool, pool_row(step, arena, &row, true), step->step.activation != NETWORK_LINEAR)
 RUN_ROWS(average_pool, pool_row(step, arena, &row, false), step->step.activation != NETWORK_LINEAR)
-RUN_ROWS(combine, combine_row(step, arena, &row), step->step.activation == NETWORK_SOFTMAX)
+RUN_ROWS(combine, combine_row(step, arena, &row), !is_finished(step))
 RUN_ROWS(upsample, upsample_row(step, arena, &row), step->step.activation != NETWORK_LINEAR)
 RUN_ROWS(embed, embed_row(step, arena, &row), step->step.activation != NETWORK_LINEAR)
 
@@ -497,6 +559,7 @@ const struct network_kernels KERNELS = {
             [NETWORK_MULTIPLY] = run_combine,
             [NETWORK_SCALE] = run_combine,
             [NETWORK_COPY] = run_combine},
+    .dot = run_dot,
     .interleave = interleave,
     .separate = separate,
 };
