@@ -1,5 +1,6 @@
 #include "server/device/cpu/thread_pool.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -20,21 +21,23 @@ struct thread_pool {
     unsigned int threads;
     unsigned int started; // threads that must be joined
 
-    // The task: written by the owner before `generation` moves, read by the
-    // threads after they have seen it move.
+    // The task: written by the owner when all parts of the one before are done, read by threads
+    // that have claimed a part.
     thread_pool_task *task;
     void *context;
-    size_t parts;
+    atomic_uint parts;
 
     // Odd or even does not matter: it moves once a task, and once to stop.  The
     // owner's release publishes the task; the threads' acquire receives it.
     _Atomic uint64_t generation;
     atomic_bool stop;
-    // The next unclaimed part.  Relaxed: it only distributes numbers.
-    _Atomic size_t next;
-    // Threads still running.  Their release publishes what they computed; the
-    // owner's acquire of 0 receives it.
-    atomic_uint busy;
+    // The task's number (upper 32 bits) and its next unclaimed part.  A thread that comes late
+    // finds another number and claims nothing, so that the owner need not wait for threads that the
+    // system has not let run.
+    _Atomic uint64_t claims;
+    // Parts done.  Its release publishes what they computed; the owner's acquire of all of them
+    // receives it.
+    atomic_uint done;
 
     pthread_mutex_t lock; // for sleeping only
     pthread_cond_t wake;
@@ -50,13 +53,26 @@ static void relax(void)
 #endif
 }
 
+// Claims a part of the task that is current when the call begins; false when none is left.
+static bool claim(struct thread_pool *pool, size_t *part)
+{
+    uint64_t seen = atomic_load_explicit(&pool->claims, memory_order_acquire);
+    do {
+        // Whoever sees the number of parts of a later task sees that this one is closed.
+        if ((uint32_t)seen >= atomic_load_explicit(&pool->parts, memory_order_acquire))
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&pool->claims, &seen, seen + 1,
+                                                    memory_order_acquire, memory_order_acquire));
+    *part = (uint32_t)seen;
+    return true;
+}
+
 static void work(struct thread_pool *pool, unsigned int number)
 {
-    for (;;) {
-        size_t part = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
-        if (part >= pool->parts)
-            return;
+    size_t part;
+    while (claim(pool, &part)) {
         pool->task(pool->context, part, number);
+        atomic_fetch_add_explicit(&pool->done, 1, memory_order_release);
     }
 }
 
@@ -94,7 +110,6 @@ static void *run_worker(void *argument)
         if (atomic_load_explicit(&pool->stop, memory_order_relaxed))
             return NULL;
         work(pool, worker->number);
-        atomic_fetch_sub_explicit(&pool->busy, 1, memory_order_release);
     }
 }
 
@@ -158,16 +173,20 @@ void thread_pool_run(struct thread_pool *pool, thread_pool_task *task, void *con
             task(context, part, 0);
         return;
     }
+    assert(parts < UINT32_MAX);
+    const uint64_t number = (atomic_load_explicit(&pool->claims, memory_order_relaxed) >> 32) + 1;
+    // No claim succeeds from here on until the task is written: this part is none.
+    atomic_store_explicit(&pool->claims, number << 32 | UINT32_MAX, memory_order_relaxed);
     pool->task = task;
     pool->context = context;
-    pool->parts = parts;
-    atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
-    atomic_store_explicit(&pool->busy, pool->threads - 1, memory_order_relaxed);
+    atomic_store_explicit(&pool->done, 0, memory_order_relaxed);
+    atomic_store_explicit(&pool->parts, (unsigned int)parts, memory_order_release);
+    atomic_store_explicit(&pool->claims, (number + 1) << 32, memory_order_release);
     announce(pool);
     work(pool, 0);
     // The others are at their last part: the wait is short, and a sleep would cost
     // more.  Where they have no core to run on, give them ours.
-    for (int spin = 0; atomic_load_explicit(&pool->busy, memory_order_acquire) > 0; spin++) {
+    for (int spin = 0; atomic_load_explicit(&pool->done, memory_order_acquire) < parts; spin++) {
         if (spin < SPINS)
             relax();
         else

@@ -11,6 +11,7 @@ enum {
     ALIGNMENT = 64,
     // Multiplications of a step below which waking the other threads costs more than it saves.
     PARALLEL_MIN = 128 * 1024,
+    PARTS = 2, // of a step, per thread: one that starts late leaves some to the others
 };
 
 struct cpu_network {
@@ -310,7 +311,7 @@ static void run_item(const struct run *run, size_t item, float *arena)
             clear_border(&step->step.out, arena);
         if (step->int8)
             int8_conv_round(step->int8, task.scratch, arena);
-        if (run->threads > 1 && step->work >= PARALLEL_MIN && step->units >= run->threads)
+        if (run->threads > 1 && step->work >= PARALLEL_MIN && step->units >= task.parts)
             thread_pool_run(network->pool, run_part, &task, task.parts);
         else
             step->run(step, arena, task.scratch, 0, step->units);
