@@ -344,11 +344,11 @@ TEST_CASE(test_elements)
     }
 }
 
-TEST_CASE(test_upsamplings_and_embeddings)
+static void check_copies(enum network_op op)
 {
-    for (size_t i = 0; i < 20; i++) {
-        struct network_step step = plain_step(i % 2 == 0 ? NETWORK_UPSAMPLE : NETWORK_EMBED);
-        const bool is_embed = step.op == NETWORK_EMBED;
+    for (size_t i = 0; i < 10; i++) {
+        struct network_step step = plain_step(op);
+        const bool is_embed = op == NETWORK_EMBED;
         const uint32_t height = is_embed ? 1 : pick(1, 3), width = pick(1, 9);
         const uint32_t channels = pick(1, 40);
         size_t arena = pick(0, 3);
@@ -363,6 +363,16 @@ TEST_CASE(test_upsamplings_and_embeddings)
         check(&step, arena, 1e-6);
         free(weights);
     }
+}
+
+TEST_CASE(test_upsamplings)
+{
+    check_copies(NETWORK_UPSAMPLE);
+}
+
+TEST_CASE(test_embeddings)
+{
+    check_copies(NETWORK_EMBED);
 }
 
 TEST_CASE(test_gru)
@@ -481,5 +491,5 @@ TEST_FIXTURE(close_devices)
 }
 
 TEST_MAIN_ONCE(open_devices, close_devices, test_convolutions, test_dense, test_depthwise,
-               test_pools, test_elements, test_upsamplings_and_embeddings, test_gru,
+               test_pools, test_elements, test_upsamplings, test_embeddings, test_gru,
                test_activations, test_refusals)
