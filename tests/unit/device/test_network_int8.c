@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "server/device/cpu/network/network_cpu.h"
 #include "server/device/cpu/network/network_int8_lanes.h"
 #include "tests/support/test.h"
 
@@ -299,4 +300,61 @@ TEST_CASE(refuses_sums_that_could_overflow)
     free_case(&c);
 }
 
-TEST_MAIN(sums_are_exact, largest_sums_do_not_overflow, refuses_sums_that_could_overflow)
+// As a step of a network, whose activation may follow the integers in floats.
+TEST_CASE(activations_follow)
+{
+    enum { INPUTS = 5, OUTPUTS = 19 };
+    struct error err = {0};
+    struct device *device = NULL;
+    expect_ok(device_open(&device, &(struct device_options){.spec = "cpu", .threads = 1}, &err),
+              &err);
+    struct step_case c = {0};
+    struct network_step *step = &c.step;
+    *step = (struct network_step){.op = NETWORK_CONV,
+                                  .inputs = 1,
+                                  .kernel = {1, 1},
+                                  .stride = {1, 1},
+                                  .dilation = {1, 1},
+                                  .groups = 1,
+                                  .name = "y.1"};
+    step->in[0] =
+        (struct network_tensor){.height = 1, .width = 1, .channels = INPUTS, .pitch = INPUTS};
+    step->out =
+        (struct network_tensor){.height = 1, .width = 1, .channels = OUTPUTS, .pitch = OUTPUTS};
+    step->out.offset = INPUTS;
+    step->in[1] = step->out;
+    step->in[1].offset += OUTPUTS;
+    fill(&c, true);
+    step->bias = c.bias;
+    const struct network_plan plan = {.steps = step,
+                                      .step_count = 1,
+                                      .inputs = &step->in[0],
+                                      .input_count = 1,
+                                      .outputs = &step->out,
+                                      .output_count = 1,
+                                      .arena = c.size};
+    for (int a = NETWORK_LINEAR; a <= NETWORK_SOFTMAX; a++) {
+        step->activation = (enum network_activation)a;
+        network_step_reference(step, c.arena);
+        for (size_t i = 0; network_kernels_at(i); i++) {
+            struct device_network *network = NULL;
+            float out[OUTPUTS];
+            expect_ok(cpu_network_new_with(network_kernels_at(i), device, &network, &plan, 1, &err),
+                      &err);
+            expect_ok(device_network_run(network, (const float *const[]){c.arena},
+                                         (float *const[]){out}, 1, &err),
+                      &err);
+            for (size_t o = 0; o < OUTPUTS; o++)
+                if (!(fabsf(out[o] - c.arena[INPUTS + o]) <=
+                      1e-5F * (1.0F + fabsf(c.arena[INPUTS + o]))))
+                    fail_msg("activation %d: %g, not %g", a, (double)out[o],
+                             (double)c.arena[INPUTS + o]);
+            device_network_free(network);
+        }
+    }
+    free_case(&c);
+    device_close(device);
+}
+
+TEST_MAIN(sums_are_exact, largest_sums_do_not_overflow, refuses_sums_that_could_overflow,
+          activations_follow)

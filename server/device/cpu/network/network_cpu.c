@@ -1,5 +1,6 @@
 #include "server/device/cpu/network/network_cpu.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,7 +94,9 @@ static void run_int8(const struct cpu_step *step, float *arena, float *scratch, 
     int8_conv_run(step->int8, scratch, arena, first, last);
     if (step->step.activation <= NETWORK_RELU6)
         return;
-    struct cpu_step activate = {.step = step->step, .kernels = step->kernels};
+    struct cpu_step activate = {.step = step->step,
+                                .kernels = step->kernels,
+                                .tiles = {.least = -INFINITY, .most = INFINITY}};
     activate.step.op = NETWORK_COPY;
     activate.step.in[0] = step->step.out;
     activate.step.inputs = 1;
