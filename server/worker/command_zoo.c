@@ -353,6 +353,7 @@ static int report(struct run *run, enum status status)
 {
     struct stat info;
     struct zoo_report *report = &run->report;
+    report->is_from_file = options.load.path != NULL;
     report->status = status == STATUS_OK          ? "ok"
                      : status == STATUS_CANCELLED ? "cancelled"
                                                   : "error";

@@ -150,7 +150,7 @@ void zoo_table_print_means(FILE *out, const struct zoo_report *report)
 {
     char text[2][UNIT_TEXT_SIZE];
     bool has_head = false;
-    for (size_t i = 0; i < CLAIM_COUNT; i++)
+    for (size_t i = 0; i < CLAIM_COUNT && !report->is_from_file; i++)
         print_mean(out, report, &claims[i], &has_head);
     (void)fprintf(out,
                   "\ntargets of a model: p50 2 ms (time), 500 items/s (rate), weights and "

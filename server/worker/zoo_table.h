@@ -28,6 +28,7 @@ struct zoo_report {
     uint64_t process_start_ns;        // from the process's start to the end of the first inference
     int64_t binary_bytes;             // of this program
     const char *status;               // "ok", "cancelled", "error"
+    bool is_from_file;                // the model, which the guide claims nothing of
     struct inferstat_totals totals;
 };
 

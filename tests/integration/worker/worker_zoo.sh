@@ -76,6 +76,9 @@ printf 'name: mine\ncategory: sensor\ntask: a test\ninput: x 4\ny = x -> dense 8
 expect_exit 0 zoo --file "$WORK/mine.model" --save "$WORK/mine.gguf" --trials 1 --check --json
 expect_json 'm["name"] == "mine" and m["parameters"] == 67 and m["task"] == "a test"'
 expect_exit 0 zoo --file "$WORK/mine.model" --weights "$WORK/mine.gguf" --trials 1 --check --json
+expect_exit 0 zoo --file "$WORK/mine.model" --trials 1
+expect_text "$WORK/out" "mine"
+[ "$(grep -c claimed "$WORK/out")" -eq 0 ] || fail "claims of a model from a file"
 refused 4 "$WORK/mine.gguf" --model ds-cnn --weights "$WORK/mine.gguf"
 refused 4 "$WORK/odd.model" --file "$WORK/mine.model" --weights "$WORK/odd.model"
 
