@@ -145,8 +145,8 @@ struct cursor {
     size_t x;
 };
 
-KERNEL_INLINE struct cursor cursor_at(const struct network_tiles *tiles, float *arena, float *out,
-                                      size_t pixel)
+KERNEL_INLINE struct cursor cursor_at(const struct network_tiles *tiles, const float *arena,
+                                      float *out, size_t pixel)
 {
     const size_t y = pixel / tiles->width;
     return (struct cursor){

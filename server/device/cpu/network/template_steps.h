@@ -130,10 +130,9 @@ KERNEL void finish(const struct cpu_step *step, float *arena, size_t first, size
     }
 }
 
-KERNEL void run_conv(const struct cpu_step *step, float *arena, float *scratch, size_t first,
-                     size_t last)
+KERNEL void run_conv(const struct cpu_step *step, float *arena,
+                     __attribute__((unused)) float *scratch, size_t first, size_t last)
 {
-    (void)scratch;
     if (!step->by_block) {
         conv_pixels(&step->tiles, arena, arena, first, last);
         if (!is_finished(step))
@@ -174,10 +173,9 @@ KERNEL_INLINE void dot_tile(const struct cpu_step *step, struct cursor *cursor, 
     }
 }
 
-KERNEL void run_dot(const struct cpu_step *step, float *arena, float *scratch, size_t first,
-                    size_t last)
+KERNEL void run_dot(const struct cpu_step *step, float *arena,
+                    __attribute__((unused)) float *scratch, size_t first, size_t last)
 {
-    (void)scratch;
     struct cursor cursor = cursor_at(&step->tiles, arena, arena, first);
     size_t left = last - first;
     for (; left >= PIXELS; left -= PIXELS)
@@ -189,11 +187,10 @@ KERNEL void run_dot(const struct cpu_step *step, float *arena, float *scratch, s
 }
 
 // Some rows at a time, whose inputs stay in the first cache for all channels.
-KERNEL void run_depthwise(const struct cpu_step *step, float *arena, float *scratch, size_t first,
-                          size_t last)
+KERNEL void run_depthwise(const struct cpu_step *step, float *arena,
+                          __attribute__((unused)) float *scratch, size_t first, size_t last)
 {
     enum { SOME = 64 }; // pixels
-    (void)scratch;
     const size_t width = step->step.out.width;
     const size_t strip = width >= SOME ? width : SOME / width * width;
     for (size_t pixel = first; pixel < last; pixel += strip) {
@@ -382,10 +379,9 @@ KERNEL_INLINE void embed_row(const struct cpu_step *cpu_step, float *arena, cons
 }
 
 #define RUN_ROWS(name, body, finishes)                                                             \
-    KERNEL void run_##name(const struct cpu_step *step, float *arena, float *scratch,              \
-                           size_t first, size_t last)                                              \
+    KERNEL void run_##name(const struct cpu_step *step, float *arena,                              \
+                           __attribute__((unused)) float *scratch, size_t first, size_t last)      \
     {                                                                                              \
-        (void)scratch;                                                                             \
         for (size_t pixel = first; pixel < last;) {                                                \
             const struct row row = row_at(step, pixel, last);                                      \
             body;                                                                                  \
