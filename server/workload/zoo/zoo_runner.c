@@ -414,7 +414,8 @@ static double visit(float *arena, const struct network_tensor *tensor, const flo
         worst = isnan(difference) ? HUGE_VAL : fmax(worst, difference);
         largest = fmax(largest, fabs((double)*value));
     }
-    return largest > 0.0 ? worst / largest : worst;
+    // Infinity by infinity is no number, which fmax leaves out.
+    return largest > 0.0 && isfinite(worst) ? worst / largest : worst;
 }
 
 static double check_item(const struct zoo_runner *runner, float *arena, size_t item)

@@ -79,6 +79,12 @@ expect_exit 0 zoo --file "$WORK/mine.model" --weights "$WORK/mine.gguf" --trials
 expect_exit 0 zoo --file "$WORK/mine.model" --trials 1
 expect_text "$WORK/out" "mine"
 [ "$(grep -c claimed "$WORK/out")" -eq 0 ] || fail "claims of a model from a file"
+# Outputs that are infinite on the device and in the reference are no match.
+{
+  printf 'name: huge\ncategory: sensor\ninput: a0 64\n'
+  for i in $(seq 150); do printf 'a%d = a%d, a%d -> add\n' "$i" $((i - 1)) $((i - 1)); done
+} >"$WORK/huge.model"
+expect_exit 1 zoo --file "$WORK/huge.model" --trials 1 --check
 refused 4 "$WORK/mine.gguf" --model ds-cnn --weights "$WORK/mine.gguf"
 refused 4 "$WORK/odd.model" --file "$WORK/mine.model" --weights "$WORK/odd.model"
 
