@@ -101,8 +101,8 @@ int cublasGemmEx(void *handle, int transpose_a, int transpose_b, int m, int n, i
         for (int row = 0; row < m; row++) {
             double sum = 0.0;
             for (int i = 0; i < k; i++)
-                sum += element(a, a_type, (size_t)(row + i * a_stride)) *
-                       element(b, b_type, (size_t)(i + column * b_stride));
+                sum += element(a, a_type, (size_t)row + (size_t)i * (size_t)a_stride) *
+                       element(b, b_type, (size_t)i + (size_t)column * (size_t)b_stride);
             if (is_int)
                 ((int32_t *)c)[row + column * c_stride] = (int32_t)sum;
             else

@@ -116,10 +116,15 @@ typedef void plain_loops(void *c, const void *a, const void *b, size_t n, size_t
     }
 #define AS_IT_IS(x) (x)
 
+static inline int32_t int8_to_int(int8_t x)
+{
+    return x;
+}
+
 PLAIN_LOOPS(plain_f32, float, float, AS_IT_IS)
 PLAIN_LOOPS(plain_f16, uint16_t, float, half_to_float)
 PLAIN_LOOPS(plain_bf16, uint16_t, float, brain_to_float)
-PLAIN_LOOPS(plain_int8, int8_t, int32_t, AS_IT_IS)
+PLAIN_LOOPS(plain_int8, int8_t, int32_t, int8_to_int)
 
 void gemm_multiply_plain(const struct gemm_problem *problem, void *c, const void *a, const void *b,
                          size_t rows)

@@ -73,7 +73,9 @@ done
 
 # Samples are generated before the run by default, so that it times encoding alone.  What was not
 # measured is null: the pool of a run that fills no slots, and what was switched off.
-nulls() { grep -o '"[a-z_0-9]*": null' "$WORK/out" | cut -d'"' -f2 | tr '\n' ' '; }
+nulls() {
+  grep -o '"[a-z_0-9]*": null' "$WORK/out" | cut -d'"' -f2 | { grep -vx cpu_governor || true; } | tr '\n' ' '
+}
 steady="repeats items_per_second_median items_per_second_trimmed_mean items_per_second_iqr_ratio \
 items_per_second_interval_ratio steady "
 unchecked="checked differing largest_difference least_fidelity "

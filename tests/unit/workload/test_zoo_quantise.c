@@ -30,13 +30,18 @@ static double squared_error(const struct zoo_quantiser *how, struct zoo_grid *gr
     return sum;
 }
 
+static int integer_at(size_t i)
+{
+    return integers[i];
+}
+
 // No integer of the grid is nearer to a value than the one chosen.
 static void check_nearest(const struct zoo_grid *grid)
 {
     zoo_quantise(grid, integers, values, COUNT);
     zoo_round_to_grid(grid, rounded, values, COUNT);
     for (size_t i = 0; i < COUNT; i++) {
-        const int q = integers[i];
+        const int q = integer_at(i);
         assert_in_range(q - grid->least, 0, grid->most - grid->least);
         assert_true(rounded[i] == grid->scale * (float)(q - grid->zero));
         const double error = fabs((double)values[i] - (double)rounded[i]);

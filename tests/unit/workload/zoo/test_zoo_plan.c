@@ -131,9 +131,7 @@ static void run_layer(struct layers *all, size_t index)
     const struct zoo_layer *layer = &all->model->layers[index];
     const struct zoo_shape *shape = &layer->shape;
     const size_t pixels = (size_t)shape->height * shape->width;
-    double *out = calloc(elements(shape), sizeof *out);
-    assert_non_null(out);
-    all->results[index] = out;
+    double *out = all->results[index];
     for (size_t c = 0; c < shape->channels; c++)
         for (size_t i = 0; i < pixels; i++)
             out[c * pixels + i] =
@@ -200,12 +198,29 @@ static void expect_output(const struct layers *all, const struct rig *rig, size_
     }
 }
 
+// Gives each layer its part of one allocation, which it returns.
+static double *share_results(struct layers *all)
+{
+    size_t count = 1; // calloc may return NULL for 0
+    for (size_t i = 0; i < all->model->layer_count; i++)
+        count += elements(&all->model->layers[i].shape);
+    double *room = calloc(count, sizeof *room);
+    assert_non_null(room);
+    count = 0;
+    for (size_t i = 0; i < all->model->layer_count; i++) {
+        all->results[i] = room + count;
+        count += elements(&all->model->layers[i].shape);
+    }
+    return room;
+}
+
 static void compare(const struct rig *rig)
 {
     struct layers all = {.model = rig->model, .weights = &rig->weights};
     const struct network_plan *plan = rig->network;
     float *arena = malloc(plan->arena * sizeof *arena), *inputs[ZOO_INPUTS_MAX] = {0};
     float *outputs[ZOO_OUTPUTS_MAX] = {0};
+    double *results = share_results(&all);
     assert_non_null(arena);
     for (size_t i = 0; i < plan->arena; i++)
         arena[i] = NAN;
@@ -214,8 +229,7 @@ static void compare(const struct rig *rig)
         const struct zoo_shape *shape = &rig->model->layers[layer].shape;
         const size_t pixels = (size_t)shape->height * shape->width;
         inputs[i] = calloc(elements(shape), sizeof *inputs[i]);
-        all.results[layer] = calloc(elements(shape), sizeof *all.results[layer]);
-        assert_true(inputs[i] && all.results[layer]);
+        assert_non_null(inputs[i]);
         zoo_input_seeded(inputs[i], rig->model, i, 0, 5);
         for (size_t k = 0; k < elements(shape); k++) {
             all.results[layer][k] = (double)inputs[i][k];
@@ -247,8 +261,7 @@ static void compare(const struct rig *rig)
     device_close(device);
     for (size_t i = 0; i < rig->model->input_count; i++)
         free(inputs[i]);
-    for (size_t i = 0; i < rig->model->layer_count; i++)
-        free(all.results[i]);
+    free(results);
     free(arena);
 }
 
