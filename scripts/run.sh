@@ -20,21 +20,15 @@
 # ~/.local/state/inferstat).  The newest ten are kept.
 set -euo pipefail
 
-say() {
-  printf 'run.sh: %s\n' "$*" >&2 || true
-}
-
-usage_error() {
-  say "$* (see --help)"
-  exit 2
-}
+# shellcheck source=scripts/programs.sh
+. "$(dirname "$0")/programs.sh"
 
 model=
 seconds=
 while [ $# -gt 0 ]; do
   case $1 in
   --help | -h)
-    sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"
+    show_help
     exit 0
     ;;
   --model=* | --seconds=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;;
@@ -55,23 +49,13 @@ while [ $# -gt 0 ]; do
   esac
 done
 terminal=no
-if [ -t 0 ] && [ -t 1 ] && [ "${TERM:-dumb}" != dumb ]; then
-  terminal=yes
-fi
+! on_terminal || terminal=yes
 
 began_in=$PWD
-cd "$(dirname "$0")/.."
+find_programs inferstat inferstatd inferstat-worker
 kept=$PWD/build/run
-if [ -z "${INFERSTAT_BIN-}" ]; then
-  scripts/setup.sh
-  say "building inferstat into build/release: some minutes the first time, then seconds"
-  INFERSTAT_TARGET="inferstat inferstatd inferstat-worker" scripts/build.sh release
-fi
 if [ -n "${INFERSTAT_BIN-}" ]; then
-  bin=$(cd "$began_in" && cd "$INFERSTAT_BIN" && pwd) || usage_error "INFERSTAT_BIN: no such folder"
   kept=${XDG_STATE_HOME:-${HOME:?is not set}/.local/state}/inferstat
-else
-  bin=$PWD/build/release/bin
 fi
 mkdir -p "$kept"
 
@@ -88,50 +72,17 @@ forget_old_stores() {
 }
 forget_old_stores
 
-# Sockets lie in a private folder; their paths may have 107 bytes at most.
-work=
 worker_pid=
 collector_pid=
 asker_pid=
-for folder in "${TMPDIR:-/tmp}" /tmp; do
-  [ ${#folder} -le 70 ] && work=$(mktemp -d "$folder/inferstat.XXXXXX") && break
-done
-[ -n "$work" ] || {
-  say "cannot make a folder for the sockets in ${TMPDIR:-/tmp} or /tmp (free some space, or set TMPDIR)"
-  exit 1
-}
+make_work
 store=$kept/$(date +%Y%m%d-%H%M%S)-$$.db
-export INFERSTAT_COLLECTOR=ipc://$work INFERSTAT_RUN_DIR=$work INFERSTAT_SPOOL=$work/spool
-
-# Starts a program beyond the reach of the terminal's Ctrl-C and hang-up, so that
-# this script can end its programs in order; should the script be killed, they are asked to end.
-start() {
-  local log=$1
-  shift
-  setsid setpriv --pdeathsig TERM "$@" >"$log" 2>&1 <&0 &
-}
 
 # Writes a prompt twice a second; ends with its reader.
 ask() {
   while printf 'Once upon a time\n'; do
     sleep 0.5
   done 2>/dev/null
-}
-
-# Asks a program to end, waits up to 10 seconds, then kills it.
-end() {
-  local pid=$1 tries=200
-  [ -n "$pid" ] || return 0
-  kill "$pid" 2>/dev/null || return 0
-  while kill -0 "$pid" 2>/dev/null; do
-    tries=$((tries - 1))
-    if [ "$tries" -eq 0 ]; then
-      kill -KILL "$pid" 2>/dev/null
-      break
-    fi
-    sleep 0.05
-  done
-  wait "$pid" 2>/dev/null
 }
 
 leave() {
@@ -156,13 +107,6 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 trap 'exit 129' HUP
 
-# give_up PROGRAM LOG: says that a program ended, with its last words.
-give_up() {
-  say "$1 ended early; its last words:"
-  tail -n 15 "$2" >&2 || true
-  exit 1
-}
-
 check_alive() {
   kill -0 "$collector_pid" 2>/dev/null || give_up inferstatd "$work/collector.log"
   kill -0 "$worker_pid" 2>/dev/null || give_up inferstat-worker "$work/worker.log"
@@ -177,14 +121,7 @@ if [ -z "$model" ]; then
   fi
 fi
 
-start "$work/collector.log" "$bin/inferstatd" --listen "$INFERSTAT_COLLECTOR" --db "$store" </dev/null
-collector_pid=$!
-for ((tries = 200; tries > 0; tries--)); do
-  kill -0 "$collector_pid" 2>/dev/null || give_up inferstatd "$work/collector.log"
-  "$bin/inferstat" ping >/dev/null 2>&1 && break
-  sleep 0.05
-done
-[ "$tries" -gt 0 ] || give_up inferstatd "$work/collector.log"
+start_collector "$store"
 
 mkfifo "$work/prompts"
 exec {both_ends}<>"$work/prompts" # so that opening either end does not block

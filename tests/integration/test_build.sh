@@ -32,7 +32,7 @@ expect_text "$WORK/err" "a.c:2: error: it is wrong"
 expect_text "$WORK/err" "build: building release failed"
 grep -q Linking "$WORK/err" && fail "shows what went well"
 
-cp "$INFERSTAT_SOURCE/scripts/run.sh" "$WORK/tree/scripts/"
+cp "$INFERSTAT_SOURCE"/scripts/{run,programs}.sh "$WORK/tree/scripts/"
 printf '#!/bin/sh\n' >"$WORK/tree/scripts/setup.sh"
 chmod +x "$WORK/tree/scripts/setup.sh"
 BROKEN=yes expect_exit 1 env -u INFERSTAT_BIN "$WORK/tree/scripts/run.sh"
