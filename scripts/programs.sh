@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# For scripts that show the real programs at work: finds or builds these, starts them in a private
-# folder, and ends them.  Such a script sources this file, calls find_programs and make_work,
+# For scripts that run the real programs to show them: finds or builds these, starts them in a
+# private folder, and ends them.  Such a script sources this file, calls find_programs and make_work,
 # and has a trap that ends what it started.
 
 say() {
