@@ -59,7 +59,8 @@ if [ -z "$build" ]; then
 fi
 [ -d "$build" ] || { say "--build: $build: no such folder (see --help)"; exit 2; }
 rest="build all of it, where nvcc is found: scripts/build.sh release -DINFERSTAT_CUDA=ON"
-for program in bin/{inferstat,inferstatd,inferstat-worker} tests/bench/bench_{pipeline,device,encode}; do
+for program in bin/{inferstat,inferstatd,inferstat-worker} tests/bench/bench_{pipeline,device,encode} \
+  tests/support/zoo/zoo_probe; do
   [ -x "$build/$program" ] || { say "$build/$program: not there ($rest)"; exit 2; }
 done
 shopt -s nullglob
@@ -70,13 +71,13 @@ tests=("$build"/tests/unit/*_gpu)
 finished=
 trap '[ -n "$finished" ] || rm -rf "$out" "$out.tar.gz"' EXIT
 trap 'exit 130' INT TERM
-mkdir -p "$out"/{bin,tests/bench,lib,programs,gpu}
+mkdir -p "$out"/{bin,tests/bench,tests/support/zoo,lib,programs,gpu,scripts/zoo,server/workload/zoo}
 
 # pack FOLDER PROGRAM...: what stands in FOLDER of the bundle starts the program with its libraries.
 pack() {
-  local folder=$1 program name up=..
+  local folder=$1 program name up
   shift
-  [ "$folder" != tests/bench ] || up=../..
+  up=$(realpath -m --relative-to="/$folder" /)
   for program in "$@"; do
     name=$(basename "$program")
     cp "$program" "$out/programs/"
@@ -92,8 +93,11 @@ END
 pack bin "$build"/bin/{inferstat,inferstatd,inferstat-worker}
 pack tests "${tests[@]}"
 pack tests/bench "$build"/tests/bench/bench_{pipeline,device,encode}
+pack tests/support/zoo "$build"/tests/support/zoo/zoo_probe
 cp "$here"/scripts/{gpu_check.sh,bench_pipeline.sh,bench_torch_encode.py} "$out/"
 cp "$here"/scripts/gpu/{measure,judge,report}.py "$out/gpu/"
+cp "$here"/scripts/zoo/{race,torch_twin,zoo_text,zoo_values}.py "$out/scripts/zoo/"
+cp -r "$here/server/workload/zoo/models" "$out/server/workload/zoo/"
 git -C "$here" rev-parse --short=12 HEAD >"$out/COMMIT" 2>/dev/null || echo unknown >"$out/COMMIT"
 
 # The libraries that programs need, and those these need, without what has to be the machine's.

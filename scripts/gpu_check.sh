@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests and benchmarks there are for a CUDA device, and writes one report: tests of
-# its kernels, encodings and texts of the real worker, and how near encoders, copies and the
-# pipeline come to what the device itself reaches.
+# its kernels, encodings, texts and small models of the real worker, and how near encoders, copies
+# and the pipeline come to what the device itself reaches.
 #
 #   scripts/gpu_check.sh [--build DIR] [--out DIR] [--parts LIST] [--minutes N] [--quick]
 #   scripts/gpu_check.sh --gate [--write]
@@ -11,7 +11,7 @@
 #                 scripts/gpu_bundle.sh its own programs
 #   --out DIR     where report.md, report.json and the logs go (default gpu-check-DATE); all but
 #                 recorded data is also packed into DIR.tar.gz
-#   --parts LIST  some of tests, llm, device, pipeline and sanitizer, which run in this order
+#   --parts LIST  some of tests, llm, device, pipeline, zoo and sanitizer, which run in this order
 #                 (default all)
 #   --minutes N   the time there is, 8 minutes unless given: what does not fit is left out, and
 #                 the report says so.  No command may take longer than 8 minutes.
@@ -37,11 +37,14 @@
 #   checks      name, outcome (passed, skipped, "failed with CODE", "left out: WHY") and
 #               seconds of each
 #   goals       name, value, goal, bound (least or most) and verdict (reached, missed) of each
-#   encode      what bench_device --json printed; null where it did not run, as the next four
+#   encode      what bench_device --json printed; null where it did not run, as the next seven
 #   copies      bench_pipeline --json
 #   timeline    test_cupti_gpu: the overlap timeline beside CUPTI's records
 #   torch       bench_torch_encode.py
 #   llm         the worker's own figures of the same text on each device
+#   zoo         inferstat-worker zoo --json: small models one by one and in batches of 256
+#   zoo_torch   scripts/zoo/race.py --json: the same batches beside graphs of PyTorch
+#   gemm        inferstat-worker gemm --json
 #   benchmarks  the cells of scripts/bench_pipeline.sh, with the name of their benchmark
 set -euo pipefail
 

@@ -14,7 +14,7 @@ import time
 
 import report
 
-PARTS = ("tests", "llm", "device", "pipeline", "sanitizer")
+PARTS = ("tests", "llm", "device", "pipeline", "zoo", "sanitizer")
 COMMAND_MAX_S = 480
 FINISH_S = 10  # for the last report and the archive
 SKIPPED, LEFT_OUT = 77, 124
@@ -107,7 +107,7 @@ class Programs:
         self.rest = "build all of it, where nvcc is found: scripts/build.sh release -DINFERSTAT_CUDA=ON"
         if not build and bundled.is_file():
             self.commit = bundled.read_text(encoding="utf-8").strip()
-            self.build, self.tests = HERE, HERE / "tests"
+            self.build, self.tests, self.race = HERE, HERE / "tests", HERE / "scripts/zoo/race.py"
             self.rest = "the bundle is not whole: make another one with scripts/gpu_bundle.sh"
             if (HERE / "models").is_dir():
                 os.environ["INFERSTAT_TEST_MODELS"] = str(HERE / "models")
@@ -119,11 +119,13 @@ class Programs:
             if not self.build.is_dir():
                 usage_error(f"--build: {self.build}: no such folder")
             self.build = self.build.resolve()
-            self.tests = self.build / "tests/unit"
+            self.tests, self.race = self.build / "tests/unit", HERE / "zoo/race.py"
         self.worker = self.build / "bin/inferstat-worker"
         bench = self.build / "tests/bench"
         self.device, self.pipeline = bench / "bench_device", bench / "bench_pipeline"
-        for program in (self.worker, self.build / "bin/inferstatd", self.device, self.pipeline):
+        self.zoo_probe = self.build / "tests/support/zoo/zoo_probe"
+        for program in (self.worker, self.build / "bin/inferstatd", self.device, self.pipeline,
+                        self.zoo_probe):
             if not os.access(program, os.X_OK):
                 say(f"{program}: not there ({self.rest})")
                 sys.exit(2)
@@ -352,6 +354,21 @@ def check_pipeline(session):
             "--from", "pinned", *(quick_of(session) or cells), "--out", out]])
 
 
+def check_zoo(session):
+    """Small models: their outputs, batches of 256 beside PyTorch's graphs, and products of matrices."""
+    few = ["--trials", "2", "--warmups", "1"] if session.quick else ["--trials", "20"]
+    model = ["--model", "ds-cnn"] if session.quick else []
+    batches = "1,4" if session.quick else "1,256"
+    session.check("zoo_models", 60, [worker(session, "cuda", "zoo", "--check", "--batch-size", batches,
+                                            *model, *few, "--json")])
+    race = [sys.executable, session.programs.race, "--device", "cuda", "--without", "onnx",
+            "--program", session.programs.zoo_probe, "--batch", batches.split(",")[1], "--json"]
+    session.check("zoo_torch", 60, [[*race, "--rounds", "1", "--models", "ds-cnn"] if session.quick
+                                    else [*race, "--rounds", "5"]])
+    sizes = ["--sizes", "64"] if session.quick else ["--sizes", "256,1000,1024,4096"]
+    session.check("gemm", 60, [worker(session, "cuda", "gemm", "--type", "all", *sizes, *few, "--json")])
+
+
 def check_sanitizer(session):
     found = shutil.which("compute-sanitizer")
     if not found:
@@ -393,6 +410,7 @@ def main():
                            ("llm", lambda: check_llm(session)),
                            ("device", lambda: check_device(session)),
                            ("pipeline", lambda: check_pipeline(session)),
+                           ("zoo", lambda: check_zoo(session)),
                            ("sanitizer", lambda: check_sanitizer(session))):
             if part in options.parts:
                 work()

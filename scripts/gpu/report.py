@@ -53,6 +53,9 @@ def read_figures(folder):
         "copies": last_object(folder / "pipeline_copies.log"),
         "timeline": last_object(folder / "test_cupti_gpu.log"),
         "torch": last_object(folder / "torch_encode.log"),
+        "zoo": last_object(folder / "zoo_models.log"),
+        "zoo_torch": last_object(folder / "zoo_torch.log"),
+        "gemm": last_object(folder / "gemm.log"),
         "llm": [found for name in TEXTS if (found := last_object(folder / f"llm.{name}.json"))] or None,
         "benchmarks": [
             {"benchmark": path.name, **{key: number_or_text(key, text) for key, text in row.items()}}
@@ -64,6 +67,25 @@ def read_figures(folder):
 def table(head, rows):
     return ["", head, "|" + "---|" * (head.count("|") - 1),
             *("| " + " | ".join(str(cell) for cell in row) + " |" for row in rows)]
+
+
+def zoo_tables(report):
+    """Small models beside PyTorch's graphs with the same batch, and products of matrices."""
+    lines = []
+    if report["zoo"]:
+        theirs = {row["name"]: row for row in (report["zoo_torch"] or {}).get("models", ())}
+        lines += table("| model | batch | p50 ns | items/s | PyTorch's time / ours |",
+                       [(model["name"], batch["batch_size"], batch["p50_ns"],
+                         f"{batch['items_per_second']:.0f}",
+                         theirs.get(model["name"], {}).get("torch_ratio", "")
+                         if batch is model["batches"][-1] else "")
+                        for model in report["zoo"]["models"] for batch in model["batches"]])
+    if report["gemm"]:
+        lines += table("| size | type | by | p50 ns | GFLOP/s |",
+                       [(row["size"], row["type"], row["implementation"], row["p50_ns"],
+                         f"{row['flops_per_second'] / 1e9:.0f}")
+                        for row in report["gemm"]["gemm"] if row["flops_per_second"]])
+    return lines
 
 
 def as_markdown(report, folder):
@@ -87,6 +109,7 @@ def as_markdown(report, folder):
             lines += table(f"| {name} | |", found.items())
     for name, found in zip(("cpu", "cuda"), report["llm"] or ()):
         lines += table(f"| llm on {found.get('device', name)} | |", found.items())
+    lines += zoo_tables(report)
     for path in sorted(folder.glob("pipeline_*/report.md")):
         lines += ["", re.sub("^#", "##", path.read_text(encoding="utf-8"), flags=re.M)]
     return "\n".join(lines) + "\n"
@@ -106,6 +129,7 @@ def write(folder, facts, checks, ended):
     report = {"format": 2, "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **facts,
               "ended": ended, "checks": checks, "goals": judge.goals(figures)}
     report.update((key, figures[key])
-                  for key in ("encode", "copies", "timeline", "torch", "llm", "benchmarks"))
+                  for key in ("encode", "copies", "timeline", "torch", "llm", "zoo", "zoo_torch",
+                              "gemm", "benchmarks"))
     replace(folder / "report.json", json.dumps(report) + "\n")
     replace(folder / "report.md", as_markdown(report, folder))

@@ -34,6 +34,13 @@ bundle() {
   rm -rf "${folder:?}/bundle"
   mkdir -p "$folder/bundle"/{bin,tests/bench,lib,models}
   cp -r "$root"/scripts/{gpu_check.sh,bench_pipeline.sh,bench_torch_encode.py,gpu} "$folder/bundle/"
+  mkdir -p "$folder/bundle/scripts/zoo"
+  cat >"$folder/bundle/scripts/zoo/race.py" <<'END'
+import json
+print(json.dumps({"models": [{"name": "ds-cnn", "torch_ratio": 1.5}],
+                  "geometric_means": {"torch_ratio": 1.5}}))
+END
+  program "$folder/bundle/tests/support/zoo/zoo_probe" 1 'nothing works'
   ln -s "$INFERSTATD" "$folder/bundle/bin/inferstatd"
   broken_worker 'nothing works'
   program "$folder/bundle/tests/bench/bench_pipeline" 1 'nothing works'
@@ -203,7 +210,8 @@ assert outcomes == {"test_a_gpu": "passed", "test_b_gpu": "skipped",
                     "worker_text": "passed", "worker_llm": "passed",
                     "device_encode": "passed", "torch_encode": "passed",
                     "pipeline_copies": "passed", "pipeline_amplitude": "passed",
-                    "pipeline_amplitude_f32": "passed", "pipeline_iqp": "passed"}, outcomes
+                    "pipeline_amplitude_f32": "passed", "pipeline_iqp": "passed",
+                    "zoo_models": "passed", "zoo_torch": "passed", "gemm": "passed"}, outcomes
 assert report["emulated"] is False and report["encode"]["device"] == "cpu", report
 goals = {goal["name"]: goal for goal in report["goals"]}
 for name, kind in (("f64", 1000.0), ("f32", 2000.0)):
@@ -211,6 +219,8 @@ for name, kind in (("f64", 1000.0), ("f32", 2000.0)):
     goal = goals[f"amplitude_{name}_ratio_to_torch"]
     assert abs(goal["value"] - ours / kind) < 1e-3 * goal["value"], goal
 assert report["copies"]["ratio_to_bare_loop"] > 0, report
+assert [batch["batch_size"] for batch in report["zoo"]["models"][0]["batches"]] == [1, 4], report
+assert goals["zoo_ratio_to_torch"]["value"] == 1.5 and report["gemm"]["gemm"], report
 cells = [(cell["benchmark"], cell["qubits"], cell["sync"]) for cell in report["benchmarks"]]
 assert cells == [(name, qubits, sync)
                  for name in ("pipeline_amplitude", "pipeline_amplitude_f32", "pipeline_iqp")
@@ -222,6 +232,7 @@ PY
 grep -qx '| commit | 0123456789ab |' "$folder/out/pipeline_amplitude/report.md" ||
   fail "the pipeline's report does not name the bundle's commit"
 grep -q '^| test_a_gpu | passed |' "$folder/out/report.md" || fail "no row in report.md"
+grep -q '^| ds-cnn | 4 | [0-9]* | [0-9]* | 1.5 |$' "$folder/out/report.md" || fail "no small model in report.md"
 grep -q '^| 10 | 4 | 8 | events |' "$folder/out/report.md" || fail "no benchmark in report.md"
 
 grep -q -- '--tool memcheck .*--report-api-errors no .*test_cuda_encode_gpu $' \
@@ -333,16 +344,18 @@ for script in gpu_check.sh "gpu_bundle.sh $folder/new"; do
   says "$root/scripts/${words[0]}" --build "$folder/empty" "${words[@]:1}" \
     "(build all of it, where nvcc is found: scripts/build.sh release -DINFERSTAT_CUDA=ON)"
 done
-for name in bench_pipeline bench_device bench_encode; do
-  cp "$(type -P true)" "$folder/empty/tests/bench/$name"
+mkdir -p "$folder/empty/tests/support/zoo"
+for name in bench/bench_pipeline bench/bench_device bench/bench_encode support/zoo/zoo_probe; do
+  cp "$(type -P true)" "$folder/empty/tests/$name"
 done
 says "$root/scripts/gpu_bundle.sh" --build "$folder/empty" "$folder/new" "no tests for a GPU there (build all of it"
 says "$root/scripts/gpu_bundle.sh" --build "$folder/empty" "$folder/empty" "already exists"
 [ ! -e "$folder/new" ] || fail "leaves half a bundle behind"
 
 # Without --build, what is not whole is built: here by a script that copies one.
-mkdir -p "$folder/tree/scripts"
-cp -r "$root"/scripts/{gpu_check.sh,gpu_bundle.sh,bench_pipeline.sh,bench_torch_encode.py,gpu} "$folder/tree/scripts/"
+mkdir -p "$folder/tree/scripts" "$folder/tree/server/workload/zoo"
+cp -r "$root"/scripts/{gpu_check.sh,gpu_bundle.sh,bench_pipeline.sh,bench_torch_encode.py,gpu,zoo} "$folder/tree/scripts/"
+cp -r "$root/server/workload/zoo/models" "$folder/tree/server/workload/zoo/"
 cp "$(type -P true)" "$folder/empty/tests/unit/test_a_gpu"
 cat >"$folder/tree/scripts/build.sh" <<END
 #!/usr/bin/env bash

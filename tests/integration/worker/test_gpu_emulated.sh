@@ -17,13 +17,14 @@ fail() {
 # ---- A build with CUDA, as far as can be told from its files ----
 
 build=$folder/build
-mkdir -p "$build"/{bin,tests/unit,tests/bench}
+mkdir -p "$build"/{bin,tests/unit,tests/bench,tests/support/zoo}
 cp "$INFERSTATD" "$INFERSTAT" "$build/bin/"
 cp "$INFERSTAT_BUILD/emulated/inferstat-worker-emulated" "$build/bin/inferstat-worker"
 for name in bench_device bench_pipeline; do
   cp "$INFERSTAT_BUILD/emulated/$name-emulated" "$build/tests/bench/$name"
 done
 cp "$INFERSTAT_BUILD/tests/bench/bench_encode" "$build/tests/bench/"
+cp "$INFERSTAT_BUILD/tests/support/zoo/zoo_probe" "$build/tests/support/zoo/"
 # Those that take long on a CPU are tests of their own there.
 for name in test_cuda_tensors test_encoding test_vectors; do
   cp "$INFERSTAT_BUILD/tests/unit/${name}_emulated" "$build/tests/unit/${name}_gpu"
@@ -78,7 +79,8 @@ python3 - "$folder/out/report.json" <<'PY' || fail "report.json: $(cat "$folder/
 import json, sys
 report = json.load(open(sys.argv[1]))
 keys = ["format", "date", "commit", "device", "driver", "emulated", "quick", "minutes", "ended",
-        "checks", "goals", "encode", "copies", "timeline", "torch", "llm", "benchmarks"]
+        "checks", "goals", "encode", "copies", "timeline", "torch", "llm", "zoo",
+        "zoo_torch", "gemm", "benchmarks"]
 assert list(report) == keys, list(report)
 assert report["format"] == 2 and report["ended"] is False and report["emulated"] is True and report["quick"] is True
 assert report["device"] == "Emulated device 0", report["device"]
@@ -86,10 +88,11 @@ outcomes = {check["name"]: check["outcome"] for check in report["checks"]}
 wanted = {name: "passed" for name in (
     "test_cuda_tensors_gpu", "test_encoding_gpu", "worker_encode", "worker_llm",
     "device_encode", "pipeline_copies", "pipeline_amplitude",
-    "pipeline_amplitude_f32", "pipeline_iqp")}
+    "pipeline_amplitude_f32", "pipeline_iqp", "zoo_models", "gemm")}
 for name, outcome in wanted.items():
     assert outcomes[name] == outcome, (name, outcomes)
 assert outcomes["test_vectors_gpu"] == "skipped", outcomes  # without models
+assert report["zoo"]["device"] == report["gemm"]["device"] == "cuda:0", report
 goals = {goal["name"]: goal for goal in report["goals"]}
 for name in ("amplitude_f64_ratio_to_copy", "amplitude_f64_ratio_to_copy_once", "amplitude_f32_ratio_to_unfused", "basis_f64_ratio_to_copy",
              "ratio_to_bare_loop", "ratio_to_slower_of_fill_and_bare", "ratio_to_no_instruments",
