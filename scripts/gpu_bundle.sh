@@ -77,7 +77,7 @@ mkdir -p "$out"/{bin,tests/bench,tests/support/zoo,lib,programs,gpu,scripts/zoo,
 pack() {
   local folder=$1 program name up
   shift
-  up=$(realpath -m --relative-to="/$folder" /)
+  up=$(realpath -ms --relative-to="/$folder" /)
   for program in "$@"; do
     name=$(basename "$program")
     cp "$program" "$out/programs/"
