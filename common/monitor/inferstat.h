@@ -195,6 +195,8 @@ struct inferstat_device {
     double flops_per_second;
     double power_cap_watts;                       // most power it may draw
     int64_t sm_clock_max_hz, memory_clock_max_hz; // highest clocks it may have
+    double slowdown_celsius;                      // temperature at which it slows down
+    const char *parent_uuid;                      // of a MIG instance: the UUID of its GPU
 };
 
 INFERSTAT_API void inferstat_device_init(struct inferstat_device *device);

@@ -445,6 +445,7 @@ void inferstat_device_init(struct inferstat_device *device)
         .h2d_bytes_per_second = -1,
         .flops_per_second = -1,
         .power_cap_watts = -1,
+        .slowdown_celsius = -1,
         .sm_clock_max_hz = -1,
         .memory_clock_max_hz = -1,
     };
@@ -477,6 +478,8 @@ uint32_t inferstat_add_device(struct inferstat_monitor *monitor,
     monitor_set_optional(&record, DEVICE_MEMORY_CLOCK_MAX, device->memory_clock_max_hz);
     monitor_set_text(&record, DEVICE_COMPUTE_CAPABILITY, device->compute_capability);
     monitor_set_text(&record, DEVICE_UUID, device->uuid);
+    monitor_set_optional_real(&record, DEVICE_SLOWDOWN, device->slowdown_celsius);
+    monitor_set_text(&record, DEVICE_PARENT_UUID, device->parent_uuid);
     atomic_fetch_add_explicit(&runfile_state(monitor->file)->devices, 1, memory_order_relaxed);
     (void)thread_slot_push(&monitor->slots, thread_slot_current(&monitor->slots), &record, 1);
     return name;

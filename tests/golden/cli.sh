@@ -63,6 +63,9 @@ sqlite3 requests.db "DELETE FROM process_sample;
   SELECT 3, 0, n, 1774751400000000000 + s * 1000000000, 1774751403000000000, 0.5, 89128960, r, w, m
   FROM (SELECT column1 n, column2 s, column3 r, column4 w, column5 m FROM (VALUES
   (10, 1, 3, 1, 3), (11, 1, 2, 0, 4), (12, 1, 5, 1, NULL), (13, 2, 1, 0, 3), (14, 2, 1, 0, NULL)))"
+# Samples of a host and two devices, one of them throttled; processes and events, with hostile names.
+cp store.db health.db
+sqlite3 health.db <"$here/health.sql"
 
 # What differs between machines and moments: the file's size, the time of asking.
 masked() {

@@ -18,7 +18,7 @@ ask_other() { "$INFERSTAT" --collector "ipc://$WORK/o" "$@"; }
 digest() {
   local kind
   for kind in device model startup load load_stage inference itl operation pipeline device_sample \
-    process_sample; do
+    process_sample host_sample device_process event; do
     sqlite3 "$1" "SELECT * FROM v_$kind ORDER BY run, stream, number"
   done | sha256sum
 }

@@ -20,7 +20,7 @@ from faults import ACKNOWLEDGED_ELSEWHERE, CLOSED, SILENT, WORKER, FaultCase, ma
 from programs import free_ports, has_report  # noqa: E402
 
 KINDS = ("device model startup load load_stage inference itl operation pipeline "
-         "device_sample process_sample").split()
+         "device_sample process_sample host_sample device_process event").split()
 
 
 class PathTest(FaultCase):

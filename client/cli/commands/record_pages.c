@@ -18,25 +18,12 @@ enum { PAGE_ROWS = 1000, NEWEST_FOR_PEOPLE = 20 };
 
 // ---- Kinds ------------------------------------------------------------------------
 
-// Finds a kind by its name, singular or plural ("loads"); RECORD_KIND_COUNT: unknown.
-static enum record_kind find_kind(const char *word)
-{
-    enum record_kind kind = record_kind_find(word);
-    size_t size = strlen(word);
-    char singular[64];
-    if (kind != RECORD_KIND_COUNT || size < 2 || size >= sizeof singular || word[size - 1] != 's')
-        return kind;
-    memcpy(singular, word, size - 1);
-    singular[size - 1] = '\0';
-    return record_kind_find(singular);
-}
-
 enum status record_pages_kinds(uint32_t *out, const struct cli *cli, struct error *err)
 {
     *out = 0;
     for (unsigned i = 0; i < cli->options.argument_count; i++) {
         const char *word = cli->options.arguments[i];
-        enum record_kind kind = find_kind(word);
+        const enum record_kind kind = record_kind_find(word);
         if (kind != RECORD_KIND_COUNT) {
             *out |= UINT32_C(1) << kind;
             continue;

@@ -190,6 +190,9 @@ static const struct column device_sample_columns[] = {
     {"temperature_celsius", "temperature", COLUMN_RIGHT(0)},
     {"power_watts", "power", COLUMN_RIGHT(0)},
     {"sm_clock_hz", "clock", COLUMN_RIGHT(0)},
+    {"energy_used_joules", "energy", COLUMN_RIGHT(2)},
+    {"memory_util_ratio", "memory busy", COLUMN_RIGHT(2)},
+    {"throttled_ratio", "throttled", COLUMN_RIGHT(1)},
 };
 
 static const struct column process_sample_columns[] = {
@@ -202,6 +205,32 @@ static const struct column process_sample_columns[] = {
     {"running_requests", "running", COLUMN_RIGHT(1)},
     {"waiting_requests", "waiting", COLUMN_RIGHT(1)},
     {"model", "model", COLUMN_LEFT(1)},
+};
+
+static const struct column host_sample_columns[] = {
+    {"started_ns", "started", COLUMN_LEFT(0)},
+    {"host", "host", COLUMN_LEFT(0)},
+    {"cpu_util_ratio", "cpu", COLUMN_RIGHT(0)},
+    {"load_1m", "load", COLUMN_RIGHT(1)},
+    {"memory_available_bytes", "available", COLUMN_RIGHT(0)},
+    {"memory_used_ratio", "memory", COLUMN_RIGHT(0)},
+    {"memory_pressure_ratio", "memory pressure", COLUMN_RIGHT(2)},
+    {"io_pressure_ratio", "I/O pressure", COLUMN_RIGHT(2)},
+    {"disk_busy_ratio", "disk", COLUMN_RIGHT(1)},
+    {"network_rx_bytes_per_second", "received", COLUMN_RIGHT(1)},
+    {"network_tx_bytes_per_second", "sent", COLUMN_RIGHT(1)},
+};
+
+static const struct column device_process_columns[] = {
+    {"started_ns", "started", COLUMN_LEFT(0)}, {"host", "host", COLUMN_LEFT(0)},
+    {"device", "device", COLUMN_LEFT(0)},      {"pid", "pid", COLUMN_RIGHT(0)},
+    {"name", "process", COLUMN_LEFT(0)},       {"memory_bytes", "memory", COLUMN_RIGHT(0)},
+};
+
+static const struct column event_columns[] = {
+    {"started_ns", "started", COLUMN_LEFT(0)},  {"host", "host", COLUMN_LEFT(0)},
+    {"device", "device", COLUMN_LEFT(0)},       {"event", "event", COLUMN_LEFT(0)},
+    {"duration_ns", "lasted", COLUMN_RIGHT(0)}, {"detail", "detail", COLUMN_LEFT(1)},
 };
 
 #define COLUMNS(columns)                                                                           \
@@ -224,6 +253,9 @@ static const struct columns all[RECORD_KIND_COUNT] = {
     [RECORD_KIND_PIPELINE] = COLUMNS(pipeline_columns),
     [RECORD_KIND_DEVICE_SAMPLE] = COLUMNS(device_sample_columns),
     [RECORD_KIND_PROCESS_SAMPLE] = COLUMNS(process_sample_columns),
+    [RECORD_KIND_HOST_SAMPLE] = COLUMNS(host_sample_columns),
+    [RECORD_KIND_DEVICE_PROCESS] = COLUMNS(device_process_columns),
+    [RECORD_KIND_EVENT] = COLUMNS(event_columns),
 };
 
 const struct columns *columns_of(enum record_kind kind)

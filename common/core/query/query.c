@@ -58,6 +58,11 @@ static const char *const dimension_names[QUERY_DIMENSION_COUNT] = {
     LINE_FOR_##unit(DEVICE_SAMPLE, id, name, unit, text)
 #define OF_PROCESS_SAMPLE(id, name, type, unit, presence, text)                                    \
     LINE_FOR_##unit(PROCESS_SAMPLE, id, name, unit, text)
+#define OF_HOST_SAMPLE(id, name, type, unit, presence, text)                                       \
+    LINE_FOR_##unit(HOST_SAMPLE, id, name, unit, text)
+#define OF_DEVICE_PROCESS(id, name, type, unit, presence, text)                                    \
+    LINE_FOR_##unit(DEVICE_PROCESS, id, name, unit, text)
+#define OF_EVENT(id, name, type, unit, presence, text) LINE_FOR_##unit(EVENT, id, name, unit, text)
 
 // `column` -1 marks a derived metric; `derived` is found by name when asked for.
 #define DERIVED_LINE(of, column_name, column_unit, over, under, text)                              \
@@ -84,7 +89,8 @@ static const struct query_metric metrics[] = {
         RECORD_LOAD_STAGE(OF_LOAD_STAGE) RECORD_INFERENCE(OF_INFERENCE) RECORD_ITL(OF_ITL)
             RECORD_OPERATION(OF_OPERATION) RECORD_PIPELINE(OF_PIPELINE)
                 RECORD_DEVICE_SAMPLE(OF_DEVICE_SAMPLE) RECORD_PROCESS_SAMPLE(OF_PROCESS_SAMPLE)
-                    RECORD_DERIVED(DERIVED_LINE)
+                    RECORD_HOST_SAMPLE(OF_HOST_SAMPLE) RECORD_DEVICE_PROCESS(OF_DEVICE_PROCESS)
+                        RECORD_EVENT(OF_EVENT) RECORD_DERIVED(DERIVED_LINE)
     // Metrics that only averages have.
     {.kind = RECORD_KIND_ITL,
      .name = QUERY_METRIC_ITL,

@@ -17,8 +17,8 @@ enum {
     LISTING = WINDOW | BIT(OLDEST) | BIT(LIMIT),
 };
 
-#define RECORDS_VERB(record, table, text)                                                          \
-    {.word = table "s",                                                                            \
+#define RECORDS_VERB(record, table, plural, text)                                                  \
+    {.word = plural,                                                                               \
      .kind = QUERY_RECORDS,                                                                        \
      .record_kind = RECORD_KIND_##record,                                                          \
      .clauses = LISTING},
@@ -71,11 +71,9 @@ const struct query_verb *query_verb_of(const struct query *query)
 const struct query_verb *query_verb_find(const char *word)
 {
     for (unsigned i = 0; i < VERB_COUNT; i++) {
-        const size_t size = strlen(verbs[i].word);
-        if (strcmp(verbs[i].word, word) == 0)
-            return &verbs[i];
-        if (verbs[i].kind == QUERY_RECORDS && strlen(word) == size - 1 &&
-            memcmp(verbs[i].word, word, size - 1) == 0)
+        const struct record_kind_info *info = record_kind_info(verbs[i].record_kind);
+        if (strcmp(verbs[i].word, word) == 0 ||
+            (strcmp(verbs[i].word, info->plural) == 0 && strcmp(info->name, word) == 0))
             return &verbs[i];
     }
     return NULL;

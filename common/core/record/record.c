@@ -15,15 +15,16 @@
      .unit = UNIT_##column_unit,                                                                   \
      .maybe = PRESENCE_##presence},
 
-#define COLUMNS(kind, table, text)                                                                 \
+#define COLUMNS(kind, table, many, text)                                                           \
     static const struct record_column columns_##kind[] = {RECORD_##kind(COLUMN_INFO)};             \
     _Static_assert(sizeof columns_##kind / sizeof *columns_##kind <= RECORD_VALUES_MAX,            \
                    "a record of this kind does not fit two slots");
 RECORD_KINDS(COLUMNS)
 
 static const struct record_kind_info kinds[RECORD_KIND_COUNT] = {
-#define KIND_INFO(kind, table, text)                                                               \
+#define KIND_INFO(kind, table, many, text)                                                         \
     [RECORD_KIND_##kind] = {.name = table,                                                         \
+                            .plural = many,                                                        \
                             .meaning = text,                                                       \
                             .columns = columns_##kind,                                             \
                             .column_count = sizeof columns_##kind / sizeof *columns_##kind},
@@ -64,7 +65,8 @@ const struct record_kind_info *record_kind_info(enum record_kind kind)
 enum record_kind record_kind_find(const char *name)
 {
     unsigned kind = 0;
-    while (kind < RECORD_KIND_COUNT && strcmp(kinds[kind].name, name) != 0)
+    while (kind < RECORD_KIND_COUNT && strcmp(kinds[kind].name, name) != 0 &&
+           strcmp(kinds[kind].plural, name) != 0)
         kind++;
     return (enum record_kind)kind;
 }

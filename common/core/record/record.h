@@ -14,7 +14,7 @@
 #include "common/core/record/record_table.h"
 
 enum record_kind {
-#define RECORD_KIND_ENUM(kind, table, text) RECORD_KIND_##kind,
+#define RECORD_KIND_ENUM(kind, table, plural, text) RECORD_KIND_##kind,
     RECORD_KINDS(RECORD_KIND_ENUM)
 #undef RECORD_KIND_ENUM
         RECORD_KIND_COUNT
@@ -35,6 +35,9 @@ enum operation_column { RECORD_OPERATION(RECORD_COLUMN_ENUM) OPERATION_COLUMNS }
 enum pipeline_column { RECORD_PIPELINE(RECORD_COLUMN_ENUM) PIPELINE_COLUMNS };
 enum device_sample_column { RECORD_DEVICE_SAMPLE(RECORD_COLUMN_ENUM) DEVICE_SAMPLE_COLUMNS };
 enum process_sample_column { RECORD_PROCESS_SAMPLE(RECORD_COLUMN_ENUM) PROCESS_SAMPLE_COLUMNS };
+enum host_sample_column { RECORD_HOST_SAMPLE(RECORD_COLUMN_ENUM) HOST_SAMPLE_COLUMNS };
+enum device_process_column { RECORD_DEVICE_PROCESS(RECORD_COLUMN_ENUM) DEVICE_PROCESS_COLUMNS };
+enum event_column { RECORD_EVENT(RECORD_COLUMN_ENUM) EVENT_COLUMNS };
 #undef RECORD_COLUMN_ENUM
 
 #define RECORD_VALUE_ENUM_STATUS(number, name, text) RECORD_STATUS_##name = number,
@@ -81,7 +84,8 @@ struct record_derived {
 };
 
 struct record_kind_info {
-    const char *name; // also the table's name
+    const char *name;   // also the table's name
+    const char *plural; // in queries and on the command line
     const char *meaning;
     const struct record_column *columns;
     unsigned column_count;
@@ -90,7 +94,7 @@ struct record_kind_info {
 // The metadata of a kind; static.  `kind` must be below RECORD_KIND_COUNT.
 const struct record_kind_info *record_kind_info(enum record_kind kind);
 
-// The kind with this name; RECORD_KIND_COUNT if there is none.
+// The kind with this name, or plural; RECORD_KIND_COUNT if there is none.
 enum record_kind record_kind_find(const char *name);
 
 // The position of the column `name` in `kind`; -1 if there is none.

@@ -11,7 +11,7 @@
 // records of one of its threads, numbered 1, 2, 3, ...  All kinds have two more columns:
 // started_ns, by the host's wall clock (UTC), and received_ns, by the collector's.
 //
-// Kind:   X(KIND, "table", "what one record of it is")
+// Kind:   X(KIND, "table", "the word for several", "what one record of it is")
 // Column: X(KIND_COLUMN, "column", type, unit, presence, "meaning")
 //   type:     INT   64-bit integer           REAL  double, never NaN or infinite
 //             NAME  interned text (models, operations, stages, hosts, devices)
@@ -23,18 +23,23 @@
 #define INFERSTAT_CORE_RECORD_TABLE_H
 
 #define RECORD_KINDS(X)                                                                            \
-    X(RUN, "run", "one life of one worker process")                                                \
-    X(DEVICE, "device", "a device a run uses")                                                     \
-    X(MODEL, "model", "a model a run has loaded")                                                  \
-    X(STARTUP, "startup", "a process becoming ready to serve")                                     \
-    X(LOAD, "load", "one model load")                                                              \
-    X(LOAD_STAGE, "load_stage", "one stage of a load or of a startup")                             \
-    X(INFERENCE, "inference", "one request answered")                                              \
-    X(ITL, "itl", "the gaps between output tokens of all requests in a span")                      \
-    X(OPERATION, "operation", "one timed operation")                                               \
-    X(PIPELINE, "pipeline", "one run of the streaming copy/compute pipeline")                      \
-    X(DEVICE_SAMPLE, "device_sample", "a device's counters over one sample period")                \
-    X(PROCESS_SAMPLE, "process_sample", "the process at the end of a sample period")
+    X(RUN, "run", "runs", "one life of one worker process")                                        \
+    X(DEVICE, "device", "devices", "a device a run uses")                                          \
+    X(MODEL, "model", "models", "a model a run has loaded")                                        \
+    X(STARTUP, "startup", "startups", "a process becoming ready to serve")                         \
+    X(LOAD, "load", "loads", "one model load")                                                     \
+    X(LOAD_STAGE, "load_stage", "load_stages", "one stage of a load or of a startup")              \
+    X(INFERENCE, "inference", "inferences", "one request answered")                                \
+    X(ITL, "itl", "itls", "the gaps between output tokens of all requests in a span")              \
+    X(OPERATION, "operation", "operations", "one timed operation")                                 \
+    X(PIPELINE, "pipeline", "pipelines", "one run of the streaming copy/compute pipeline")         \
+    X(DEVICE_SAMPLE, "device_sample", "device_samples",                                            \
+      "a device's counters over one sample period")                                                \
+    X(PROCESS_SAMPLE, "process_sample", "process_samples",                                         \
+      "the process at the end of a sample period")                                                 \
+    X(HOST_SAMPLE, "host_sample", "host_samples", "the host over one sample period")               \
+    X(DEVICE_PROCESS, "device_process", "device_processes", "a process on a device")               \
+    X(EVENT, "event", "events", "trouble of a device or host")
 
 #define RECORD_RUN(X)                                                                              \
     X(RUN_UUID, "uuid", TEXT, NONE, ALWAYS, "the run's 128 random bits, as a UUID")                \
@@ -94,7 +99,11 @@
     X(DEVICE_SM_CLOCK_MAX, "sm_clock_max_hz", INT, HERTZ, MAYBE,                                   \
       "highest clock the multiprocessors may have")                                                \
     X(DEVICE_MEMORY_CLOCK_MAX, "memory_clock_max_hz", INT, HERTZ, MAYBE,                           \
-      "highest clock the memory may have")
+      "highest clock the memory may have")                                                         \
+    X(DEVICE_SLOWDOWN, "slowdown_celsius", REAL, CELSIUS, MAYBE,                                   \
+      "temperature at which it slows down")                                                        \
+    X(DEVICE_PARENT_UUID, "parent_uuid", TEXT, NONE, MAYBE,                                        \
+      "of a MIG instance: the identity of its GPU")
 
 #define RECORD_MODEL(X)                                                                            \
     X(MODEL_NAME, "name", NAME, NONE, ALWAYS, "the model's name")                                  \
@@ -234,6 +243,11 @@
     X(PIPELINE_SOURCE, "source", NAME, NONE, MAYBE,                                                \
       "where its items came from: generator, pageable, pinned, file")
 
+// A sample of a device or host describes the period from started_ns to started_ns + duration_ns.
+// Shares, rates and used energy are those of the period; all else (memory in use, temperature,
+// clocks, throttle reasons, counters since the driver's start) is as read at its end, and stands
+// for the whole period.  The first sample of a run has no duration: it was read at started_ns, and
+// is valid until the run's next one; so are those of older producers.
 #define RECORD_DEVICE_SAMPLE(X)                                                                    \
     X(DEVICE_SAMPLE_DEVICE, "device", NAME, NONE, ALWAYS, "the device sampled")                    \
     X(DEVICE_SAMPLE_GPU_UTIL, "gpu_util_ratio", REAL, RATIO, MAYBE,                                \
@@ -252,7 +266,40 @@
     X(DEVICE_SAMPLE_SM_ACTIVE, "sm_active_ratio", REAL, RATIO, MAYBE,                              \
       "share of multiprocessors busy")                                                             \
     X(DEVICE_SAMPLE_DRAM_ACTIVE, "dram_active_ratio", REAL, RATIO, MAYBE,                          \
-      "share of time memory was busy")
+      "share of time memory was busy")                                                             \
+    X(DEVICE_SAMPLE_DURATION_NS, "duration_ns", INT, DURATION, MAYBE, "length of the period")      \
+    X(DEVICE_SAMPLE_ENERGY_USED, "energy_used_joules", REAL, JOULES, MAYBE,                        \
+      "energy used in the period: by the energy counter, of devices without one power x time")     \
+    X(DEVICE_SAMPLE_MEMORY_TOTAL, "memory_total_bytes", INT, BYTES, MAYBE,                         \
+      "device memory there is")                                                                    \
+    X(DEVICE_SAMPLE_MEMORY_RESERVED, "memory_reserved_bytes", INT, BYTES, MAYBE,                   \
+      "device memory that driver and firmware keep for themselves")                                \
+    X(DEVICE_SAMPLE_MEMORY_UTIL, "memory_util_ratio", REAL, RATIO, MAYBE,                          \
+      "share of the period in which device memory was read or written")                            \
+    X(DEVICE_SAMPLE_MEMORY_TEMPERATURE, "memory_temperature_celsius", REAL, CELSIUS, MAYBE,        \
+      "temperature of the memory")                                                                 \
+    X(DEVICE_SAMPLE_POWER_LIMIT, "power_limit_watts", REAL, WATTS, MAYBE,                          \
+      "most power it may draw now")                                                                \
+    X(DEVICE_SAMPLE_FAN, "fan_ratio", REAL, RATIO, MAYBE, "speed of the fan / its highest speed")  \
+    X(DEVICE_SAMPLE_ENCODER_UTIL, "encoder_util_ratio", REAL, RATIO, MAYBE,                        \
+      "share of the period in which the video encoder was busy")                                   \
+    X(DEVICE_SAMPLE_DECODER_UTIL, "decoder_util_ratio", REAL, RATIO, MAYBE,                        \
+      "share of the period in which the video decoder was busy")                                   \
+    X(DEVICE_SAMPLE_PCIE_RX, "pcie_rx_bytes_per_second", REAL, BYTES_PER_SECOND, MAYBE,            \
+      "bytes the device received over PCIe; not in every sample")                                  \
+    X(DEVICE_SAMPLE_PCIE_TX, "pcie_tx_bytes_per_second", REAL, BYTES_PER_SECOND, MAYBE,            \
+      "bytes the device sent over PCIe; not in every sample")                                      \
+    X(DEVICE_SAMPLE_ECC_CORRECTED, "ecc_corrected", INT, COUNT, MAYBE,                             \
+      "memory errors corrected since the driver's start")                                          \
+    X(DEVICE_SAMPLE_ECC_UNCORRECTED, "ecc_uncorrected", INT, COUNT, MAYBE,                         \
+      "memory errors since the driver's start that could not be corrected")                        \
+    X(DEVICE_SAMPLE_RETIRED_PAGES, "retired_pages", INT, COUNT, MAYBE,                             \
+      "pages of memory taken out of use for errors")                                               \
+    X(DEVICE_SAMPLE_REMAPPED_ROWS, "remapped_rows", INT, COUNT, MAYBE,                             \
+      "rows of memory replaced by spare ones for errors")                                          \
+    X(DEVICE_SAMPLE_TENSOR_ACTIVE, "tensor_active_ratio", REAL, RATIO, MAYBE,                      \
+      "share of time the tensor cores were busy")                                                  \
+    X(DEVICE_SAMPLE_PROCESSES, "process_count", INT, COUNT, MAYBE, "processes with memory on it")
 
 #define RECORD_PROCESS_SAMPLE(X)                                                                   \
     X(PROCESS_SAMPLE_CPU, "cpu_ratio", REAL, RATIO, ALWAYS,                                        \
@@ -266,6 +313,71 @@
       "of those, not yet computed on")                                                             \
     X(PROCESS_SAMPLE_MODEL, "model", NAME, NONE, MAYBE,                                            \
       "the model whose requests this row counts; absent: all requests of the process")
+
+#define RECORD_HOST_SAMPLE(X)                                                                      \
+    X(HOST_SAMPLE_DURATION_NS, "duration_ns", INT, DURATION, MAYBE, "length of the period")        \
+    X(HOST_SAMPLE_CPU_UTIL, "cpu_util_ratio", REAL, RATIO, MAYBE, "busy share of all processors")  \
+    X(HOST_SAMPLE_LOAD_1M, "load_1m", REAL, COUNT, MAYBE,                                          \
+      "load average of a minute: tasks that ran or waited")                                        \
+    X(HOST_SAMPLE_CPU_FREQUENCY, "cpu_frequency_hz", INT, HERTZ, MAYBE,                            \
+      "mean frequency of the processors")                                                          \
+    X(HOST_SAMPLE_MEMORY_TOTAL, "memory_total_bytes", INT, BYTES, MAYBE, "memory of the host")     \
+    X(HOST_SAMPLE_MEMORY_AVAILABLE, "memory_available_bytes", INT, BYTES, MAYBE,                   \
+      "memory that programs could get without swapping")                                           \
+    X(HOST_SAMPLE_SWAP_USED, "swap_used_bytes", INT, BYTES, MAYBE, "swap space in use")            \
+    X(HOST_SAMPLE_CPU_PRESSURE, "cpu_pressure_ratio", REAL, RATIO, MAYBE,                          \
+      "share of the period in which some task waited for a processor")                             \
+    X(HOST_SAMPLE_MEMORY_PRESSURE, "memory_pressure_ratio", REAL, RATIO, MAYBE,                    \
+      "share of the period in which some task waited for memory")                                  \
+    X(HOST_SAMPLE_IO_PRESSURE, "io_pressure_ratio", REAL, RATIO, MAYBE,                            \
+      "share of the period in which some task waited for I/O")                                     \
+    X(HOST_SAMPLE_MEMORY_STALLED, "memory_stalled_ratio", REAL, RATIO, MAYBE,                      \
+      "share of the period in which all tasks that could run waited for memory")                   \
+    X(HOST_SAMPLE_IO_STALLED, "io_stalled_ratio", REAL, RATIO, MAYBE,                              \
+      "share of the period in which all tasks that could run waited for I/O")                      \
+    X(HOST_SAMPLE_DISK_READ, "disk_read_bytes_per_second", REAL, BYTES_PER_SECOND, MAYBE,          \
+      "bytes read from disks")                                                                     \
+    X(HOST_SAMPLE_DISK_WRITE, "disk_write_bytes_per_second", REAL, BYTES_PER_SECOND, MAYBE,        \
+      "bytes written to disks")                                                                    \
+    X(HOST_SAMPLE_DISK_BUSY, "disk_busy_ratio", REAL, RATIO, MAYBE,                                \
+      "share of the period in which the busiest disk worked")                                      \
+    X(HOST_SAMPLE_NETWORK_RX, "network_rx_bytes_per_second", REAL, BYTES_PER_SECOND, MAYBE,        \
+      "bytes received from the network")                                                           \
+    X(HOST_SAMPLE_NETWORK_TX, "network_tx_bytes_per_second", REAL, BYTES_PER_SECOND, MAYBE,        \
+      "bytes sent to the network")                                                                 \
+    X(HOST_SAMPLE_NETWORK_ERRORS, "network_errors", INT, COUNT, MAYBE,                             \
+      "packets that were lost or damaged in the period")                                           \
+    X(HOST_SAMPLE_CGROUP_MEMORY_LIMIT, "cgroup_memory_limit_bytes", INT, BYTES, MAYBE,             \
+      "memory that the process's control group may use")                                           \
+    X(HOST_SAMPLE_CGROUP_MEMORY_USED, "cgroup_memory_used_bytes", INT, BYTES, MAYBE,               \
+      "memory that the process's control group uses")                                              \
+    X(HOST_SAMPLE_CGROUP_CPU_QUOTA, "cgroup_cpu_quota", REAL, COUNT, MAYBE,                        \
+      "processors that the process's control group may use")                                       \
+    X(HOST_SAMPLE_CGROUP_THROTTLED, "cgroup_throttled_ratio", REAL, RATIO, MAYBE,                  \
+      "share of the quota's periods in which the control group was held back")
+
+// All processes of a device are recorded together, with the same started_ns: when the set changes,
+// and once a minute.
+#define RECORD_DEVICE_PROCESS(X)                                                                   \
+    X(DEVICE_PROCESS_DEVICE, "device", NAME, NONE, ALWAYS, "the device")                           \
+    X(DEVICE_PROCESS_PID, "pid", INT, NONE, ALWAYS, "process id on the host")                      \
+    X(DEVICE_PROCESS_NAME, "name", TEXT, NONE, MAYBE,                                              \
+      "the process's name, as the kernel tells it")                                                \
+    X(DEVICE_PROCESS_MEMORY, "memory_bytes", INT, BYTES, MAYBE, "device memory of the process")
+
+// An event that lasts is recorded twice: when it begins, without duration, and when it has ended,
+// with the same started_ns.  One of a moment is recorded once, with duration 0.
+#define RECORD_EVENT(X)                                                                            \
+    X(EVENT_EVENT, "event", NAME, NONE, ALWAYS,                                                    \
+      "what happened: throttling, xid, pcie_downgrade, ecc_corrected, ecc_uncorrected, "           \
+      "memory_pressure, cgroup_throttled, foreign_process, driver_hang, device_lost")              \
+    X(EVENT_DEVICE, "device", NAME, NONE, MAYBE, "the device; absent: the host")                   \
+    X(EVENT_DURATION_NS, "duration_ns", INT, DURATION, MAYBE,                                      \
+      "how long it lasted; absent: it had not ended yet")                                          \
+    X(EVENT_CODE, "code", INT, NONE, MAYBE,                                                        \
+      "throttling: all bits seen; xid: its number; pcie_downgrade: lanes; ecc: errors; "           \
+      "foreign_process: its pid")                                                                  \
+    X(EVENT_DETAIL, "detail", TEXT, NONE, MAYBE, "the same in words")
 
 // Enumerations: X(number on the wire and in tables, NAME, "text in views").  A run's end is
 //   open    no end is known: the run goes on
@@ -315,6 +427,14 @@
     X(OPERATION, "items_per_second", ITEMS_PER_SECOND, "items * 1e9", "duration_ns",               \
       "items / time")                                                                              \
     X(INFERENCE, "items_per_second", ITEMS_PER_SECOND, "items * 1e9", "e2e_ns",                    \
-      "items of the batch / end-to-end time")
+      "items of the batch / end-to-end time")                                                      \
+    X(DEVICE_SAMPLE, "memory_used_ratio", RATIO, "memory_used_bytes", "memory_total_bytes",        \
+      "device memory in use / device memory there is")                                             \
+    X(DEVICE_SAMPLE, "throttled_ratio", RATIO,                                                     \
+      "CASE WHEN throttle_reasons & 252 > 0 THEN 1 ELSE 0 END",                                    \
+      "CASE WHEN throttle_reasons >= 0 THEN 1 END",                                                \
+      "1 if clocks were held back, else 0: the mean is the share of samples")                      \
+    X(HOST_SAMPLE, "memory_used_ratio", RATIO, "memory_total_bytes - memory_available_bytes",      \
+      "memory_total_bytes", "memory that is not available / memory of the host")
 
 #endif

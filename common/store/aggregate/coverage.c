@@ -274,6 +274,7 @@ static const struct {
     {RECORD_KIND_PIPELINE, {"duration_ns"}},
     {RECORD_KIND_DEVICE_SAMPLE, {"memory_used_bytes", "gpu_util_ratio", "temperature_celsius"}},
     {RECORD_KIND_PROCESS_SAMPLE, {"host_memory_bytes"}},
+    {RECORD_KIND_HOST_SAMPLE, {"memory_total_bytes", "load_1m"}},
 };
 
 // Each record is 1: for what no rollup has.

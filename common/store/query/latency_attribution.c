@@ -144,9 +144,9 @@ static void append_running(sqlite3_str *sql, const char *kind)
 
 #define OR_BIT(bit, text) " | " #bit
 
-// Times in which a load ran or the device was throttled.  A sample ends at the start of its run's
-// next one.  Devices of one name in one run are sampled at the same time: their samples end
-// together.
+// Times in which a load ran or the device was throttled.  A sample without duration ends at the
+// start of its run's next one.  Devices of one name in one run are sampled at the same time: their
+// samples end together.
 static void append_spans(sqlite3_str *sql)
 {
     sqlite3_str_appendf(sql,
@@ -157,8 +157,9 @@ static void append_spans(sqlite3_str *sql)
                         ATTRIBUTION_LOAD);
     append_running(sql, "load");
     sqlite3_str_appendf(sql,
-                        " UNION ALL SELECT %d, since, min(since + %lld, coalesce(next, since +"
-                        " %lld)), reasons FROM (SELECT t.started_ns AS since,"
+                        " UNION ALL SELECT %d, since, min(since + %lld, coalesce(since + lasted,"
+                        " next, since + %lld)), reasons FROM (SELECT t.started_ns AS since,"
+                        " t.duration_ns AS lasted,"
                         " first_value(t.started_ns) OVER (PARTITION BY t.run ORDER BY t.started_ns"
                         " GROUPS BETWEEN 1 FOLLOWING AND 1 FOLLOWING) AS next,"
                         " t.throttle_reasons & (0" THROTTLE_REASONS(OR_BIT) ") AS reasons",

@@ -114,7 +114,8 @@ enum attribution_part attribution_main(const int64_t parts[ATTRIBUTION_PART_COUN
 //                     and ended after it began: the newest EVENTS_SPANS_MAX of each
 //   device samples    the newest EVENTS_SAMPLES_MAX from EVENTS_SAMPLE_NS before the request to
 //                     EVENTS_SAMPLE_NS after it
-// A device sample is valid until the next sample of its run, but for at most EVENTS_SAMPLE_NS.
+// A device sample is valid for its duration; one without, until the next sample of its run; each
+// for at most EVENTS_SAMPLE_NS.
 
 #define EVENTS_BEFORE_NS INT64_C(3600000000000) // an hour
 #define EVENTS_SAMPLE_NS INT64_C(10000000000)   // ten seconds

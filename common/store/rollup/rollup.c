@@ -82,6 +82,7 @@ bool rollup_has_kind(enum record_kind kind)
         [RECORD_KIND_INFERENCE] = true,     [RECORD_KIND_ITL] = true,
         [RECORD_KIND_OPERATION] = true,     [RECORD_KIND_PIPELINE] = true,
         [RECORD_KIND_DEVICE_SAMPLE] = true, [RECORD_KIND_PROCESS_SAMPLE] = true,
+        [RECORD_KIND_HOST_SAMPLE] = true,
     };
     return (unsigned)kind < RECORD_KIND_COUNT && has[kind];
 }

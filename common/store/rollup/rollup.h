@@ -80,7 +80,8 @@ int64_t rollup_step(int64_t step_ns, int64_t time_ns);
 int64_t rollup_bucket(enum rollup_level level, int64_t time_ns);
 int64_t rollup_next(enum rollup_level level, int64_t bucket);
 
-// True if the kind has rollups.  Descriptions (run, device, model) and load stages have none.
+// True if the kind has rollups.  Descriptions (run, device, model), load stages, processes on
+// devices and events have none.
 bool rollup_has_kind(enum record_kind kind);
 
 // The number that identifies a metric in the table rollup.  It never changes, since new columns and

@@ -208,23 +208,35 @@ static enum status insert_identity(sqlite3 *db, struct error *err)
 
 // ---- Versions -------------------------------------------------------------------------
 
-// Version 1: the tables that it had, with the columns of today.
+// Creates the tables of the kinds of records that the store does not have yet.
+static enum status add_kinds(sqlite3 *db, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT && status == STATUS_OK; kind++) {
+        const char *name = record_kind_info((enum record_kind)kind)->name;
+        int64_t has = 0;
+        status = database_integerf(
+            db, &has, err,
+            "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND lower(name) = '%s'", name);
+        if (status != STATUS_OK || has)
+            continue;
+        sqlite3_str *sql = sqlite3_str_new(db);
+        schema_append_table(sql, (enum record_kind)kind, name);
+        sqlite3_str_appendf(sql, "CREATE INDEX \"%w_started\" ON \"%w\"(started_ns);", name, name);
+        status = database_exec_built(db, sql, err);
+    }
+    return status;
+}
+
+// Version 1: the tables that it had, with the kinds and columns of today.
 static enum status create_tables(sqlite3 *db, struct error *err)
 {
     enum status status = database_exec(db, fixed_tables, err);
-    if (status != STATUS_OK)
-        return status;
-    sqlite3_str *sql = sqlite3_str_new(db);
-    for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++) {
-        const char *name = record_kind_info((enum record_kind)kind)->name;
-        schema_append_table(sql, (enum record_kind)kind, name);
-        sqlite3_str_appendf(sql, "CREATE INDEX \"%w_started\" ON \"%w\"(started_ns);", name, name);
-    }
-    sqlite3_str_appendall(sql, fixed_indexes);
-    status = database_exec_built(db, sql, err);
     if (status == STATUS_OK)
-        status = insert_identity(db, err);
-    return status;
+        status = add_kinds(db, err);
+    if (status == STATUS_OK)
+        status = database_exec(db, fixed_indexes, err);
+    return status == STATUS_OK ? insert_identity(db, err) : status;
 }
 
 static enum status has_column(sqlite3 *db, const char *table, const char *column, bool *has,
@@ -327,7 +339,9 @@ static enum status upgrade(sqlite3 *db, struct error *err)
         " WHERE key IS NOT NULL;"
         "UPDATE run SET owner = (SELECT o.owner FROM owner o WHERE o.who = 'key:' || run.key)"
         " WHERE key IS NOT NULL AND owner = 0";
-    enum status status = add_columns(db, err);
+    enum status status = add_kinds(db, err);
+    if (status == STATUS_OK)
+        status = add_columns(db, err);
     if (status == STATUS_OK)
         status = database_exec(db, added_tables, err);
     if (status == STATUS_OK)

@@ -66,12 +66,17 @@ static struct rollup_operand parse_operand(struct parser *parser)
 
 static struct rollup_side parse_side(struct parser *parser, const char *text)
 {
-    struct rollup_side side = {
-        .tested = {.input = -1}, .at_least = INT64_MIN, .at_most = INT64_MAX, .scale = 1};
+    struct rollup_side side = {.tested = {.input = -1},
+                               .mask = -1,
+                               .at_least = INT64_MIN,
+                               .at_most = INT64_MAX,
+                               .scale = 1};
     parser->at = text;
     const bool is_tested = accept(parser, "CASE WHEN");
     if (is_tested) {
         side.tested = parse_operand(parser);
+        if (accept(parser, "&"))
+            side.mask = parse_integer(parser);
         const bool is_least = accept(parser, ">="), is_above = !is_least && accept(parser, ">");
         if (!is_least && !is_above)
             expect(parser, "=");
@@ -138,7 +143,7 @@ static void test_side(const struct rollup_side *side, int64_t inputs[][ROLLUP_BL
                       double *out, bool *passes)
 {
     for (size_t i = 0; i < count && side->tested.input >= 0; i++) {
-        const int64_t value = inputs[side->tested.input][i];
+        const int64_t value = inputs[side->tested.input][i] & side->mask;
         const bool is_met = value >= side->at_least && value <= side->at_most;
         if (!is_met && side->has_otherwise)
             out[i] = side->otherwise;

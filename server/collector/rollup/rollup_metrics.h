@@ -5,7 +5,7 @@
 // numerator and denominator.  They are evaluated here over integers.  The parser understands the
 // part of SQL that they need:
 //
-//   side    = [CASE WHEN column (>= | > | =) integer THEN] term [ELSE integer] [END]
+//   side    = [CASE WHEN column [& integer] (>= | > | =) integer THEN] term [ELSE integer] [END]
 //   term    = min(operand, operand) | (operand [- operand]) [* 1e9]; parentheses are optional
 //   operand = column | integer
 #ifndef INFERSTAT_COLLECTOR_ROLLUP_METRICS_H
@@ -34,11 +34,12 @@ struct rollup_operand {
     int64_t constant;
 };
 
-// A side, the numerator or denominator: `term` times `scale`, for records whose `tested` is between
-// `at_least` and `at_most`.  Other records have the value `otherwise`, or none.
+// A side, the numerator or denominator: `term` times `scale`, for records of which the bits `mask`
+// of `tested` are between `at_least` and `at_most`.  Other records have the value `otherwise`, or
+// none.
 struct rollup_side {
     struct rollup_operand tested; // a constant: all records have a value
-    int64_t at_least, at_most;
+    int64_t mask, at_least, at_most;
     enum { TERM_ONE, TERM_DIFFERENCE, TERM_LEAST } term; // left; left - right; min(left, right)
     struct rollup_operand left, right;
     double scale;

@@ -13,6 +13,7 @@
 #include "server/collector/threads/channels.h"
 #include "server/collector/threads/job.h"
 #include "server/collector/writer/writer.h"
+#include "tests/support/store/health.h"
 #include "tests/support/store/history_rollups.h"
 
 enum {
@@ -34,6 +35,7 @@ struct host {
     uint64_t request;
     unsigned model; // that it serves, until that hour
     unsigned serves_until;
+    struct health health;
     bool is_open;
     struct table_builder *builder;
 };
@@ -134,12 +136,12 @@ static struct wire_bytes bytes_of(const char *text)
     return (struct wire_bytes){strlen(text), text};
 }
 
-// Models first, then a device, an operation and stages.
+// Models first, then a device, an operation, stages and an event.
 static unsigned list_names(const struct maker *maker, char texts[][32], struct wire_bytes *names)
 {
-    static const char *const others[] = {"gpu",           "tokenize",    "device_selection",
-                                         "file_opening",  "read_header", "tokenizer_init",
-                                         "model_building"};
+    static const char *const others[] = {
+        "gpu",         "tokenize",       "device_selection", "file_opening",
+        "read_header", "tokenizer_init", "model_building",   "throttling"};
     unsigned count = 0;
     for (; count < maker->plan.models; count++) {
         (void)snprintf(texts[count], 32, "model-%02u", count);
@@ -339,10 +341,21 @@ static void put_samples(struct outbox *box, int64_t at_ns)
     record_set_real(&record, PROCESS_SAMPLE_CPU, uniform(maker));
     record_set_int(&record, PROCESS_SAMPLE_HOST_MEMORY, spread(maker, 4e9, 0.1));
     put(box, &record);
-    record_init(&record, RECORD_KIND_DEVICE_SAMPLE, at_ns);
-    record_set_name(&record, DEVICE_SAMPLE_DEVICE, other_name(maker, 0));
-    record_set_real(&record, DEVICE_SAMPLE_GPU_UTIL, uniform(maker));
-    record_set_real(&record, DEVICE_SAMPLE_TEMPERATURE, 40 + 40 * uniform(maker));
+    health_device_sample(&record, &box->host->health, other_name(maker, 0), at_ns, 1000 * MS);
+    put(box, &record);
+    health_host_sample(&record, &box->host->health, at_ns, 1000 * MS);
+    put(box, &record);
+    record_init(&record, RECORD_KIND_DEVICE_PROCESS, at_ns);
+    record_set_name(&record, DEVICE_PROCESS_DEVICE, other_name(maker, 0));
+    record_set_int(&record, DEVICE_PROCESS_PID, 1000);
+    set_text(&record, DEVICE_PROCESS_NAME, "history");
+    record_set_int(&record, DEVICE_PROCESS_MEMORY, 60000 * MB);
+    put(box, &record);
+    record_init(&record, RECORD_KIND_EVENT, at_ns);
+    record_set_name(&record, EVENT_EVENT, other_name(maker, 2 + STAGES));
+    record_set_name(&record, EVENT_DEVICE, other_name(maker, 0));
+    record_set_int(&record, EVENT_DURATION_NS, 1000 * MS);
+    record_set_int(&record, EVENT_CODE, 4);
     put(box, &record);
     record_init(&record, RECORD_KIND_OPERATION, at_ns);
     record_set_name(&record, OPERATION_OPERATION, other_name(maker, 1));

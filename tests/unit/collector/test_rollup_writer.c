@@ -171,7 +171,8 @@ static void one_step(enum record_kind kind)
 TEST_CASE(whatever_happens)
 {
     static const enum record_kind kinds[] = {RECORD_KIND_INFERENCE, RECORD_KIND_LOAD,
-                                             RECORD_KIND_DEVICE_SAMPLE, RECORD_KIND_ITL};
+                                             RECORD_KIND_DEVICE_SAMPLE, RECORD_KIND_ITL,
+                                             RECORD_KIND_HOST_SAMPLE};
     for (unsigned seed = 1; seed <= COUNT_OF(kinds); seed++) {
         const enum record_kind kind = kinds[seed - 1];
         rollup_rig.random = seed;

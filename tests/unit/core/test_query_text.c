@@ -58,6 +58,7 @@ TEST_CASE(test_lines)
         {"inferences oldest limit 7", "inferences oldest limit 7"},
         {"load_stages where stage=read", "load_stages where stage=read"},
         {"process_sample", "process_samples"},
+        {"device_process", "device_processes"},
         {"runs limit 0", "runs"},
         {"audit run=1a2b", "audit where run=1a2b"},
         {"slowest limit 5", "slowest limit 5"},
@@ -123,16 +124,15 @@ TEST_CASE(test_fields)
     assert_string_equal(query.compare.other.by[QUERY_BY_HOST], "a");
 }
 
-// Every kind of records is a verb, alone and with an s.
+// Every kind of records is a verb, in the singular and in the plural.
 TEST_CASE(test_kinds)
 {
     for (int kind = 0; kind < (int)RECORD_KIND_COUNT; kind++) {
-        const char *name = record_kind_info((enum record_kind)kind)->name;
-        for (int plural = 0; plural < 2; plural++) {
-            char line[64];
+        const struct record_kind_info *info = record_kind_info((enum record_kind)kind);
+        const char *const lines[] = {info->name, info->plural};
+        for (unsigned i = 0; i < 2; i++) {
             struct query query;
-            (void)snprintf(line, sizeof line, "%s%s", name, plural ? "s" : "");
-            assert_int_equal(read_line(&query, line, NULL, NULL), STATUS_OK);
+            assert_int_equal(read_line(&query, lines[i], NULL, NULL), STATUS_OK);
             assert_int_equal(query.kind, QUERY_RECORDS);
             assert_int_equal(query.records.kind, kind);
         }

@@ -7,6 +7,7 @@ TEST_CASE(test_table_is_sound)
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++) {
         const struct record_kind_info *info = record_kind_info((enum record_kind)k);
         assert_int_equal(record_kind_find(info->name), k);
+        assert_int_equal(record_kind_find(info->plural), k);
         assert_in_range(info->column_count, 1, RECORD_VALUES_MAX);
         for (unsigned c = 0; c < info->column_count; c++) {
             const struct record_column *column = &info->columns[c];

@@ -246,6 +246,7 @@ static const enum record_kind kinds[] = {
     RECORD_KIND_LOAD_STAGE,     RECORD_KIND_ITL,
     RECORD_KIND_OPERATION,      RECORD_KIND_PIPELINE,
     RECORD_KIND_PROCESS_SAMPLE, RECORD_KIND_DEVICE_SAMPLE,
+    RECORD_KIND_HOST_SAMPLE,    RECORD_KIND_EVENT,
 };
 
 static void add_losses(void)
@@ -292,8 +293,11 @@ static void make_random_store(bool with_rollups)
         " UNION ALL SELECT run, started_ns FROM itl UNION ALL SELECT run, started_ns FROM operation"
         " UNION ALL SELECT run, started_ns FROM pipeline"
         " UNION ALL SELECT run, started_ns FROM process_sample"
-        " UNION ALL SELECT run, started_ns FROM device_sample");
+        " UNION ALL SELECT run, started_ns FROM device_sample"
+        " UNION ALL SELECT run, started_ns FROM host_sample"
+        " UNION ALL SELECT run, started_ns FROM event");
     exec("UPDATE device_sample SET memory_used_bytes = coalesce(memory_used_bytes, 1)");
+    exec("UPDATE host_sample SET load_1m = coalesce(load_1m, 1)");
     add_losses();
     (void)folder_path(name, folder, "plain.db");
     execf("VACUUM INTO '%s'", name);
@@ -304,6 +308,8 @@ static void make_random_store(bool with_rollups)
                                             "operation.duration_ns",
                                             "pipeline.duration_ns",
                                             "memory_used_bytes",
+                                            "host_sample.memory_total_bytes",
+                                            "load_1m",
                                             "gpu_util_ratio",
                                             "temperature_celsius",
                                             "process_sample.host_memory_bytes"};

@@ -172,6 +172,13 @@ static const struct {
      {{ALL_VALUES "id IN (1, 2, 5, 10)", INT64_C(6539227114424413977)},
       {"SELECT count(items) + count(items_per_second) FROM v_inference", 0},
       {"SELECT count(huge_pages) + count(allocator) + count(build_flags) FROM v_run", 0}}},
+    {STORE_VERSION "13.sql",
+     "version 13,",
+     {{ALL_VALUES "id IN (1, 2, 5, 10)", INT64_C(6539227114424413977)},
+      {"SELECT count(slowdown_celsius) + count(parent_uuid) FROM v_device", 0},
+      {"SELECT count(*) FROM v_host_sample", 0},
+      {"SELECT count(*) FROM v_device_process", 0},
+      {"SELECT count(*) FROM event INDEXED BY event_started WHERE started_ns > 0", 0}}},
 };
 
 // Every table, view and index with its columns, and which of them may be NULL.

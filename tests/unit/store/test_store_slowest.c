@@ -133,6 +133,7 @@ static void add_pipeline(int64_t run, int64_t started_ns, int64_t duration_ns, i
     (void)rows_add(db, run, &record);
 }
 
+// A sample without duration is valid until the run's next one.
 static void add_sample(int64_t run, int64_t started_ns, int64_t reasons, unsigned device)
 {
     struct record record;
@@ -140,6 +141,16 @@ static void add_sample(int64_t run, int64_t started_ns, int64_t reasons, unsigne
     record_set_name(&record, DEVICE_SAMPLE_DEVICE, devices[device]);
     record_set_int(&record, DEVICE_SAMPLE_THROTTLE, reasons);
     (void)rows_add(db, run, &record);
+}
+
+static void plant_throttle_before(void)
+{
+    struct record record;
+    record_init(&record, RECORD_KIND_DEVICE_SAMPLE, SLOW_NS - 5 * SECOND);
+    record_set_name(&record, DEVICE_SAMPLE_DEVICE, devices[0]);
+    record_set_int(&record, DEVICE_SAMPLE_THROTTLE, 0x24);
+    record_set_int(&record, DEVICE_SAMPLE_DURATION_NS, SECOND);
+    (void)rows_add(db, 1, &record);
 }
 
 static const char *text_of(const struct result *result, size_t row, const char *key, char text[64])
@@ -282,6 +293,7 @@ TEST_CASE(test_planted_causes_are_named)
         {"starvation", {.decode_ns = 2 * SECOND}, plant_starvation, "starvation"},
         {"throttling", {.decode_ns = 2 * SECOND}, plant_throttle, "throttle"},
         {"a throttled prompt", {.prefill_ns = 2 * SECOND}, plant_throttle, "throttle"},
+        {"throttling that was over", {.decode_ns = 2 * SECOND}, plant_throttle_before, "decode"},
         {"clocks of others", {.decode_ns = 2 * SECOND}, plant_idle_clocks, "decode"},
         {"copies during all", {.decode_ns = 2 * SECOND}, plant_copy_always, "decode"},
         {"a load beside these", {.decode_ns = 2 * SECOND}, plant_load_and_copies, "load"},
