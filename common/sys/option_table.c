@@ -77,7 +77,28 @@ static enum status set_set(uint32_t *member, const struct option *option, const 
         if (*value == '\0')
             break;
     }
-    *member = set;
+    *member |= set;
+    return STATUS_OK;
+}
+
+static enum status add_numbers(struct option_numbers *member, const struct option *option,
+                               const char *value, const char *what, struct error *err)
+{
+    for (const char *at = value; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        char word[NAME_SIZE];
+        int64_t number;
+        (void)snprintf(word, sizeof word, "%.*s", (int)strcspn(at, ","), at);
+        if (parse_int(&number, word, (int64_t)option->minimum, (int64_t)option->maximum, what,
+                      err) != STATUS_OK)
+            return err->status;
+        for (size_t i = 0; i < member->count; i++)
+            if (member->values[i] == (size_t)number)
+                return error_set(err, STATUS_INVALID, "%s: %s is there twice", what, word);
+        if (member->count == OPTION_NUMBERS_MAX)
+            return error_set(err, STATUS_INVALID, "%s: more than %d numbers", what,
+                             OPTION_NUMBERS_MAX);
+        member->values[member->count++] = (size_t)number;
+    }
     return STATUS_OK;
 }
 
@@ -110,6 +131,8 @@ enum status option_set(const struct option *option, void *target, const char *va
         return find_choice(member, option, value, strlen(value), what, err);
     case OPTION_SET:
         return set_set(member, option, value, what, err);
+    case OPTION_NUMBERS:
+        return add_numbers(member, option, value, what, err);
     case OPTION_CUSTOM:
         return option->parse(member, value, what, err);
     }

@@ -11,6 +11,7 @@
 
 #include "common/core/base/error.h"
 
+// A list goes on where its option is given again; the last of other values counts.
 enum option_type {
     OPTION_GIVEN,   // no member: only option_table.given is set
     OPTION_FLAG,    // bool, set to true; in a configuration file yes or no
@@ -22,7 +23,16 @@ enum option_type {
     OPTION_PERIOD,  // int64_t, a duration above zero in nanoseconds
     OPTION_CHOICE,  // int or an enum, the index of one of `choices`
     OPTION_SET,     // uint32_t, bit i: choice i; a comma-separated list
+    OPTION_NUMBERS, // struct option_numbers; a comma-separated list
     OPTION_CUSTOM,  // any type, parsed by `parse`
+};
+
+enum { OPTION_NUMBERS_MAX = 32 };
+
+// Numbers that differ, each minimum..maximum.
+struct option_numbers {
+    size_t values[OPTION_NUMBERS_MAX];
+    size_t count; // 0: not given
 };
 
 // Callback: returns the i-th word that an option accepts; NULL after the last one.
@@ -60,7 +70,9 @@ struct option {
 #define PERIOD_AT(member)              OPTION_AT(PERIOD, member)
 #define CHOICE_AT(member, words)       OPTION_AT(CHOICE, member), .choices = words
 #define SET_AT(member, words)          OPTION_AT(SET, member), .choices = words
-#define CUSTOM_AT(member, function)    OPTION_AT(CUSTOM, member), .parse = function
+#define NUMBERS_AT(member, least, most)                                                            \
+    OPTION_AT(NUMBERS, member), .minimum = least, .maximum = most
+#define CUSTOM_AT(member, function) OPTION_AT(CUSTOM, member), .parse = function
 
 struct option_table {
     const struct option *options;

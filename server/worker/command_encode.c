@@ -191,11 +191,6 @@ static void write_check(struct json_writer *json, const struct encoding_figures 
     json_write_real(json, "least_fidelity", any ? f->worst.fidelity : (double)NAN);
 }
 
-static const char *status_word(enum status status)
-{
-    return status == STATUS_OK ? "ok" : status == STATUS_CANCELLED ? "cancelled" : "error";
-}
-
 // Members of the whole run, and of each device's share.
 static void write_speed(struct json_writer *json, const struct pipeline_plan *plan,
                         const struct encoding_figures *figures)
@@ -223,7 +218,7 @@ static void write_devices(struct json_writer *json, const struct run *run)
         const struct encoding_share *share = encoding_get_share(run->encoding, i);
         json_write_begin(json, NULL);
         json_write_text(json, "device", share->device.name);
-        json_write_text(json, "status", status_word(share->status));
+        json_write_text(json, "status", worker_status_word(share->status));
         write_speed(json, &share->plan, &share->figures);
         json_write_end(json);
     }
@@ -244,7 +239,7 @@ static void write_figures(const struct run *run)
     json_write_uint(&json, "batch_size", d->batch);
     json_write_text(&json, "device", run->devices);
     json_write_text(&json, "source", inputs_source_name(&options.encoding.inputs));
-    json_write_text(&json, "status", status_word(run->status));
+    json_write_text(&json, "status", worker_status_word(run->status));
     write_speed(&json, plan, &run->figures);
     json_write_uint(&json, "chunk_bytes", plan->chunk_bytes);
     json_write_uint(&json, "pool_size", plan->pool_size);

@@ -1,37 +1,24 @@
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
-#include "common/core/base/parse.h"
+#include "common/core/base/array.h"
 #include "common/core/base/unit.h"
 #include "common/sys/files.h"
 #include "common/sys/log.h"
-#include "common/sys/process.h"
 #include "common/sys/stop.h"
-#include "server/worker/repeats.h"
+#include "server/worker/text_table.h"
 #include "server/worker/worker.h"
 #include "server/workload/gemm/gemm_bench.h"
 #include "server/workload/telemetry.h"
 
-enum { SIZES_MAX = 32, ROWS_MAX = SIZES_MAX * GEMM_TYPE_COUNT * GEMM_IMPLEMENTATION_COUNT };
-
-struct sizes {
-    size_t values[SIZES_MAX];
-    size_t count;
-};
-
 static struct {
-    struct sizes sizes;
-    uint32_t types; // bit t: of enum gemm_type; one more: all
+    struct option_numbers sizes;
+    uint32_t types; // bit t: of enum gemm_type; one more: all; 0: f32
     uint32_t warmups, trials;
-    double time_limit, until_steady;
+    double time_limit;
     bool json;
-} options = {.sizes = {{63, 64, 127, 128, 256, 500, 512, 1000, 1024}, 9},
-             .types = 1U << GEMM_F32,
-             .warmups = 10,
-             .trials = 100,
-             .time_limit = 2.0};
+} options = {.warmups = 10, .trials = 100, .time_limit = 2.0};
 
 #define OPTION_TARGET __typeof__(options)
 
@@ -40,31 +27,10 @@ static const char *type_word(unsigned i)
     return i == GEMM_TYPE_COUNT ? "all" : gemm_type_name(i);
 }
 
-// "64,128": numbers that differ.
-static enum status parse_sizes(void *member, const char *value, const char *what, struct error *err)
-{
-    struct sizes *sizes = member;
-    sizes->count = 0;
-    for (const char *at = value; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-        char word[32];
-        int64_t size;
-        (void)snprintf(word, sizeof word, "%.*s", (int)strcspn(at, ","), at);
-        if (parse_int(&size, word, 1, GEMM_SIZE_MAX, what, err) != STATUS_OK)
-            return err->status;
-        for (size_t i = 0; i < sizes->count; i++)
-            if (sizes->values[i] == (size_t)size)
-                return error_set(err, STATUS_INVALID, "%s: %s is there twice", what, word);
-        if (sizes->count == SIZES_MAX)
-            return error_set(err, STATUS_INVALID, "%s: more than %d sizes", what, SIZES_MAX);
-        sizes->values[sizes->count++] = (size_t)size;
-    }
-    return STATUS_OK;
-}
-
 static const struct option rows[] = {
     {"sizes", "N,...",
      "rows of the square matrices, 1 to 16384 (default 63,64,127,128,256,500,512,1000,1024)",
-     CUSTOM_AT(sizes, parse_sizes)},
+     NUMBERS_AT(sizes, 1, GEMM_SIZE_MAX)},
     {"type", "f32|f16|bf16|int8|all", "types of their elements, one or several (default f32)",
      SET_AT(types, type_word)},
     {"warmups", "N", "products before the trials, at most (default 10)",
@@ -75,106 +41,90 @@ static const struct option rows[] = {
      "for the warm-ups, and the trials, of a measurement; a plain loop whose one product takes "
      "longer is skipped (default 2)",
      REAL_AT(time_limit, 0.001, 3600)},
-    {"until-steady", "RATIO", "end the trials when the median is known to this ratio, such as 0.03",
-     REAL_AT(until_steady, REPEATS_RATIO_LEAST, 1)},
     {"json", NULL, "print one object of figures at the end", FLAG_AT(json)},
 };
 
 static const struct option_table table = {
     .options = rows, .count = sizeof rows / sizeof *rows, .target = &options};
 
-// ---- Output ---------------------------------------------------------------
-
-struct row {
-    size_t n;
-    enum gemm_type type;
-    struct gemm_figures figures;
-    double plain_ns; // median of the plain loop; NaN: not measured
-};
-
+// A run and its figures.
 static struct {
     struct gemm_bench bench;
     struct device_properties device;
-    struct row rows[ROWS_MAX];
-    size_t count, incorrect;
+    double peak; // operations per second; NaN: not measured
+    struct row {
+        size_t n;
+        enum gemm_type type;
+        struct gemm_figures figures;
+        double plain_ns; // median of the plain loop; NaN: not measured
+    } * rows;
+    size_t count, room, incorrect;
+    struct text_table table;
     struct inferstat_totals totals;
 } run;
 
-static double peak_ratio(const struct row *row)
-{
-    return run.device.rates.flops > 0.0 ? row->figures.flops_per_second / run.device.rates.flops
-                                        : (double)NAN;
-}
+// ---- Output ---------------------------------------------------------------
 
-// Times and speed-ups that another system claims for F32, to be printed beside ours.
-static const struct claim {
-    size_t n;
-    double ns, speed_up;
-} claims[] = {{64, 101e3, 1.0}, {128, 893e3, 1.8}, {256, 10.1e6, 2.3}, {512, 82e6, 3.1}};
+static const struct text_column columns[] = {
+    {"size", 5, 0},    {"type", -4, 0},    {"by", -9, 0},  {"trials", 6, 1},
+    {"p50", 8, 0},     {"p95", 8, 3},      {"p99", 8, 2},  {"speed", 14, 0},
+    {"of peak", 8, 0}, {"speed-up", 8, 0}, {"error", 8, 4}};
+
+enum { COLUMN_COUNT = sizeof columns / sizeof *columns };
 
 static void print_row(const struct row *row)
 {
-    char text[8][UNIT_TEXT_SIZE] = {{0}};
     const struct gemm_figures *f = &row->figures;
-    (void)printf("%5zu %-5s %-9s ", row->n, gemm_type_name(row->type), f->implementation);
+    char text[COLUMN_COUNT][UNIT_TEXT_SIZE];
+    const char *cells[COLUMN_COUNT];
     if (f->skipped[0]) {
-        (void)printf("skipped: %s\n", f->skipped);
+        (void)printf("%5zu %-4s %-9s skipped: %s\n", row->n, gemm_type_name(row->type),
+                     f->implementation, f->skipped);
         return;
     }
-    for (size_t i = 0; row->type == GEMM_F32 && i < sizeof claims / sizeof *claims; i++) {
-        if (claims[i].n == row->n) {
-            (void)unit_format(text[5], UNIT_DURATION, claims[i].ns);
-            (void)snprintf(text[6], sizeof text[6], "%.1f", claims[i].speed_up);
-        }
-    }
-    (void)snprintf(text[7], sizeof text[7], isnan(row->plain_ns) ? "-" : "%.2f",
+    for (size_t i = 0; i < COLUMN_COUNT; i++)
+        cells[i] = text[i];
+    (void)snprintf(text[0], sizeof text[0], "%zu", row->n);
+    cells[1] = gemm_type_name(row->type);
+    cells[2] = f->implementation;
+    (void)snprintf(text[3], sizeof text[3], "%zu", f->trials);
+    (void)unit_format(text[4], UNIT_DURATION, f->p50_ns);
+    (void)unit_format(text[5], UNIT_DURATION, f->p95_ns);
+    (void)unit_format(text[6], UNIT_DURATION, f->p99_ns);
+    (void)unit_format(text[7], UNIT_FLOPS, f->flops_per_second);
+    (void)unit_format(text[8], UNIT_RATIO, f->flops_per_second / run.peak);
+    (void)snprintf(text[9], sizeof text[9], isnan(row->plain_ns) ? "-" : "%.2f",
                    row->plain_ns / f->p50_ns);
-    (void)printf("%6zu %8s %8s %8s %14s %8s %8s %9.2g  %8s %s%s\n", f->trials,
-                 unit_format(text[0], UNIT_DURATION, f->p50_ns),
-                 unit_format(text[1], UNIT_DURATION, f->p95_ns),
-                 unit_format(text[2], UNIT_DURATION, f->p99_ns),
-                 unit_format(text[3], UNIT_FLOPS, f->flops_per_second),
-                 unit_format(text[4], UNIT_RATIO, peak_ratio(row)), text[7], f->error_max, text[5],
-                 text[6], f->is_correct ? "" : " WRONG");
-    (void)fflush(stdout); // the next row may take long
+    (void)snprintf(text[10], sizeof text[10], "%.2g%s", f->error_max,
+                   f->is_correct ? "" : " WRONG");
+    text_table_row(&run.table, cells);
 }
 
 static void print_head(void)
 {
     char text[UNIT_TEXT_SIZE];
-    (void)printf("%s, %u threads, measured peak %s; speed-up over the plain loop; claimed: f32 of "
-                 "another system\n",
-                 run.device.name, run.device.threads,
-                 unit_format(text, UNIT_FLOPS,
-                             run.device.rates.flops > 0.0 ? run.device.rates.flops : (double)NAN));
-    (void)printf("%5s %-5s %-9s %6s %8s %8s %8s %14s %8s %8s %9s  %8s %s\n", "size", "type", "by",
-                 "trials", "p50", "p95", "p99", "speed", "of peak", "speed-up", "error", "claimed",
-                 "speed-up");
+    (void)printf("%s, %u threads, measured peak %s; speed-up over the plain loop\n",
+                 run.device.name, run.device.threads, unit_format(text, UNIT_FLOPS, run.peak));
+    text_table_begin(&run.table, stdout, columns, COLUMN_COUNT, text_table_room(stdout));
 }
 
 static void write_row(struct json_writer *json, const struct row *row)
 {
     const struct gemm_figures *f = &row->figures;
-    const bool measured = !f->skipped[0];
     json_write_begin(json, NULL);
     json_write_uint(json, "size", row->n);
     json_write_text(json, "type", gemm_type_name(row->type));
     json_write_text(json, "implementation", f->implementation);
-    json_write_text(json, "skipped", measured ? NULL : f->skipped);
+    json_write_text(json, "skipped", f->skipped[0] ? f->skipped : NULL);
     json_write_uint(json, "trials", f->trials);
-    json_write_real(json, "p50_ns", measured ? f->p50_ns : (double)NAN);
-    json_write_real(json, "p95_ns", measured ? f->p95_ns : (double)NAN);
-    json_write_real(json, "p99_ns", measured ? f->p99_ns : (double)NAN);
-    json_write_real(json, "flops_per_second", measured ? f->flops_per_second : (double)NAN);
-    json_write_real(json, "peak_ratio", measured ? peak_ratio(row) : (double)NAN);
-    json_write_real(json, "speed_up", measured ? row->plain_ns / f->p50_ns : (double)NAN);
-    json_write_real(json, "max_error", measured ? f->error_max : (double)NAN);
-    json_write_bool(json, "checked", measured);
-    json_write_bool(json, "correct", measured && f->is_correct);
-    if (measured && options.until_steady > 0.0)
-        json_write_bool(json, "steady", f->is_steady);
-    else
-        json_write_text(json, "steady", NULL);
+    json_write_real(json, "p50_ns", f->p50_ns);
+    json_write_real(json, "p95_ns", f->p95_ns);
+    json_write_real(json, "p99_ns", f->p99_ns);
+    json_write_real(json, "flops_per_second", f->flops_per_second);
+    json_write_real(json, "peak_ratio", f->flops_per_second / run.peak);
+    json_write_real(json, "speed_up", row->plain_ns / f->p50_ns);
+    json_write_real(json, "max_error", f->error_max);
+    json_write_bool(json, "correct", f->is_correct);
     json_write_end(json);
 }
 
@@ -185,12 +135,9 @@ static void write_figures(enum status status)
     json_write_text(&json, "workload", "gemm");
     json_write_text(&json, "device", run.device.name);
     json_write_uint(&json, "threads", run.device.threads);
-    worker_write_maybe(&json, "peak_flops_per_second", (uint64_t)run.device.rates.flops,
-                       run.device.rates.flops > 0.0);
-    json_write_text(&json, "status",
-                    status == STATUS_OK          ? "ok"
-                    : status == STATUS_CANCELLED ? "cancelled"
-                                                 : "error");
+    json_write_real(&json, "peak_flops_per_second", run.peak);
+    json_write_text(&json, "status", worker_status_word(status));
+    worker_write_fingerprint(&json);
     json_write_begin_list(&json, "gemm");
     for (size_t i = 0; i < run.count; i++)
         write_row(&json, &run.rows[i]);
@@ -202,41 +149,55 @@ static void write_figures(enum status status)
 
 // ---- Running --------------------------------------------------------------
 
-// Memory for matrices on the host and on the device; negative: unknown.
-static int64_t available_bytes(const struct device *device)
+// Calls `visit` for each size and type that the user chose.
+static enum status visit_pairs(enum status (*visit)(size_t n, enum gemm_type type,
+                                                    struct error *err),
+                               struct error *err)
 {
-    struct process_limits limits;
-    struct device_description description;
-    process_limits_read(&limits, NULL);
-    device_describe(device, &description);
-    const int64_t host = limits.memory_available_bytes;
-    const int64_t own = description.memory_available_bytes;
-    return host < 0 || (own >= 0 && own < host) ? own : host;
+    static const struct option_numbers defaults = {{63, 64, 127, 128, 256, 500, 512, 1000, 1024},
+                                                   9};
+    const struct option_numbers *sizes = options.sizes.count > 0 ? &options.sizes : &defaults;
+    const uint32_t types = options.types ? options.types : 1U << GEMM_F32;
+    for (size_t i = 0; i < sizes->count; i++)
+        for (unsigned int type = 0; type < GEMM_TYPE_COUNT; type++)
+            if ((types >> type & 1U || types >> GEMM_TYPE_COUNT) &&
+                visit(sizes->values[i], (enum gemm_type)type, err) != STATUS_OK)
+                return err->status;
+    return STATUS_OK;
 }
 
-static enum status check_pair(size_t n, enum gemm_type type, struct error *err)
+// A problem and its copy on the device.
+static enum status check_memory(size_t n, enum gemm_type type, struct error *err)
 {
-    return gemm_check_memory(n, type, available_bytes(run.bench.device), err);
+    struct device_description device;
+    device_describe(run.bench.device, &device);
+    const uint64_t needed = 2 * gemm_problem_bytes(n, type);
+    if (device.memory_available_bytes < 0 || needed <= (uint64_t)device.memory_available_bytes)
+        return STATUS_OK;
+    return error_set(
+        err, STATUS_INVALID, "--sizes: %zu in %s needs %llu bytes of memory, %lld are available", n,
+        gemm_type_name(type), (unsigned long long)needed, (long long)device.memory_available_bytes);
 }
 
 static enum status measure_all(const struct gemm_problem *problem, struct error *err)
 {
     double plain_ns = (double)NAN;
     for (int i = 0; i < GEMM_IMPLEMENTATION_COUNT; i++) {
-        struct row *row = &run.rows[run.count];
         if (i == GEMM_LIBRARY && !run.bench.library)
             continue;
+        if (!ARRAY_RESERVE(&run.rows, &run.room, run.count + 1))
+            return error_no_memory(err, "gemm");
+        struct row *row = &run.rows[run.count];
         const enum status status =
             gemm_measure(&row->figures, &run.bench, problem, (enum gemm_implementation)i, err);
         if (status != STATUS_OK)
             return status;
-        const bool is_measured = !row->figures.skipped[0];
-        if (i == GEMM_PLAIN && is_measured)
+        if (i == GEMM_PLAIN)
             plain_ns = row->figures.p50_ns;
         row->n = problem->n;
         row->type = problem->type;
         row->plain_ns = plain_ns;
-        run.incorrect += is_measured && !row->figures.is_correct;
+        run.incorrect += !row->figures.skipped[0] && !row->figures.is_correct;
         run.count++;
         if (!options.json)
             print_row(row);
@@ -254,21 +215,6 @@ static enum status measure_pair(size_t n, enum gemm_type type, struct error *err
     return status;
 }
 
-// Calls `visit` for each size and type that the user chose.
-static enum status visit_pairs(enum status (*visit)(size_t n, enum gemm_type type,
-                                                    struct error *err),
-                               struct error *err)
-{
-    for (size_t i = 0; i < options.sizes.count; i++) {
-        for (unsigned int type = 0; type < GEMM_TYPE_COUNT; type++) {
-            const bool is_chosen = options.types >> type & 1U || options.types >> GEMM_TYPE_COUNT;
-            if (is_chosen && visit(options.sizes.values[i], (enum gemm_type)type, err) != STATUS_OK)
-                return err->status;
-        }
-    }
-    return STATUS_OK;
-}
-
 // Opens the device and its library, and measures the device's peak unless it is known.
 static enum status prepare(const struct worker_options *worker, struct error *err)
 {
@@ -277,7 +223,7 @@ static enum status prepare(const struct worker_options *worker, struct error *er
     struct error missing;
     enum status status = device_open(&run.bench.device, &worker->device, err);
     if (status == STATUS_OK)
-        status = visit_pairs(check_pair, err); // all must fit before the first is measured
+        status = visit_pairs(check_memory, err); // all must fit before the first is measured
     if (status != STATUS_OK)
         return status;
     device_describe(run.bench.device, &description);
@@ -285,6 +231,7 @@ static enum status prepare(const struct worker_options *worker, struct error *er
     device_properties(run.bench.device, &run.device);
     const bool has_folder = files_cache_folder(folder, sizeof folder, NULL) == STATUS_OK;
     status = device_calibrate(run.bench.device, &run.device, has_folder ? folder : NULL, err);
+    run.peak = run.device.rates.flops > 0.0 ? run.device.rates.flops : (double)NAN;
     struct device_properties known;
     device_look_up(run.bench.device, &known); // records have steady rates only
     run.bench.device_id = device_record(run.bench.monitor, &known);
@@ -315,7 +262,6 @@ static int run_gemm(const struct worker_options *worker, char *const *words, int
     run.bench = (struct gemm_bench){.warmups = options.warmups,
                                     .trials = options.trials,
                                     .limit_ns = (uint64_t)(options.time_limit * 1e9),
-                                    .until_steady = options.until_steady,
                                     .cancelled = stop_requested};
     if (worker_open_monitor(&run.bench.monitor, worker, &err) != STATUS_OK)
         return worker_fail(&err);
@@ -323,6 +269,9 @@ static int run_gemm(const struct worker_options *worker, char *const *words, int
     worker_close_monitor(run.bench.monitor, &run.totals);
     if (options.json && (run.count > 0 || status == STATUS_OK))
         write_figures(status);
+    else if (status == STATUS_CANCELLED)
+        (void)printf("stopped after %zu measurements\n", run.count);
+    free(run.rows);
     if (status != STATUS_OK && status != STATUS_CANCELLED)
         return worker_fail(&err);
     if (run.incorrect > 0) {
@@ -335,7 +284,7 @@ static int run_gemm(const struct worker_options *worker, char *const *words, int
 
 const struct worker_command command_gemm = {
     .name = "gemm",
-    .summary = "multiply matrices by a plain loop, our kernels and OpenBLAS or cuBLAS",
+    .summary = "multiply matrices: OpenBLAS or cuBLAS beside a plain loop",
     .words = "",
     .options = &table,
     .run = run_gemm,

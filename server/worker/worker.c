@@ -82,6 +82,22 @@ void worker_write_settings(struct json_writer *json)
         json_write_text(json, members[i][0], *members[i][1] ? members[i][1] : NULL);
 }
 
+void worker_write_fingerprint(struct json_writer *json)
+{
+    struct process_host host;
+    process_host_read(&host);
+    json_write_begin(json, "fingerprint");
+    json_write_text(json, "cpu", *host.cpu ? host.cpu : NULL);
+    json_write_text(json, "kernel", host.kernel);
+    worker_write_settings(json);
+    json_write_end(json);
+}
+
+const char *worker_status_word(enum status status)
+{
+    return status == STATUS_OK ? "ok" : status == STATUS_CANCELLED ? "cancelled" : "error";
+}
+
 void worker_write_maybe(struct json_writer *json, const char *key, uint64_t value, bool is_known)
 {
     if (is_known)

@@ -81,6 +81,12 @@ void worker_write_totals(struct json_writer *json, const struct inferstat_totals
 // object: cpu_governor, huge_pages, allocator and build_flags, null where unknown.
 void worker_write_settings(struct json_writer *json);
 
+// Writes them as the member `fingerprint`, with the processor and the kernel's release.
+void worker_write_fingerprint(struct json_writer *json);
+
+// The member `status` of a workload's object: "ok", "cancelled" or "error".
+const char *worker_status_word(enum status status);
+
 // Writes a member of a JSON object: `value`, or null if it is not known.
 void worker_write_maybe(struct json_writer *json, const char *key, uint64_t value, bool is_known);
 

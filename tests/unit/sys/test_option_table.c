@@ -12,6 +12,7 @@ struct first {
     uint32_t count, set;
     double real;
     int choice;
+    struct option_numbers numbers;
 };
 
 static struct first first;
@@ -47,6 +48,7 @@ static const struct option first_rows[] = {
     {"period", "TIME", "a period", PERIOD_AT(period_ns)},
     {"choice", "COLOR", "a color", CHOICE_AT(choice, color)},
     {"set", "LIST", "colors", SET_AT(set, color)},
+    {"numbers", "N,...", "numbers", NUMBERS_AT(numbers, 1, 99)},
     {"even", "WORD", NULL, .type = OPTION_CUSTOM, .parse = parse_even},
 };
 
@@ -121,6 +123,41 @@ TEST_CASE(values)
     assert_int_equal(first.choice, 2);
     assert_int_equal(first.set, 6);
     assert_int_equal(first.number, 4);
+}
+
+// A list goes on where the option is given again.
+TEST_CASE(lists)
+{
+    static const struct {
+        const char *value, *says;
+    } refused[] = {{"", "--numbers"},
+                   {"5,", "--numbers"},
+                   {"5,,6", "--numbers"},
+                   {"0", "--numbers: 0 is outside 1 to 99"},
+                   {"5,100", "--numbers: 100 is outside"},
+                   {"5x", "--numbers"},
+                   {"7", "--numbers: 7 is there twice"},
+                   {"8,9,8", "--numbers: 8 is there twice"},
+                   {"10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,33,34,"
+                    "35,36,37,38,39,40",
+                    "--numbers: more than 32 numbers"}};
+    const char *word;
+    struct error err = {0};
+    assert_int_equal(
+        PARSE(&word, &err, "--numbers", "7,3", "--set=blue", "--numbers=99", "--set", "red,blue"),
+        STATUS_OK);
+    assert_int_equal(first.set, 5);
+    assert_int_equal(first.numbers.count, 3);
+    assert_int_equal(first.numbers.values[0], 7);
+    assert_int_equal(first.numbers.values[1], 3);
+    assert_int_equal(first.numbers.values[2], 99);
+    for (size_t i = 0; i < COUNT_OF(refused); i++) {
+        const struct option *option = option_find(&tables[0], "numbers");
+        first.numbers = (struct option_numbers){.values = {7, 3}, .count = 2};
+        assert_int_equal(option_set(option, &first, refused[i].value, &err), STATUS_INVALID);
+        if (!strstr(err.text, refused[i].says))
+            fail_msg("'%s': %s", refused[i].value, err.text);
+    }
 }
 
 TEST_CASE(words_and_letters)
@@ -214,4 +251,4 @@ TEST_CASE(help_lists_every_option)
     free(text);
 }
 
-TEST_MAIN(values, words_and_letters, refusals, flags_in_files, help_lists_every_option)
+TEST_MAIN(values, lists, words_and_letters, refusals, flags_in_files, help_lists_every_option)
