@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "common/core/base/crc32c.h"
+#include "common/devices/nvml.h"
 #include "common/sys/clock.h"
 #include "common/sys/files.h"
 #include "server/device/device_ops.h"
-#include "server/device/nvml.h"
 
 double peak_flops_of(unsigned int compute_capability, int processors, int64_t hz)
 {
@@ -45,73 +45,6 @@ double device_energy_joules(const struct device *device)
     device_properties(device, &properties);
     (void)(properties.uuid[0] && nvml_read(&facts, properties.uuid));
     return facts.energy_joules;
-}
-
-// ---- PCIe -----------------------------------------------------------------
-
-enum { WIDTH_MAX = 32 };
-
-unsigned int pcie_generation(const char *speed)
-{
-    // Of one lane, in tenths of a gigatransfer per second.
-    static const unsigned int tenths[] = {25, 50, 80, 160, 320, 640};
-    char *end = NULL;
-    double value = strtod(speed, &end);
-    if (end == speed || strncmp(end, " GT/s", 5) != 0)
-        return 0;
-    for (size_t i = 0; i < sizeof tenths / sizeof *tenths; i++)
-        if (value == tenths[i] / 10.0)
-            return (unsigned int)i + 1;
-    return 0;
-}
-
-static unsigned int lanes(const char *text)
-{
-    char *end = NULL;
-    unsigned long value = strtoul(text, &end, 10);
-    return end != text && (*end == '\0' || *end == '\n') && value <= WIDTH_MAX ? (unsigned int)value
-                                                                               : 0;
-}
-
-// The value in one file; 0: unknown.
-static unsigned int read_attribute(const char *folder, const char *name,
-                                   unsigned int (*parse)(const char *text))
-{
-    char path[512];
-    int length = snprintf(path, sizeof path, "%s/%s", folder, name);
-    if (length < 0 || (size_t)length >= sizeof path)
-        return 0;
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return 0;
-    char line[64];
-    unsigned int value = fgets(line, sizeof line, file) ? parse(line) : 0;
-    (void)fclose(file);
-    return value;
-}
-
-bool pcie_link_read(struct pcie_link *out, const char *folder, const char *address)
-{
-    *out = (struct pcie_link){0};
-    unsigned int domain;
-    unsigned int bus;
-    unsigned int slot;
-    unsigned int function;
-    int length = 0;
-    if (sscanf(address, "%8x:%2x:%2x.%1x%n", &domain, &bus, &slot, &function, &length) != 4 ||
-        address[length] != '\0')
-        return false;
-    char path[384];
-    length = snprintf(path, sizeof path, "%.300s/%04x:%02x:%02x.%x",
-                      folder ? folder : "/sys/bus/pci/devices", domain, bus, slot, function);
-    if (length < 0 || (size_t)length >= sizeof path)
-        return false;
-    out->generation = read_attribute(path, "current_link_speed", pcie_generation);
-    out->width = read_attribute(path, "current_link_width", lanes);
-    out->generation_max = read_attribute(path, "max_link_speed", pcie_generation);
-    out->width_max = read_attribute(path, "max_link_width", lanes);
-    out->generation_port_max = read_attribute(path, "../max_link_speed", pcie_generation);
-    return true;
 }
 
 // ---- The file -------------------------------------------------------------

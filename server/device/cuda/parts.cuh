@@ -13,9 +13,9 @@
 #include <type_traits>
 
 extern "C" {
+#include "common/devices/nvml.h"
 #include "server/device/device_ops.h"
 #include "server/device/encode.h"
-#include "server/device/nvml.h"
 #include "server/device/properties.h"
 }
 

@@ -1,6 +1,6 @@
 // What NVML tells, by a library of the tests' own (tests/support/nvml_fake.c); and where
 // there is none.
-#include "server/device/nvml.h"
+#include "common/devices/nvml.h"
 
 #include "server/device/properties.h"
 #include "tests/support/cuda/emulation.h"

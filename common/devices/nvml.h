@@ -1,12 +1,12 @@
 // Wrapper of the NVIDIA management library (NVML): reads power cap, clocks and PCIe link of a
 // device.  The library is loaded at run time if it is installed.
-#ifndef INFERSTAT_SERVER_DEVICE_NVML_H
-#define INFERSTAT_SERVER_DEVICE_NVML_H
+#ifndef INFERSTAT_DEVICES_NVML_H
+#define INFERSTAT_DEVICES_NVML_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "server/device/properties.h"
+#include "common/devices/pcie.h"
 
 // The values of one device; 0: unknown.
 struct nvml_facts {

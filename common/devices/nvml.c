@@ -1,4 +1,4 @@
-#include "server/device/nvml.h"
+#include "common/devices/nvml.h"
 
 #include <dlfcn.h>
 #include <stddef.h>
