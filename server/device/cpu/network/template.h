@@ -170,61 +170,75 @@ KERNEL_INLINE void cursor_next(struct cursor *cursor, const struct network_tiles
     }
 }
 
-// The places of a tile's pixels: of one row without a test for each.
-KERNEL_INLINE void list_pixels(struct cursor *cursor, const struct network_tiles *tiles,
-                               const size_t pixels, const float *in[], const float *add[],
-                               float *out[])
+// The places of a tile's pixels: in a row (`is_row`, a constant) those of every fourth, from which
+// the others lie whole steps apart.
+KERNEL_INLINE void list_inputs(struct cursor cursor, const struct network_tiles *tiles,
+                               const size_t pixels, const bool is_row, const float *in[])
 {
-    if (cursor->x + pixels < tiles->width) {
-        UNROLL
-        for (size_t p = 0; p < pixels; p++) {
-            in[p] = cursor->in + p * tiles->in_step;
-            add[p] = cursor->add + p * tiles->add_step;
-            out[p] = cursor->out + p * tiles->out_step;
-        }
-        cursor->in += pixels * tiles->in_step;
-        cursor->add += pixels * tiles->add_step;
-        cursor->out += pixels * tiles->out_step;
-        cursor->x += pixels;
-        return;
-    }
     UNROLL
     for (size_t p = 0; p < pixels; p++) {
-        in[p] = cursor->in;
-        add[p] = cursor->add;
-        out[p] = cursor->out;
+        if (is_row && p % 4 == 0)
+            in[p] = cursor.in + p * tiles->in_step;
+        if (is_row)
+            continue;
+        in[p] = cursor.in;
+        cursor_next(&cursor, tiles);
+    }
+}
+
+KERNEL_INLINE const float *input_of(const float *const in[], size_t step, const size_t pixel,
+                                    const bool is_row)
+{
+    return is_row ? in[pixel / 4 * 4] + pixel % 4 * step : in[pixel];
+}
+
+// Bounds `vectors` sums of the cursor's pixel, of which the last has `n` channels, and goes to the
+// next pixel.
+KERNEL_INLINE void put_results(const struct network_tiles *tiles, struct cursor *cursor,
+                               size_t channel, const vector sum[], const size_t vectors, size_t n,
+                               const bool is_row)
+{
+    UNROLL
+    for (size_t v = 0; v < vectors; v++) {
+        const size_t c = channel + v * LANES, count = v + 1 < vectors ? LANES : n;
+        vector result = sum[v];
+        if (tiles->adds)
+            result += get(cursor->add + c, count);
+        result = smaller(larger(result, splat(tiles->least)), splat(tiles->most));
+        put(cursor->out + c, result, count);
+    }
+    if (is_row) {
+        cursor->out += tiles->out_step;
+        cursor->add += tiles->add_step;
+    } else {
         cursor_next(cursor, tiles);
     }
 }
 
-KERNEL_INLINE void put_result(const struct network_tiles *tiles, float *out, const float *add,
-                              vector sum, size_t n)
-{
-    if (tiles->adds)
-        sum += get(add, n);
-    put(out, smaller(larger(sum, splat(tiles->least)), splat(tiles->most)), n);
-}
-
-// `pixels` pixels of a block of `vectors` vectors: constants of the caller.
+// `pixels` pixels of a block of `vectors` vectors, at first..., and the cursor behind them: all
+// from `pixels` on are constants of the caller.
 KERNEL_INLINE void conv_tile(const struct network_tiles *tiles, const struct network_block *block,
-                             struct cursor *cursor, const size_t pixels, const size_t vectors)
+                             struct cursor *cursor, const size_t pixels, const size_t vectors,
+                             const bool is_row)
 {
-    const float *in[PIXELS], *add[PIXELS];
-    float *out[PIXELS];
+    const struct network_tiles own = *tiles; // results might change what a pointer points to
+    struct cursor at = *cursor;
+    const float *in[PIXELS];
     vector sum[PIXELS][3];
-    list_pixels(cursor, tiles, pixels, in, add, out);
+    list_inputs(at, &own, pixels, is_row, in);
     UNROLL
     for (size_t p = 0; p < pixels; p++)
         UNROLL
     for (size_t v = 0; v < vectors; v++)
         sum[p][v] = get(block->bias + v * LANES, LANES);
     const float *weights = block->weights;
-    const size_t length = tiles->length;
-    for (size_t r = 0; r < tiles->run_count; r++) {
+    const size_t length = own.length, step = own.in_step;
+    for (size_t r = 0; r < own.run_count; r++) {
         const float *x[PIXELS];
         UNROLL
         for (size_t p = 0; p < pixels; p++)
-            x[p] = in[p] + block->in + tiles->runs[r];
+            if (!is_row || p % 4 == 0)
+                x[p] = in[p] + block->in + own.runs[r];
         for (size_t i = 0; i < length; i++) {
             vector w[3];
             UNROLL
@@ -232,7 +246,7 @@ KERNEL_INLINE void conv_tile(const struct network_tiles *tiles, const struct net
                 w[v] = get(weights + v * LANES, LANES);
             UNROLL
             for (size_t p = 0; p < pixels; p++) {
-                const vector value = splat(x[p][i]);
+                const vector value = splat(input_of(x, step, p, is_row)[i]);
                 UNROLL
                 for (size_t v = 0; v < vectors; v++)
                     sum[p][v] += w[v] * value;
@@ -240,15 +254,18 @@ KERNEL_INLINE void conv_tile(const struct network_tiles *tiles, const struct net
             weights += vectors * LANES;
         }
     }
-    const size_t last = block->channels - (vectors - 1) * LANES;
+    const size_t last = block->channels - (vectors - 1) * LANES, channel = block->channel;
     UNROLL
-    for (size_t p = 0; p < pixels; p++) {
-        UNROLL
-        for (size_t v = 0; v < vectors; v++) {
-            const size_t c = block->channel + v * LANES;
-            put_result(tiles, out[p] + c, add[p] + c, sum[p][v], v + 1 < vectors ? LANES : last);
-        }
+    for (size_t p = 0; p < pixels; p++)
+        put_results(&own, &at, channel, sum[p], vectors, last, is_row);
+    if (is_row) { // only the last pixel may end it
+        at.in += (pixels - 1) * step;
+        at.x += pixels - 1;
+        at.out -= own.out_step;
+        at.add -= own.add_step;
+        cursor_next(&at, &own);
     }
+    *cursor = at;
 }
 
 typedef void tile_function(const struct network_tiles *tiles, const struct network_block *block,
@@ -258,7 +275,10 @@ typedef void tile_function(const struct network_tiles *tiles, const struct netwo
     KERNEL void tile_##P##_##V(const struct network_tiles *tiles,                                  \
                                const struct network_block *block, struct cursor *cursor)           \
     {                                                                                              \
-        conv_tile(tiles, block, cursor, P, V);                                                     \
+        if (cursor->x + P <= tiles->width)                                                         \
+            conv_tile(tiles, block, cursor, P, V, true);                                           \
+        else                                                                                       \
+            conv_tile(tiles, block, cursor, P, V, false);                                          \
     }
 TILE(1, 1)
 TILE(2, 1)
@@ -336,10 +356,8 @@ KERNEL_INLINE void pixel_blocks(const struct network_tiles *tiles,
     pixel_sums(tiles, block->weights, apart, cursor->in + block->in, count, sum);
     UNROLL
     for (size_t b = 0; b < count; b++) {
-        const size_t c = block[b].channel;
-        put_result(tiles, cursor->out + c, cursor->add + c, sum[b][0], LANES);
-        put_result(tiles, cursor->out + c + LANES, cursor->add + c + LANES, sum[b][1],
-                   block[b].channels - LANES);
+        struct cursor at = *cursor;
+        put_results(tiles, &at, block[b].channel, sum[b], 2, block[b].channels - LANES, true);
     }
 }
 
@@ -395,10 +413,9 @@ KERNEL_INLINE void depthwise_tile(const struct network_tiles *tiles,
                                   const struct network_block *block, struct cursor *cursor,
                                   const size_t pixels, size_t multiplier, size_t n)
 {
-    const float *in[PIXELS], *add[PIXELS];
-    float *out[PIXELS];
+    const float *in[PIXELS];
     vector sum[PIXELS];
-    list_pixels(cursor, tiles, pixels, in, add, out);
+    list_inputs(*cursor, tiles, pixels, false, in);
     UNROLL
     for (size_t p = 0; p < pixels; p++)
         sum[p] = get(block->bias, LANES);
@@ -412,26 +429,90 @@ KERNEL_INLINE void depthwise_tile(const struct network_tiles *tiles,
     }
     UNROLL
     for (size_t p = 0; p < pixels; p++)
-        put_result(tiles, out[p] + block->channel, add[p] + block->channel, sum[p], n);
+        put_results(tiles, cursor, block->channel, &sum[p], 1, n, false);
 }
 
-#define DEPTHWISE(P)                                                                               \
-    KERNEL void depthwise_##P(const struct network_tiles *tiles,                                   \
-                              const struct network_block *block, struct cursor *cursor)            \
-    {                                                                                              \
-        depthwise_tile(tiles, block, cursor, P, 1, LANES);                                         \
+// `left` pixels by a 3 x 3 kernel that slides over the rows: each column of inputs is loaded once
+// and added to all results that it belongs to.  `stride` is 1 or 2, a constant, as is whether `n`
+// is LANES.
+KERNEL_INLINE void slide(const struct network_tiles *tiles, const struct network_block *block,
+                         struct cursor cursor, size_t left, const size_t stride, size_t n)
+{
+    const struct network_tiles own = *tiles; // results might change what a pointer points to
+    const size_t column = own.runs[1], runs[3] = {0, own.runs[3], own.runs[6]};
+    const size_t channel = block->channel;
+    const vector bias = get(block->bias, LANES);
+    vector w[9];
+    UNROLL
+    for (size_t i = 0; i < 9; i++)
+        w[i] = get(block->weights + i * LANES, LANES);
+    while (left > 0) {
+        const size_t row = own.width - cursor.x, count = row < left ? row : left;
+        const float *in = cursor.in + channel;
+        vector result = bias, next = bias;
+        const size_t before = stride == 1 ? 2 : 1; // columns
+        UNROLL
+        for (size_t i = 0; i < 3 * before; i++) {
+            const size_t c = i / 3, y = i % 3;
+            const vector x = get(in + c * column + runs[y], n);
+            result += x * w[3 * y + c];
+            if (c == 1)
+                next += x * w[3 * y];
+        }
+        in += before * column;
+        for (size_t i = 0; i < count; i++) {
+            vector third = bias;
+            if (stride == 2) {
+                UNROLL
+                for (size_t y = 0; y < 3; y++)
+                    result += get(in + runs[y], n) * w[3 * y + 1];
+                in += column;
+            }
+            UNROLL
+            for (size_t y = 0; y < 3; y++) {
+                const vector x = get(in + runs[y], n);
+                result += x * w[3 * y + 2];
+                if (stride == 1)
+                    next += x * w[3 * y + 1];
+                third += x * w[3 * y];
+            }
+            in += column;
+            put_results(&own, &cursor, channel, &result, 1, n, true);
+            result = stride == 1 ? next : third;
+            next = third;
+        }
+        cursor.in += count * own.in_step + own.in_wrap;
+        cursor.out += (ptrdiff_t)own.out_wrap;
+        cursor.add += (ptrdiff_t)own.add_wrap;
+        cursor.x = 0;
+        left -= count;
     }
-DEPTHWISE(1)
-DEPTHWISE(2)
-DEPTHWISE(3)
-DEPTHWISE(4)
-DEPTHWISE(5)
-DEPTHWISE(6)
-DEPTHWISE(7)
-DEPTHWISE(8)
-static tile_function *const depthwise_tiles[PIXELS] = {depthwise_1, depthwise_2, depthwise_3,
-                                                       depthwise_4, depthwise_5, depthwise_6,
-                                                       depthwise_7, depthwise_8};
+}
+
+KERNEL void slide_1(const struct network_tiles *tiles, const struct network_block *block,
+                    const struct cursor *cursor, size_t count)
+{
+    if (block->channels == LANES)
+        slide(tiles, block, *cursor, count, 1, LANES);
+    else
+        slide(tiles, block, *cursor, count, 1, block->channels);
+}
+
+KERNEL void slide_2(const struct network_tiles *tiles, const struct network_block *block,
+                    const struct cursor *cursor, size_t count)
+{
+    if (block->channels == LANES)
+        slide(tiles, block, *cursor, count, 2, LANES);
+    else
+        slide(tiles, block, *cursor, count, 2, block->channels);
+}
+
+// Whether the kernel slides.
+KERNEL_INLINE bool slides(const struct network_step *step)
+{
+    return step->kernel[0] == 3 && step->kernel[1] == 3 && step->dilation[1] == 1 &&
+           step->stride[1] <= 2 && step->in[0].channels == step->out.channels;
+}
 
 KERNEL void depthwise_pixels(const struct cpu_step *step, float *arena, size_t first, size_t last)
 {
@@ -440,16 +521,15 @@ KERNEL void depthwise_pixels(const struct cpu_step *step, float *arena, size_t f
     for (size_t b = 0; b < tiles->block_count; b++) {
         const struct network_block *block = &tiles->blocks[b];
         struct cursor cursor = cursor_at(tiles, arena, arena, first);
-        const bool is_whole = block->channels == LANES && multiplier == 1;
-        for (size_t left = last - first; left > 0;) {
-            const size_t count = (left + PIXELS - 1) / PIXELS;
-            const size_t pixels = is_whole ? (left + count - 1) / count : 1;
-            if (is_whole)
-                depthwise_tiles[pixels - 1](tiles, block, &cursor);
-            else
-                depthwise_tile(tiles, block, &cursor, 1, multiplier, block->channels);
-            left -= pixels;
+        size_t left = last - first;
+        if (slides(&step->step)) {
+            (step->step.stride[1] == 1 ? slide_1 : slide_2)(tiles, block, &cursor, left);
+            continue;
         }
+        for (; block->channels == LANES && multiplier == 1 && left >= 4; left -= 4)
+            depthwise_tile(tiles, block, &cursor, 4, 1, LANES);
+        for (; left > 0; left--)
+            depthwise_tile(tiles, block, &cursor, 1, multiplier, block->channels);
     }
 }
 
