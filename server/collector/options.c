@@ -107,9 +107,10 @@ static const struct option rows[] = {
     {"max-connections", "N", "connections to each socket (default 4096)",
      UINT32_AT(limits.connections, 1, LIMITS_CONNECTIONS_MOST)},
     {"retention", "KEY=VALUE,...",
-     "how long to keep what: raw (records), minute, hour, day, month (rollups), finest-minute.. "
+     "how long to keep what: raw (records), samples (those of devices and hosts), minute, hour, "
+     "day, month (rollups), finest-minute.. "
      "(rollups of each model, host, device and operation separately): durations or forever; bytes "
-     "(of the store): a size or unlimited (default: raw=forever,minute=35d,hour=400d,"
+     "(of the store): a size or unlimited (default: raw=forever,samples=1d,minute=35d,hour=400d,"
      "day=forever,month=forever,finest-minute=2d,finest-hour=35d,bytes=unlimited)",
      CUSTOM_AT(retention, parse_retention)},
     {"quota", "KEY=VALUE,...",

@@ -275,7 +275,7 @@ static enum status collect_clocks(const struct collecting *collecting, struct er
         }
         sqlite3_str_appendf(sql,
                             ") AS properties FROM (SELECT * FROM device_sample WHERE run = $1"
-                            " ORDER BY rowid DESC LIMIT %d) s WHERE s.device",
+                            " ORDER BY started_ns DESC LIMIT %d) s WHERE s.device",
                             SAMPLES_OF_A_RUN);
         append_names(sql, collecting);
         sqlite3_str_appendall(sql, " GROUP BY s.device");

@@ -96,6 +96,7 @@ struct answer {
     size_t count, limit;
     struct groups *peers; // by model and device: struct peers
     int64_t expired_ns;   // requests that the filter covers, until then; 0: none
+    int64_t unsampled_ns; // samples of devices that it covers, until then; 0: none
     struct result *result;
 };
 
@@ -433,6 +434,9 @@ static enum status add_row(struct answer *answer, const struct request *request,
     if (peers->count < PEERS_LEAST)
         answer_text(answer->result, "note",
                     "too few requests of this model and device to say what is usual");
+    else if (request->started_ns < answer->unsampled_ns)
+        answer_text(answer->result, "note",
+                    "the device's samples have expired: whether clocks were held back is unknown");
     return status == STATUS_OK ? add_attribution(answer, request, peers, err) : status;
 }
 
@@ -463,6 +467,9 @@ enum status query_slowest(struct store *store, const struct query *query, struct
     if (status == STATUS_OK)
         status = expiry_info_until(store, RECORD_KIND_INFERENCE, &query->filter, &answer.expired_ns,
                                    err);
+    if (status == STATUS_OK)
+        status = expiry_info_until(store, RECORD_KIND_DEVICE_SAMPLE, &query->filter,
+                                   &answer.unsampled_ns, err);
     if (status == STATUS_OK && answer.count == 0)
         status = answer.expired_ns
                      ? expiry_info_error(answer.expired_ns, err)

@@ -86,8 +86,7 @@ static const char added_tables[] =
 // the last sample of a run.  All on kinds with few rows.
 static const char fixed_indexes[] = "CREATE INDEX run_heard ON run(heard_ns);"
                                     "CREATE INDEX load_identity ON load(run, stream, number);"
-                                    "CREATE INDEX process_sample_run ON process_sample(run);"
-                                    "CREATE INDEX device_sample_run ON device_sample(run);";
+                                    "CREATE INDEX process_sample_run ON process_sample(run);";
 
 // Indexes that later versions have added.
 static const char added_indexes[] =
@@ -114,7 +113,14 @@ static const char added_indexes[] =
     " WHERE unnumbered > 0;"
     // A run's model, and its size as it was loaded last, for each of its inferences.
     "CREATE INDEX IF NOT EXISTS model_run ON model(run, name);"
-    "CREATE INDEX IF NOT EXISTS load_run ON load(run, model) WHERE status = 0;";
+    "CREATE INDEX IF NOT EXISTS load_run ON load(run, model) WHERE status = 0;"
+    // The newest samples of a run, and those of a host in a window, among those of a fleet.  Before
+    // version 14 the first of them had no time.
+    "DROP INDEX IF EXISTS device_sample_run;"
+    "CREATE INDEX device_sample_run ON device_sample(run, started_ns);"
+    "CREATE INDEX IF NOT EXISTS host_sample_run ON host_sample(run, started_ns);"
+    "CREATE INDEX IF NOT EXISTS device_process_run ON device_process(run, started_ns);"
+    "CREATE INDEX IF NOT EXISTS event_run ON event(run, started_ns);";
 
 // Per run: what became of everything it produced.  A closed run balances when
 // the ranges of each stream follow each other from 1 to what it produced, and

@@ -140,7 +140,8 @@ static enum status expire_some(struct retention *retention, enum record_kind kin
 // A stage gets its model from its load, which therefore stays an hour longer.
 static int64_t rows_floor(const struct retention *retention, enum record_kind kind, int64_t wall_ns)
 {
-    const int64_t floor_ns = floor_of(wall_ns, retention->rules.raw_ns, ROLLUP_MINUTE);
+    const int64_t age_ns = retention_rules_age(&retention->rules, kind);
+    const int64_t floor_ns = floor_of(wall_ns, age_ns, ROLLUP_MINUTE);
     const bool has_stages = kind == RECORD_KIND_LOAD || kind == RECORD_KIND_STARTUP;
     return has_stages && floor_ns > INT64_MIN + HOUR_NS ? floor_ns - HOUR_NS : floor_ns;
 }
@@ -149,12 +150,11 @@ static enum status step_rows(struct retention *retention, int64_t wall_ns, unsig
                              struct error *err)
 {
     enum status status = STATUS_OK;
-    if (rows_floor(retention, RECORD_KIND_INFERENCE, wall_ns) == INT64_MIN)
-        retention->kind = RECORD_KIND_COUNT;
     while (status == STATUS_OK && *gone == 0 && retention->kind < RECORD_KIND_COUNT) {
         const enum record_kind kind = (enum record_kind)retention->kind;
-        if (expire_has_kind(kind))
-            status = expire_some(retention, kind, rows_floor(retention, kind, wall_ns), gone, err);
+        const int64_t floor_ns = rows_floor(retention, kind, wall_ns);
+        if (expire_has_kind(kind) && floor_ns != INT64_MIN)
+            status = expire_some(retention, kind, floor_ns, gone, err);
         if (*gone == 0)
             retention->kind++;
     }

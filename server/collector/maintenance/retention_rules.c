@@ -17,6 +17,7 @@ struct retention_rules retention_rules_default(void)
 {
     return (struct retention_rules){
         .raw_ns = RETENTION_FOREVER,
+        .samples_ns = DAY_NS,
         .level_ns = {35 * DAY_NS, 400 * DAY_NS, RETENTION_FOREVER, RETENTION_FOREVER},
         .finest_ns = {2 * DAY_NS, 35 * DAY_NS, RETENTION_FOREVER, RETENTION_FOREVER},
     };
@@ -35,6 +36,7 @@ static const struct key {
     {"finest-hour", offsetof(struct retention_rules, finest_ns[ROLLUP_HOUR])},
     {"finest-day", offsetof(struct retention_rules, finest_ns[ROLLUP_DAY])},
     {"finest-month", offsetof(struct retention_rules, finest_ns[ROLLUP_MONTH])},
+    {"samples", offsetof(struct retention_rules, samples_ns)},
     {"bytes", offsetof(struct retention_rules, bytes)},
 };
 
@@ -84,7 +86,7 @@ static enum status find_key(const char *name, const struct key **out, struct err
     return error_set(err, STATUS_INVALID, "--retention: \"%.40s\" cannot be kept (%s%s%s)", name,
                      nearest ? "did you mean "
                              : "raw, minute, hour, day, month, finest-minute, "
-                               "finest-hour, finest-day, finest-month, bytes",
+                               "finest-hour, finest-day, finest-month, samples, bytes",
                      nearest ? nearest : "", nearest ? "?" : "");
 }
 
@@ -145,4 +147,11 @@ enum status retention_rules_parse(struct retention_rules *rules, const char *tex
     if (status == STATUS_OK)
         status = order_levels(&reading, rules->finest_ns, KEY_FINEST_MINUTE, err);
     return status;
+}
+
+int64_t retention_rules_age(const struct retention_rules *rules, enum record_kind kind)
+{
+    const bool is_sample = kind == RECORD_KIND_DEVICE_SAMPLE || kind == RECORD_KIND_HOST_SAMPLE ||
+                           kind == RECORD_KIND_DEVICE_PROCESS;
+    return is_sample && rules->samples_ns < rules->raw_ns ? rules->samples_ns : rules->raw_ns;
 }

@@ -172,6 +172,30 @@ TEST_CASE(test_records_over_their_age_go)
     expect_balance();
 }
 
+// By default only samples go, after a day.
+TEST_CASE(test_samples_over_their_age_go)
+{
+    static const enum record_kind kinds[] = {RECORD_KIND_DEVICE_SAMPLE,  RECORD_KIND_HOST_SAMPLE,
+                                             RECORD_KIND_DEVICE_PROCESS, RECORD_KIND_PROCESS_SAMPLE,
+                                             RECORD_KIND_EVENT,          RECORD_KIND_INFERENCE};
+    for (size_t i = 0; i < COUNT_OF(kinds); i++)
+        add_rows(kinds[i], 1000, 50 * HOUR, 3 * MINUTE); // until now
+    close_books();
+    begin("bytes=1TB", false);
+    assert_true(pass(now_ns) >= 3);
+    const int64_t floor_ns = rollup_bucket(ROLLUP_MINUTE, now_ns - DAY);
+    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+        const char *table = record_kind_info(kinds[i])->name;
+        const int64_t old = integer(format_text(
+            "SELECT count(*) FROM \"%s\" WHERE started_ns < %lld", table, (long long)floor_ns));
+        assert_int_equal(old, i < 3 ? 0 : 520);
+        assert_int_equal(integer(format_text("SELECT count(*) FROM \"%s\"", table)) - old, 480);
+    }
+    assert_int_equal(integer("SELECT count(*) FROM expiry"), 3);
+    expect_balance();
+    assert_int_equal(pass(now_ns), 0);
+}
+
 TEST_CASE(test_runs_without_records_go)
 {
     static const struct {
@@ -705,8 +729,9 @@ TEST_CASE(test_a_failure_changes_nothing)
     expect_balance();
 }
 
-TEST_MAIN_EACH(set_up, tear_down, test_records_over_their_age_go, test_runs_without_records_go,
-               test_records_spread_over_centuries_make_room, test_how_far_a_store_exceeds_its_limit,
+TEST_MAIN_EACH(set_up, tear_down, test_records_over_their_age_go, test_samples_over_their_age_go,
+               test_runs_without_records_go, test_records_spread_over_centuries_make_room,
+               test_how_far_a_store_exceeds_its_limit,
                test_late_records_are_counted_and_go_with_the_next_pass, test_nothing_goes_for_ever,
                test_the_oldest_go_first, test_records_go_once_their_sums_are_built,
                test_records_wait_for_their_rollups, test_rollups_over_their_age_go_level_by_level,

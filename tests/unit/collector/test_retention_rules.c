@@ -12,30 +12,42 @@ static const struct {
     struct retention_rules expected;
 } right[] = {
     {"raw=30d",
-     {30 * DAY, {35 * DAY, 400 * DAY, FOREVER, FOREVER}, {2 * DAY, 35 * DAY, FOREVER, FOREVER}, 0}},
+     {30 * DAY,
+      DAY,
+      {35 * DAY, 400 * DAY, FOREVER, FOREVER},
+      {2 * DAY, 35 * DAY, FOREVER, FOREVER},
+      0}},
     {"raw=forever,minute=35d,hour=400d,day=forever,month=forever,finest-minute=2d,finest-hour=35d,"
      "finest-day=forever,finest-month=forever,bytes=unlimited",
-     {FOREVER, {35 * DAY, 400 * DAY, FOREVER, FOREVER}, {2 * DAY, 35 * DAY, FOREVER, FOREVER}, 0}},
+     {FOREVER,
+      DAY,
+      {35 * DAY, 400 * DAY, FOREVER, FOREVER},
+      {2 * DAY, 35 * DAY, FOREVER, FOREVER},
+      0}},
     {"bytes=50GB,raw=1m",
      {MINUTE,
+      DAY,
       {35 * DAY, 400 * DAY, FOREVER, FOREVER},
       {2 * DAY, 35 * DAY, FOREVER, FOREVER},
       INT64_C(50) << 30}},
     // Finer levels that are not given go along.
     {"hour=10d,finest-day=1d,bytes=1.5MB",
-     {FOREVER, {10 * DAY, 10 * DAY, FOREVER, FOREVER}, {DAY, DAY, DAY, FOREVER}, 3 << 19}},
+     {FOREVER, DAY, {10 * DAY, 10 * DAY, FOREVER, FOREVER}, {DAY, DAY, DAY, FOREVER}, 3 << 19}},
     {"month=3d,bytes=1TB",
      {FOREVER,
+      DAY,
       {3 * DAY, 3 * DAY, 3 * DAY, 3 * DAY},
       {2 * DAY, 35 * DAY, FOREVER, FOREVER},
       INT64_C(1) << 40}},
     {"minute=500d,hour=500d,bytes=1048576",
      {FOREVER,
+      DAY,
       {500 * DAY, 500 * DAY, FOREVER, FOREVER},
       {2 * DAY, 35 * DAY, FOREVER, FOREVER},
       1 << 20}},
     {"raw=106000d", // nearly all there is
      {106000 * DAY,
+      DAY,
       {35 * DAY, 400 * DAY, FOREVER, FOREVER},
       {2 * DAY, 35 * DAY, FOREVER, FOREVER},
       0}},
@@ -50,6 +62,7 @@ TEST_CASE(test_what_is_read)
             fail_msg("%s: %s", right[i].text, err.text);
         const struct retention_rules *expected = &right[i].expected;
         assert_int_equal(rules.raw_ns, expected->raw_ns);
+        assert_int_equal(rules.samples_ns, expected->samples_ns);
         assert_int_equal(rules.bytes, expected->bytes);
         for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT; level++) {
             assert_int_equal(rules.level_ns[level], expected->level_ns[level]);
@@ -103,4 +116,30 @@ TEST_CASE(test_what_is_refused)
     }
 }
 
-TEST_MAIN(test_what_is_read, test_what_is_refused)
+TEST_CASE(test_ages_of_kinds)
+{
+    static const struct {
+        const char *text;
+        int64_t samples_ns, others_ns;
+    } cases[] = {
+        {"bytes=1GB", DAY, FOREVER},
+        {"samples=2d", 2 * DAY, FOREVER},
+        {"samples=forever", FOREVER, FOREVER},
+        {"raw=10m", 10 * MINUTE, 10 * MINUTE},
+        {"samples=3d,raw=2d", 2 * DAY, 2 * DAY},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct retention_rules rules;
+        struct error err = {0};
+        expect_ok(retention_rules_parse(&rules, cases[i].text, &err), &err);
+        for (int kind = 0; kind < (int)RECORD_KIND_COUNT; kind++) {
+            const bool is_sample = kind == RECORD_KIND_DEVICE_SAMPLE ||
+                                   kind == RECORD_KIND_HOST_SAMPLE ||
+                                   kind == RECORD_KIND_DEVICE_PROCESS;
+            assert_int_equal(retention_rules_age(&rules, (enum record_kind)kind),
+                             is_sample ? cases[i].samples_ns : cases[i].others_ns);
+        }
+    }
+}
+
+TEST_MAIN(test_what_is_read, test_what_is_refused, test_ages_of_kinds)

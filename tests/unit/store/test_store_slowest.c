@@ -433,6 +433,23 @@ TEST_CASE(test_few_peers_blame_nothing)
     result_free(result);
 }
 
+// Whether clocks were held back, where nobody can know.
+TEST_CASE(test_expired_samples_are_told)
+{
+    add_slow(&(struct request){.decode_ns = 2 * SECOND});
+    exec("INSERT OR REPLACE INTO ledger(run, kind, stored, expired) VALUES(1, 10, 9, 4)");
+    for (int64_t i = 0; i < 2; i++) {
+        const struct query query = {.kind = QUERY_SLOWEST, .limit = 1};
+        execf("INSERT OR REPLACE INTO expiry VALUES(10, %lld)", (long long)(SLOW_NS + i));
+        struct result *result = ask(&query);
+        char text[64];
+        assert_string_equal(text_of(result, 0, "blame", text), "decode");
+        const char *note = text_of(result, 0, "note", text);
+        assert_int_equal(strncmp(note, "the device's samples have expired", 33) == 0, i);
+        result_free(result);
+    }
+}
+
 // Which of the slowest are gone nobody knows, but that there were some is said.
 TEST_CASE(test_what_expired_is_told)
 {
@@ -526,4 +543,5 @@ TEST_CASE(test_absurd_rows)
 
 TEST_MAIN_EACH(set_up, store_tear_down, test_planted_causes_are_named, test_other_metrics,
                test_window_and_filter_limit_the_search, test_few_peers_blame_nothing,
-               test_what_expired_is_told, test_refusals, test_absurd_rows)
+               test_expired_samples_are_told, test_what_expired_is_told, test_refusals,
+               test_absurd_rows)
