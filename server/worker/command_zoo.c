@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,20 +17,26 @@
 
 #define CHECK_TOLERANCE 1e-4
 
+enum { MODELS_MAX = 64 };
+
 // The options of the command line, where they are used; complete_options adds the rest.
 static struct {
     struct zoo_load_options load;
     struct zoo_trials trials;
-    struct zoo_compress_words compress;
-    struct zoo_compress_options compression; // from `compress`
-    const char *models, *batches, *save;
+    struct zoo_compress_options compress;
+    int granularity, scheme; // of `compress`: indices of the words below
+    struct models {
+        const struct zoo_text *texts[MODELS_MAX];
+        size_t count;
+    } models;
+    struct option_numbers batches;
+    const char *save;
     int64_t seed, repeats;
     double until_steady;
     int category; // index of category_word
     bool list, check, json;
-    size_t batch_sizes[ZOO_BATCHES_MAX], batch_count; // from `batches`
 } options = {.trials = {.warmups = 10, .trials = 100},
-             .compress = {.granularity = -1, .scheme = -1, .alpha = -1.0},
+             .compress.losses = {.distillation = {.temperature = 4.0, .alpha = 0.7}, .inputs = 64},
              .seed = 1,
              .category = -1};
 
@@ -41,9 +48,68 @@ static const char *category_word(unsigned i)
     return i < sizeof words / sizeof *words ? words[i] : NULL;
 }
 
+static const char *granularity_word(unsigned int i)
+{
+    static const char *const words[] = {"channel", "tensor"};
+    return i < sizeof words / sizeof *words ? words[i] : NULL;
+}
+
+static const char *scheme_word(unsigned int i)
+{
+    static const char *const words[] = {"symmetric", "affine"};
+    return i < sizeof words / sizeof *words ? words[i] : NULL;
+}
+
+// Adds a model to the list that is to be run.
+static enum status add_model(struct models *models, const char *name, const char *what,
+                             struct error *err)
+{
+    const char *names[MODELS_MAX];
+    assert(zoo_text_count <= MODELS_MAX);
+    for (size_t i = 0; i < zoo_text_count; i++) {
+        names[i] = zoo_texts[i].name;
+        if (strcasecmp(names[i], name) != 0)
+            continue;
+        for (size_t k = 0; k < models->count; k++)
+            if (models->texts[k] == &zoo_texts[i])
+                return error_set(err, STATUS_INVALID, "%s: %s is there twice", what, names[i]);
+        models->texts[models->count++] = &zoo_texts[i];
+        return STATUS_OK;
+    }
+    const char *nearest = parse_nearest(name, names, (unsigned int)zoo_text_count);
+    return error_set(err, STATUS_INVALID, "%s: unknown model '%.60s' (%s%s)", what, name,
+                     nearest ? "did you mean " : "--list has all", nearest ? nearest : "");
+}
+
+// A list goes on where the option is given again.
+static enum status parse_models(void *member, const char *value, const char *what,
+                                struct error *err)
+{
+    for (const char *at = value; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        char word[2 * ZOO_NAME_SIZE];
+        (void)snprintf(word, sizeof word, "%.*s", (int)strcspn(at, ","), at);
+        if (add_model(member, word, what, err) != STATUS_OK)
+            return err->status;
+    }
+    return STATUS_OK;
+}
+
+static enum status parse_method(void *member, const char *value, const char *what,
+                                struct error *err)
+{
+    (void)what;
+    return zoo_compression_parse(member, value, err);
+}
+
+static enum status parse_clip(void *member, const char *value, const char *what, struct error *err)
+{
+    (void)what;
+    return zoo_clip_parse(member, value, err);
+}
+
 static const struct option rows[] = {
     {"list", NULL, "list the models, run none", FLAG_AT(list)},
-    {"model", "NAME,...", "the models to run (default: all)", TEXT_AT(models)},
+    {"model", "NAME,...", "the models to run (default: all)", CUSTOM_AT(models, parse_models)},
     {"category", "vision|audio|sensor|anchor", "the models of one category (anchor: MLPerf Tiny)",
      CHOICE_AT(category, category_word)},
     {"file", "FILE", "a model of your own, described as in inferstat-worker(1)",
@@ -52,7 +118,7 @@ static const struct option rows[] = {
     {"save", "FILE.gguf", "write the model's weights to FILE, which is replaced", TEXT_AT(save)},
     {"seed", "S", "seed of weights and inputs (default 1)", INTEGER_AT(seed, 0, INT32_MAX)},
     {"batch-size", "N,...", "items of an inference (default 1); of several all are measured",
-     TEXT_AT(batches)},
+     NUMBERS_AT(batches, 1, 1 << 24)},
     {"warmups", "N", "inferences before the trials (default 10)",
      UINT32_AT(trials.warmups, 0, 1 << 20)},
     {"trials", "N", "timed inferences (default 100)", UINT32_AT(trials.trials, 1, 1 << 20)},
@@ -62,144 +128,106 @@ static const struct option rows[] = {
      REAL_AT(until_steady, REPEATS_RATIO_LEAST, 1)},
     {"repeats", "N", REPEATS_MOST_HELP, INTEGER_AT(repeats, CONVERGENCE_RUNS_MIN, REPEATS_MAX)},
     {"compress", "int8|int4|lowrank:R|prune:P",
-     "also run the compressed model, and say what was lost and gained", TEXT_AT(compress.method)},
+     "also run the compressed model, and say what was lost and gained",
+     CUSTOM_AT(compress.compression, parse_method)},
     {"granularity", "channel|tensor",
      "of integers: scales for each output channel (default) or one",
-     CHOICE_AT(compress.granularity, zoo_granularity_word)},
+     CHOICE_AT(granularity, granularity_word)},
     {"scheme", "symmetric|affine", "of integers: without (default) or with zeros",
-     CHOICE_AT(compress.scheme, zoo_scheme_word)},
+     CHOICE_AT(scheme, scheme_word)},
     {"clip", "minmax|percentile:P|mse", "range of integers: all values (default), P %, least error",
-     TEXT_AT(compress.clip)},
-    {"simulate", NULL, "run integers of 8 bits as floats, too", FLAG_AT(compress.simulate)},
+     CUSTOM_AT(compress.compression.quantiser, parse_clip)},
+    {"simulate", NULL, "run integers of 8 bits as floats, too",
+     FLAG_AT(compress.compression.simulate)},
     {"temperature", "T",
      "T of L = alpha T^2 KL(softmax(t / T) || softmax(s / T)) + ... (default 4)",
-     REAL_AT(compress.temperature, 0.01, 1000)},
+     REAL_AT(compress.losses.distillation.temperature, 0.01, 1000)},
     {"alpha", "A", "alpha of ... + (1 - alpha) CE(argmax t, softmax(s)) (default 0.7)",
-     REAL_AT(compress.alpha, 0, 1)},
+     REAL_AT(compress.losses.distillation.alpha, 0, 1)},
     {"inputs", "N", "seeded inputs to measure the losses with (default 64)",
-     INTEGER_AT(compress.inputs, 1, 1 << 20)},
+     UINT32_AT(compress.losses.inputs, 1, 1 << 20)},
     {"check", NULL, "compare outputs with a plain reference", FLAG_AT(check)},
     {"json", NULL, "print one object of figures at the end", FLAG_AT(json)},
 };
 
+static bool given[sizeof rows / sizeof *rows];
+
 static const struct option_table table = {
-    .options = rows, .count = sizeof rows / sizeof *rows, .target = &options};
+    .options = rows, .count = sizeof rows / sizeof *rows, .target = &options, .given = given};
 
 // A run: what is open, and its figures.
 struct run {
     struct inferstat_monitor *monitor;
     struct inferstat_startup *startup; // until the first inference
     struct device *device;             // NULL: not open
-    const struct zoo_text **chosen;    // models that are compiled in
     struct zoo_report report;
+    struct text_table table;
     bool reports;
     bool differs; // some output differs from the reference
 };
 
 // ---- Validating options ---------------------------------------------------
 
-// Takes the next word of a comma-separated list; false after the last.  A word too long for `word`
-// is cut.
-static bool next_word(const char **list, char *word, size_t size)
+// Refuses options that would have no effect.
+static enum status check_compression(struct error *err)
 {
-    const char *at = *list;
-    if (!at)
-        return false;
-    const size_t length = strcspn(at, ",");
-    (void)snprintf(word, size, "%.*s", (int)(length < size ? length : size), at);
-    *list = at[length] ? at + length + 1 : NULL;
-    return true;
-}
-
-static enum status parse_batches(struct error *err)
-{
-    char word[32];
-    const char *list = options.batches ? options.batches : "1";
-    while (next_word(&list, word, sizeof word)) {
-        int64_t batch;
-        enum status status = parse_int(&batch, word, 1, 1 << 24, "--batch-size", err);
-        if (status != STATUS_OK)
-            return status;
-        if (options.batch_count == ZOO_BATCHES_MAX)
-            return error_set(err, STATUS_INVALID, "--batch-size: more than %d", ZOO_BATCHES_MAX);
-        options.batch_sizes[options.batch_count++] = (size_t)batch;
+    static const char *const names[] = {"granularity", "scheme", "clip",  "simulate",
+                                        "temperature", "alpha",  "inputs"};
+    enum { OF_INTEGERS = 4 }; // the first ones
+    const enum zoo_method method = options.compress.compression.method;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const bool has_effect =
+            i < OF_INTEGERS ? method == ZOO_INT8 || method == ZOO_INT4 : method != ZOO_UNCOMPRESSED;
+        if (given[option_find(&table, names[i]) - rows] && !has_effect)
+            return error_set(err, STATUS_INVALID, "--%s: only with --compress%s", names[i],
+                             i < OF_INTEGERS ? " int8 or int4" : "");
     }
     return STATUS_OK;
 }
 
-static enum status find_text(const struct zoo_text **out, const char *name, struct error *err)
+static enum status check_options(char *const *words, int count, struct error *err)
 {
-    enum { TEXTS_MAX = 64 };
-    const char *names[TEXTS_MAX];
-    unsigned int count = 0;
-    for (size_t i = 0; i < zoo_text_count; i++) {
-        if (strcasecmp(zoo_texts[i].name, name) == 0) {
-            *out = &zoo_texts[i];
-            return STATUS_OK;
-        }
-        if (count < TEXTS_MAX)
-            names[count++] = zoo_texts[i].name;
-    }
-    const char *nearest = parse_nearest(name, names, count);
-    return error_set(err, STATUS_INVALID, "--model: unknown model '%.60s' (%s%s)", name,
-                     nearest ? "did you mean " : "--list has all", nearest ? nearest : "");
-}
-
-static enum status choose_models(struct run *run, struct error *err)
-{
-    char word[ZOO_NAME_SIZE];
-    const char *list = options.models;
-    size_t most = zoo_text_count + 1;
-    for (const char *at = list; at && *at; at++)
-        most += *at == ',';
-    run->chosen = calloc(most, sizeof *run->chosen);
-    run->report.rows = calloc(most, sizeof *run->report.rows);
-    if (!run->chosen || !run->report.rows)
-        return error_no_memory(err, "models");
-    enum status status = STATUS_OK;
-    if (options.load.path)
-        run->report.row_count = 1;
-    else if (!list)
-        for (size_t i = 0; i < zoo_text_count; i++)
-            run->chosen[run->report.row_count++] = &zoo_texts[i];
-    while (status == STATUS_OK && next_word(&list, word, sizeof word))
-        status = find_text(&run->chosen[run->report.row_count++], word, err);
-    return status;
-}
-
-static enum status complete_options(const struct worker_options *worker, char *const *words,
-                                    int count, struct run *run, struct error *err)
-{
+    struct repeats repeats;
+    const size_t models = options.models.count;
     if (count > 0)
         return error_set(err, STATUS_INVALID, "zoo: unexpected '%.60s' (see --help)", words[0]);
-    if ((options.load.path != NULL) + (options.models != NULL) + (options.category >= 0) > 1)
+    if ((options.load.path != NULL) + (models > 0) + (options.category >= 0) > 1)
         return error_set(err, STATUS_INVALID,
                          "zoo: several choices of models (give one of --model, --category and "
                          "--file)");
-    const bool one = options.load.path || (options.models && !strchr(options.models, ','));
-    if ((options.load.weights || options.save) && !one)
+    if ((options.load.weights || options.save) && !options.load.path && models != 1)
         return error_set(err, STATUS_INVALID,
                          "zoo: %s is of one model (choose it with --model or --file)",
                          options.save ? "--save" : "--weights");
-    enum status status = parse_batches(err);
-    if (status == STATUS_OK && options.until_steady > 0.0 && options.batch_count > 1)
+    if (options.until_steady > 0.0 && options.batches.count > 1)
         return error_set(err, STATUS_INVALID, "--until-steady: with one --batch-size");
-    struct repeats repeats;
-    if (status == STATUS_OK)
-        status = repeats_init(&repeats, options.until_steady, options.repeats, err);
-    if (status == STATUS_OK)
-        status = choose_models(run, err);
-    if (status == STATUS_OK)
-        status = zoo_compress_parse(&options.compression, &options.compress, err);
+    enum status status = repeats_init(&repeats, options.until_steady, options.repeats, err);
+    return status == STATUS_OK ? check_compression(err) : status;
+}
+
+// Sets what follows from other options.
+static void complete_options(const struct worker_options *worker)
+{
+    struct zoo_compress_options *compress = &options.compress;
+    struct models *models = &options.models;
+    if (options.batches.count == 0)
+        options.batches = (struct option_numbers){{1}, 1};
+    if (options.load.path)
+        models->count = 1; // without a text
+    else if (models->count == 0)
+        while (models->count < zoo_text_count) {
+            models->texts[models->count] = &zoo_texts[models->count];
+            models->count++;
+        }
     options.load.device = worker->device;
     options.load.seed = (uint64_t)options.seed;
-    options.load.batch = options.batch_sizes[0];
+    options.load.batch = options.batches.values[0];
     options.load.cancelled = stop_requested;
-    options.compression.compression.seed = options.compression.losses.seed = options.load.seed;
-    options.compression.compression.cancelled = stop_requested;
-    options.compression.losses.cancelled = stop_requested;
-    options.compression.trials = options.trials;
-    return status;
+    compress->compression.per_tensor = options.granularity == 1;
+    compress->compression.quantiser.affine = options.scheme == 1;
+    compress->compression.seed = compress->losses.seed = options.load.seed;
+    compress->compression.cancelled = compress->losses.cancelled = stop_requested;
+    compress->trials = options.trials;
 }
 
 // ---- Running --------------------------------------------------------------
@@ -214,25 +242,41 @@ static void fill_row(struct zoo_row *row, const struct zoo_model *model, const c
     row->difference = (double)NAN;
 }
 
+// A model from a file may have the name of one that is built in only if it is that one.
+static enum status check_name(const struct zoo_model *model, struct error *err)
+{
+    for (size_t i = 0; i < zoo_text_count; i++)
+        if (strcasecmp(zoo_texts[i].name, model->name) == 0 &&
+            strcmp(zoo_texts[i].text, model->text) != 0)
+            return error_set(err, STATUS_INVALID,
+                             "%s: another model that is built in is called '%s' (choose another "
+                             "name)",
+                             options.load.path, zoo_texts[i].name);
+    return STATUS_OK;
+}
+
 // Describes the chosen models, and leaves out those of other categories.
 static enum status describe(struct run *run, struct error *err)
 {
-    size_t kept = 0;
+    struct models *models = &options.models;
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < run->report.row_count && status == STATUS_OK; i++) {
+    size_t kept = 0;
+    for (size_t i = 0; i < models->count && status == STATUS_OK; i++) {
         struct zoo_model *model = NULL;
-        const struct zoo_text *text = run->chosen[i];
+        const struct zoo_text *text = models->texts[i];
         status = text ? zoo_model_parse(&model, text->name, text->text, text->size, err)
                       : zoo_model_read(&model, options.load.path, err);
+        if (status == STATUS_OK && !text)
+            status = check_name(model, err);
         if (status == STATUS_OK &&
             (options.category < 0 ||
              strcmp(model->category, category_word((unsigned)options.category)) == 0)) {
-            run->chosen[kept] = text;
+            models->texts[kept] = text;
             fill_row(&run->report.rows[kept++], model, model->name);
         }
         zoo_model_free(model);
     }
-    run->report.row_count = kept;
+    models->count = kept;
     return status;
 }
 
@@ -289,8 +333,8 @@ static enum status compress(struct run *run, const struct zoo_runner *runner, st
 {
     row->compressed.original = row->figures[0];
     enum status status = zoo_compress_run(&row->compressed, run->device, zoo_runner_parts(runner),
-                                          &options.compression, &options.load, run->monitor, err);
-    if (status != STATUS_INVALID || run->report.row_count == 1)
+                                          &options.compress, &options.load, run->monitor, err);
+    if (status != STATUS_INVALID || options.models.count == 1)
         return status;
     log_write(LOG_LEVEL_WARNING, "not compressed: %s", err->text);
     return STATUS_OK;
@@ -300,7 +344,7 @@ static enum status run_model(struct run *run, size_t index, struct error *err)
 {
     struct zoo_row *row = &run->report.rows[index];
     struct zoo_runner *runner;
-    options.load.text = run->chosen[index];
+    options.load.text = options.models.texts[index];
     enum status status = repeats_init(&row->repeats, options.until_steady, options.repeats, err);
     if (status == STATUS_OK)
         status = zoo_runner_new(&runner, &run->device, &options.load, run->monitor, err);
@@ -313,34 +357,33 @@ static enum status run_model(struct run *run, size_t index, struct error *err)
         status = zoo_weights_save(&parts->weights, parts->model, options.save, err);
     if (status == STATUS_OK && options.check)
         status = check(run, runner, row, err);
-    for (size_t i = 0; i < options.batch_count && status == STATUS_OK; i++) {
+    for (size_t i = 0; i < options.batches.count && status == STATUS_OK; i++) {
         if (i > 0)
-            status = zoo_runner_set_batch(runner, options.batch_sizes[i], err);
+            status = zoo_runner_set_batch(runner, options.batches.values[i], err);
         if (status == STATUS_OK)
             status = measure(runner, row, err);
     }
-    if (status == STATUS_OK && options.compression.compression.method != ZOO_UNCOMPRESSED)
+    if (status == STATUS_OK && options.compress.compression.method != ZOO_UNCOMPRESSED)
         status = compress(run, runner, row, err);
     zoo_runner_free(runner);
     if (options.json || row->batch_count == 0)
         return status;
     if (index == 0)
-        zoo_table_print_head(stdout, true);
-    zoo_table_print_row(stdout, row);
+        zoo_table_begin(&run->table, true);
+    zoo_table_print_row(&run->table, row);
     return status;
 }
 
 static enum status run_models(struct run *run, struct error *err)
 {
+    size_t *done = &run->report.row_count;
+    enum status status = STATUS_OK;
     run->startup = inferstat_startup_begin(run->monitor);
     inferstat_startup_start_stage(run->startup, "load_model");
-    enum status status = STATUS_OK;
-    size_t done = 0;
-    for (size_t i = 0; i < run->report.row_count && status == STATUS_OK; i++) {
+    for (size_t i = 0; i < options.models.count && status == STATUS_OK; i++) {
         status = run_model(run, i, err);
-        done += run->report.rows[i].batch_count > 0;
+        *done += run->report.rows[i].batch_count > 0;
     }
-    run->report.row_count = done;
     inferstat_startup_abandon(run->startup);
     if (status == STATUS_OK && run->reports)
         device_calibrate_for_later(run->device);
@@ -349,32 +392,35 @@ static enum status run_models(struct run *run, struct error *err)
 
 // ---- Output ---------------------------------------------------------------
 
-static int report(struct run *run, enum status status)
+static void report(struct run *run, enum status status)
 {
     struct stat info;
     struct zoo_report *report = &run->report;
-    report->is_from_file = options.load.path != NULL;
-    report->status = status == STATUS_OK          ? "ok"
-                     : status == STATUS_CANCELLED ? "cancelled"
-                                                  : "error";
+    report->status = status;
     report->binary_bytes = stat("/proc/self/exe", &info) == 0 ? (int64_t)info.st_size : -1;
     if (options.json) {
         struct json_writer json = files_json(stdout);
         zoo_table_write(&json, report);
         (void)fputc('\n', stdout);
-    } else {
+    } else if (status == STATUS_OK) {
         zoo_table_print_means(stdout, report);
+    } else {
+        (void)printf("%s before the end: %zu of %zu models were measured\n",
+                     status == STATUS_CANCELLED ? "stopped" : "failed", report->row_count,
+                     options.models.count);
     }
-    return run->differs ? WORKER_CHECK_FAILED : WORKER_DONE;
 }
 
 static int list(struct run *run)
 {
-    if (options.json)
-        return report(run, STATUS_OK);
-    zoo_table_print_head(stdout, false);
+    run->report.row_count = options.models.count;
+    if (options.json) {
+        report(run, STATUS_OK);
+        return WORKER_DONE;
+    }
+    zoo_table_begin(&run->table, false);
     for (size_t i = 0; i < run->report.row_count; i++)
-        zoo_table_print_row(stdout, &run->report.rows[i]);
+        zoo_table_print_row(&run->table, &run->report.rows[i]);
     return WORKER_DONE;
 }
 
@@ -383,8 +429,10 @@ static int run_chosen(struct run *run, const struct worker_options *worker, stru
     // 100,000 inferences a second fill the default ring while the publisher waits for a processor.
     struct worker_options with_ring = *worker;
     with_ring.ring_records = 1 << 15;
-    enum status status = STATUS_OK;
-    if (options.list || options.category >= 0)
+    run->report.rows = calloc(options.models.count, sizeof *run->report.rows);
+    enum status status = run->report.rows ? STATUS_OK : error_no_memory(err, "models");
+    // A file that describes no model is a wrong argument, not a load that failed.
+    if (status == STATUS_OK && (options.list || options.category >= 0 || options.load.path))
         status = describe(run, err);
     if (status == STATUS_OK && options.list)
         return list(run);
@@ -396,24 +444,24 @@ static int run_chosen(struct run *run, const struct worker_options *worker, stru
     status = run_models(run, err);
     worker_close_monitor(run->monitor, &run->report.totals);
     // A stopped or failed run has figures, too, if a model was measured.
-    const int code = run->report.row_count > 0 ? report(run, status) : WORKER_DONE;
+    if (run->report.row_count > 0 || status == STATUS_CANCELLED)
+        report(run, status);
     device_close(run->device);
-    if (status == STATUS_OK)
-        return code;
-    if (status != STATUS_CANCELLED)
+    if (status != STATUS_OK && status != STATUS_CANCELLED)
         return worker_fail(err);
-    return code == WORKER_DONE ? WORKER_STOPPED : code;
+    return run->differs ? WORKER_CHECK_FAILED : status == STATUS_OK ? WORKER_DONE : WORKER_STOPPED;
 }
 
 static int run_zoo(const struct worker_options *worker, char *const *words, int count)
 {
     struct error err = {0};
     struct run run = {0};
-    enum status status = complete_options(worker, words, count, &run, &err);
-    const int code = status == STATUS_OK ? run_chosen(&run, worker, &err) : worker_fail(&err);
+    if (check_options(words, count, &err) != STATUS_OK)
+        return worker_fail(&err);
+    complete_options(worker);
+    const int code = run_chosen(&run, worker, &err);
     for (size_t i = 0; i < run.report.row_count; i++)
         zoo_compressed_row_free(&run.report.rows[i].compressed);
-    free(run.chosen);
     free(run.report.rows);
     return code;
 }

@@ -9,72 +9,11 @@
 // Weights with integers of 8 bits are to be below this.
 #define INT8_BYTES_TARGET (100 * 1024)
 
-// ---- Options --------------------------------------------------------------
-
-const char *zoo_granularity_word(unsigned int i)
-{
-    static const char *const words[] = {"channel", "tensor"};
-    return i < sizeof words / sizeof *words ? words[i] : NULL;
-}
-
-const char *zoo_scheme_word(unsigned int i)
-{
-    static const char *const words[] = {"symmetric", "affine"};
-    return i < sizeof words / sizeof *words ? words[i] : NULL;
-}
-
-// Refuses options that would have no effect.
-static enum status check_words(const struct zoo_compress_words *words, enum zoo_method method,
-                               struct error *err)
-{
-    const struct {
-        const char *name;
-        bool is_given, has_effect;
-        const char *needed;
-    } options[] = {
-        {"--granularity", words->granularity >= 0, method == ZOO_INT8 || method == ZOO_INT4,
-         "--compress int8 or int4"},
-        {"--scheme", words->scheme >= 0, method == ZOO_INT8 || method == ZOO_INT4,
-         "--compress int8 or int4"},
-        {"--clip", words->clip, method == ZOO_INT8 || method == ZOO_INT4,
-         "--compress int8 or int4"},
-        {"--simulate", words->simulate, method == ZOO_INT8 || method == ZOO_INT4,
-         "--compress int8 or int4"},
-        {"--temperature", words->temperature > 0.0, method != ZOO_UNCOMPRESSED, "--compress"},
-        {"--alpha", words->alpha >= 0.0, method != ZOO_UNCOMPRESSED, "--compress"},
-        {"--inputs", words->inputs > 0, method != ZOO_UNCOMPRESSED, "--compress"},
-    };
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-        if (options[i].is_given && !options[i].has_effect)
-            return error_set(err, STATUS_INVALID, "%s: only with %s", options[i].name,
-                             options[i].needed);
-    return STATUS_OK;
-}
-
-enum status zoo_compress_parse(struct zoo_compress_options *out,
-                               const struct zoo_compress_words *words, struct error *err)
-{
-    struct zoo_compression *compression = &out->compression;
-    enum status status = STATUS_OK;
-    *compression = (struct zoo_compression){.per_tensor = words->granularity == 1,
-                                            .simulate = words->simulate,
-                                            .quantiser.affine = words->scheme == 1};
-    out->losses = (struct zoo_loss_options){
-        .distillation = {.temperature = words->temperature > 0.0 ? words->temperature : 4.0,
-                         .alpha = words->alpha >= 0.0 ? words->alpha : 0.7},
-        .inputs = words->inputs > 0 ? (size_t)words->inputs : 64};
-    if (words->method)
-        status = zoo_compression_parse(compression, words->method, err);
-    if (status == STATUS_OK && words->clip)
-        status = zoo_clip_parse(&compression->quantiser, words->clip, err);
-    return status == STATUS_OK ? check_words(words, compression->method, err) : status;
-}
-
 // ---- Running --------------------------------------------------------------
 
 // Fills what is known before the compressed model is measured.
-static enum status describe(struct zoo_compressed_row *row, const struct zoo_model *model,
-                            const struct zoo_compressed *compressed, struct error *err)
+static void describe(struct zoo_compressed_row *row, size_t layer_count,
+                     struct zoo_compressed *compressed)
 {
     memcpy(row->name, compressed->model->name, sizeof row->name);
     row->parameters = compressed->model->parameters;
@@ -82,20 +21,9 @@ static enum status describe(struct zoo_compressed_row *row, const struct zoo_mod
     row->changed = compressed->changed;
     row->original_bytes = compressed->original_bytes;
     row->bytes = compressed->bytes;
-    row->factored = calloc(model->layer_count, sizeof *row->factored);
-    if (!row->factored)
-        return error_no_memory(err, row->name);
-    for (size_t i = 0; i < model->layer_count; i++) {
-        const struct zoo_factored *factored = &compressed->factored[i];
-        struct zoo_factored_layer *layer = &row->factored[row->factored_count];
-        if (factored->rank == 0)
-            continue;
-        memcpy(layer->name, model->layers[i].name, sizeof layer->name);
-        layer->rank = factored->rank;
-        layer->energy = factored->energy;
-        row->factored_count++;
-    }
-    return STATUS_OK;
+    row->factored = compressed->factored;
+    row->layer_count = layer_count;
+    compressed->factored = NULL;
 }
 
 // Measures the compressed model as any other; its load and inferences are records.
@@ -137,10 +65,9 @@ enum status zoo_compress_run(struct zoo_compressed_row *row, struct device *devi
                                       &options->compression, err);
     if (status != STATUS_OK)
         return status;
-    status = describe(row, parts->model, &compressed, err);
-    if (status == STATUS_OK)
-        status = zoo_losses_measure(&row->losses, device, parts->model, &parts->weights,
-                                    &compressed, &options->losses, err);
+    describe(row, parts->model->layer_count, &compressed);
+    status = zoo_losses_measure(&row->losses, device, parts->model, &parts->weights, &compressed,
+                                &options->losses, err);
     if (status == STATUS_OK)
         status = measure(row, device, &compressed, options, load, monitor, err);
     zoo_compressed_free(&compressed);
@@ -184,10 +111,11 @@ void zoo_compressed_print(FILE *out, const struct zoo_compressed_row *row)
         (void)fprintf(out, "; distillation loss %.6f; same class %s", row->losses.distillation,
                       unit_format(text[1], UNIT_RATIO, row->losses.agreement));
     (void)fprintf(out, "\n");
-    for (size_t i = 0; i < row->factored_count; i++)
-        (void)fprintf(out, "    %s: rank %zu keeps %s of the energy\n", row->factored[i].name,
-                      row->factored[i].rank,
-                      unit_format(text[0], UNIT_RATIO, row->factored[i].energy));
+    for (size_t i = 0; i < row->layer_count; i++)
+        if (row->factored[i].rank > 0)
+            (void)fprintf(out, "    %s: rank %zu keeps %s of the energy\n", row->factored[i].name,
+                          row->factored[i].rank,
+                          unit_format(text[0], UNIT_RATIO, row->factored[i].energy));
 }
 
 void zoo_compressed_write(struct json_writer *json, const struct zoo_compressed_row *row)
@@ -213,7 +141,9 @@ void zoo_compressed_write(struct json_writer *json, const struct zoo_compressed_
     json_write_real(json, "output_error", row->losses.relative_error);
     json_write_real(json, "max_error", row->losses.max_error);
     json_write_begin_list(json, "factored_layers");
-    for (size_t i = 0; i < row->factored_count; i++) {
+    for (size_t i = 0; i < row->layer_count; i++) {
+        if (row->factored[i].rank == 0)
+            continue;
         json_write_begin(json, NULL);
         json_write_text(json, "name", row->factored[i].name);
         json_write_uint(json, "rank", row->factored[i].rank);

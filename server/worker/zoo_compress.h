@@ -17,27 +17,9 @@ struct zoo_compressed_row {
     size_t changed, original_bytes, bytes;
     struct zoo_losses losses;
     struct zoo_figures original, figures; // of the same batch size
-    struct zoo_factored_layer *factored;  // layers that became two
-    size_t factored_count;
+    struct zoo_factored *factored;        // of each of the original's layers
+    size_t layer_count;
 };
-
-struct zoo_factored_layer {
-    char name[ZOO_NAME_SIZE];
-    size_t rank;
-    double energy;
-};
-
-// Words of the command line; negative numbers, 0 and NULL: not given.
-struct zoo_compress_words {
-    const char *method, *clip;
-    int granularity, scheme; // indices of the words below
-    bool simulate;
-    double temperature, alpha;
-    int64_t inputs;
-};
-
-const char *zoo_granularity_word(unsigned int i);
-const char *zoo_scheme_word(unsigned int i);
 
 // A compression and how it is measured.
 struct zoo_compress_options {
@@ -45,12 +27,6 @@ struct zoo_compress_options {
     struct zoo_loss_options losses;
     struct zoo_trials trials;
 };
-
-// Fills `compression` and `losses` from the words.  Fails with STATUS_INVALID also if a word has no
-// meaning for the method.
-MUST_CHECK enum status zoo_compress_parse(struct zoo_compress_options *out,
-                                          const struct zoo_compress_words *words,
-                                          struct error *err);
 
 // Compresses the model `parts`, loads the result as `load` says, and measures it on `device`.
 // `row->original` is set.  Fails as zoo_compress (with STATUS_INVALID if nothing changes),

@@ -3,18 +3,18 @@
 #ifndef INFERSTAT_SERVER_WORKER_ZOO_TABLE_H
 #define INFERSTAT_SERVER_WORKER_ZOO_TABLE_H
 
+#include "common/sys/option_table.h"
 #include "server/worker/repeats.h"
+#include "server/worker/text_table.h"
 #include "server/worker/zoo_compress.h"
 #include "server/workload/zoo/zoo_runner.h"
-
-enum { ZOO_BATCHES_MAX = 8 };
 
 // A model and its figures.
 struct zoo_row {
     char name[2 * ZOO_NAME_SIZE], category[16], task[128];
     uint64_t parameters, macs;
     size_t batch_count; // 0: not measured
-    struct zoo_figures figures[ZOO_BATCHES_MAX];
+    struct zoo_figures figures[OPTION_NUMBERS_MAX];
     uint64_t start_ns; // from the beginning of its load to the end of its first inference
     double difference; // from the reference; NaN: not checked
     struct repeats repeats;
@@ -27,15 +27,17 @@ struct zoo_report {
     struct device_description device; // name "": not open
     uint64_t process_start_ns;        // from the process's start to the end of the first inference
     int64_t binary_bytes;             // of this program
-    const char *status;               // "ok", "cancelled", "error"
-    bool is_from_file;                // the model, which the guide claims nothing of
+    enum status status;
     struct inferstat_totals totals;
 };
 
-// Writes the heading, a row, and the means with the targets.  Without figures a row has only the
+// Prints the heading, as wide as the terminal, and a row.  Without figures a row has only the
 // description.
-void zoo_table_print_head(FILE *out, bool with_figures);
-void zoo_table_print_row(FILE *out, const struct zoo_row *row);
+void zoo_table_begin(struct text_table *table, bool with_figures);
+void zoo_table_print_row(const struct text_table *table, const struct zoo_row *row);
+
+// Prints the targets, below the means of the categories whose models were all measured, beside what
+// the guide claims of them.
 void zoo_table_print_means(FILE *out, const struct zoo_report *report);
 
 // Writes all as one JSON object.

@@ -445,15 +445,19 @@ static enum status ambiguous_metric(const char *name, struct error *err)
 enum status query_metric_find(const struct query_metric **out, const char *name, struct error *err)
 {
     const struct query_metric *found = NULL;
+    bool is_ambiguous = false;
     for (unsigned i = 0; i < METRIC_COUNT; i++) {
         if (!metric_has_name(&metrics[i], name))
             continue;
-        if (found)
-            return ambiguous_metric(name, err);
+        is_ambiguous = found && metrics[i].kind != RECORD_KIND_INFERENCE;
         found = &metrics[i];
+        if (found->kind == RECORD_KIND_INFERENCE)
+            break;
     }
     if (!found)
         return unknown_metric(name, err);
+    if (is_ambiguous)
+        return ambiguous_metric(name, err);
     *out = found;
     return STATUS_OK;
 }

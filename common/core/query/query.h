@@ -208,8 +208,9 @@ const struct query_metric *query_metrics(unsigned *count);
 // True if a single record has a value of the metric, stored or derived.
 bool query_metric_is_of_records(const struct query_metric *metric);
 
-// Finds a metric by "kind.name", or by "name" if only one record kind has such a metric.  Otherwise
-// returns STATUS_INVALID; `err` names the alternatives, or the nearest name.
+// Finds a metric by "kind.name", or by "name": that of inferences if they have it, else if only one
+// record kind has it.  Otherwise returns STATUS_INVALID; `err` names the alternatives, or the
+// nearest name.
 MUST_CHECK enum status query_metric_find(const struct query_metric **out, const char *name,
                                          struct error *err);
 

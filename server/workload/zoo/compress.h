@@ -49,7 +49,7 @@ MUST_CHECK enum status zoo_clip_parse(struct zoo_quantiser *out, const char *tex
 
 // A layer that became two.
 struct zoo_factored {
-    size_t layer;  // of the original
+    char name[ZOO_NAME_SIZE];
     size_t rank;   // 0: the layer is as it was
     double energy; // kept: the share of the squared singular values
 };
@@ -61,7 +61,7 @@ struct zoo_compressed {
     struct zoo_weights weights;
     struct zoo_layer_int8 *int8;   // one per layer; NULL: all F32
     struct zoo_integers *integers; // that `int8` points to, one per layer
-    struct zoo_factored *factored; // layer_count of the original; NULL: of other methods
+    struct zoo_factored *factored; // of each of the original's layers
     size_t changed;                // layers
     // Of the stored weights: with scales, zeros and bitmaps; norms are folded into a bias.
     size_t original_bytes, bytes;

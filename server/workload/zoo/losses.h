@@ -12,7 +12,7 @@
 
 struct zoo_loss_options {
     struct zoo_distillation distillation;
-    size_t inputs; // > 0
+    uint32_t inputs; // > 0
     uint64_t seed;
     bool (*cancelled)(void); // polled; NULL: never
 };

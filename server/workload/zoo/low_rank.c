@@ -209,7 +209,7 @@ static enum status add_all(struct zoo_compressed *out, const struct zoo_model *m
             if (status == STATUS_OK)
                 out->factored[i] = choose_rank(&factors, how->amount);
         }
-        out->factored[i].layer = i;
+        memcpy(out->factored[i].name, layer->name, sizeof layer->name);
         out->changed += out->factored[i].rank > 0;
         if (status == STATUS_OK) {
             add_layer(out, model, i, last);

@@ -28,7 +28,8 @@ refused 2 "unknown model '' (--list has all)" --model ds-cnn,
 refused 2 "'visual' is none of vision, audio, sensor, anchor" --category visual
 refused 2 "several choices of models" --category vision --model ds-cnn
 refused 2 "--batch-size: 0 is outside 1 to 16777216" --batch-size 0
-refused 2 "--batch-size: more than 8" --batch-size 1,2,3,4,5,6,7,8,9
+refused 2 "--batch-size: 3 is there twice" --batch-size 1,3,3
+refused 2 "--model: ds-cnn is there twice" --model ds-cnn --model resnet-8,DS-CNN
 refused 2 "--until-steady: with one --batch-size" --until-steady 0.1 --batch-size 1,2
 refused 2 "--repeats 6: until when is not said" --repeats 6
 refused 2 "--trials: 0 is outside" --trials 0
@@ -39,6 +40,9 @@ refused 4 "$WORK/none.model: " --file "$WORK/none.model"
 printf 'name: odd\ncategory: sensor\ninput: x 3x8\ny = x -> fold 3\n' >"$WORK/odd.model"
 refused 4 "$WORK/odd.model" --file "$WORK/odd.model"
 expect_text "$WORK/err" "fold"
+printf 'name: DS-CNN\ncategory: sensor\ninput: x 4\ny = x -> dense 3\n' >"$WORK/taken.model"
+refused 2 "another model that is built in is called 'ds-cnn'" --file "$WORK/taken.model" --trials 1
+refused 2 "$WORK/taken.model" --file "$WORK/taken.model" --list
 expect_exit 4 zoo --model mobilenet-v1 --batch-size 16777216
 expect_text "$WORK/err" "mobilenet-v1: a batch of 16777216 items needs "
 expect_text "$WORK/err" "but device cpu has only "
@@ -64,6 +68,11 @@ expect_json 'm["best_items_per_second"] == max(b["items_per_second"] for b in m[
 expect_json 'all(abs(b["items_per_second"] * b["p50_ns"] / 1e9 / b["batch_size"] - 1) < 0.9 for b in m["batches"])'
 expect_exit 0 zoo --model falldetect --until-steady 1 --repeats 7 --trials 5 --json
 expect_json 'm["repeats"] == 5 and m["steady"] is True and m["items_per_second_median"] > 0'
+
+expect_exit 0 zoo --model falldetect --model ds-cnn --trials 1 --batch-size 1 --batch-size 2
+[ "$(awk 'NR > 1 && NF { print $2 } !NF { exit }' "$WORK/out" | tr '\n' ' ')" = "FallDetect ds-cnn " ] ||
+  fail "not both models: $(cat "$WORK/out")"
+[ "$(grep -c claimed "$WORK/out")" -eq 0 ] || fail "claims of all sensor models beside one"
 
 expect_exit 0 zoo --category sensor --trials 2 --warmups 0
 expect_text "$WORK/out" "means of"
@@ -95,6 +104,10 @@ sleep 0.5
 stop worker INT 130
 tail -n 1 "$WORK/worker.log" >"$WORK/out"
 expect_json 'o["status"] == "cancelled" and m["trials"] > 0 and m["p50_ns"] > 0'
+start worker "$WORKER" --device cpu zoo --no-report --model ds-cnn,resnet-8 --duration 1h
+sleep 0.5
+stop worker INT 130
+expect_text "$WORK/worker.log" "stopped before the end: 1 of 2 models were measured"
 
 # ---- Records ----
 
@@ -152,7 +165,11 @@ resnet-8-int8|int8" "select name, quantisation from v_model where name like 'res
 expect_exit 2 "$WORKER" --device cpu zoo --no-report --model resnet-8 --compress int3
 expect_exit 2 "$WORKER" --device cpu zoo --no-report --model resnet-8 --clip mse
 
-# A load that fails is recorded with its reason.
+# A load that fails is recorded with its reason; a file that describes no model is a wrong argument.
+expect_exit 4 "$WORKER" --collector "$COLLECTOR" --device cpu zoo --model ds-cnn --weights "$WORK/mine.gguf"
+expect_sql "ds-cnn" "select model from v_load where status = 'error' and error like '%x.1.weight%missing%'"
 expect_exit 4 "$WORKER" --collector "$COLLECTOR" --device cpu zoo --file "$WORK/odd.model"
-expect_sql 1 "select count(*) from v_load where status = 'error' and error like '%fold%'"
+expect_sql 1 "select count(*) from v_load where status = 'error'"
+"$INFERSTAT" --collector "$COLLECTOR" now >"$WORK/out"
+[ "$(grep -c odd "$WORK/out")" -eq 0 ] || fail "a wrong file is a model: $(cat "$WORK/out")"
 stop collector

@@ -92,6 +92,9 @@ TEST_CASE(test_find)
         {"load.duration_ns", RECORD_KIND_LOAD, LOAD_DURATION_NS},
         {"load_stage.duration_ns", RECORD_KIND_LOAD_STAGE, LOAD_STAGE_DURATION_NS},
         {"tokens_per_second", RECORD_KIND_INFERENCE, -1},
+        {"items_per_second", RECORD_KIND_INFERENCE, -1}, // of several kinds
+        {"operation.items_per_second", RECORD_KIND_OPERATION, -1},
+        {"items", RECORD_KIND_INFERENCE, INFERENCE_ITEMS},
     };
     static const char *const refused[][2] = {
         {"duration_ns", "load.duration_ns"},
