@@ -7,6 +7,12 @@
 
 #include "server/device/cpu/network/network_int8_lanes.h"
 
+// Where an output pixel, and the rest of its step, lie: in the arena, but the input's kernel in the
+// rounded input.
+struct place {
+    size_t in, out, add;
+};
+
 struct int8_conv {
     struct network_step step; // its weights are not used
     const struct int8_kernels *kernels;
@@ -19,6 +25,7 @@ struct int8_conv {
     size_t run_count, run, run_space; // elements of a run, and with those up to a whole group
     size_t row, blocks;               // elements of a rounded row; blocks of a group's outputs
     size_t pixels;                    // of the rounded input
+    struct place pixel, wrap;         // from pixel to pixel, and from behind a row to the next row
     int8_t *weights;                  // (groups, blocks, run_count, run_space, INT8_OUTPUTS)
     size_t weight_bytes;
 };
@@ -74,6 +81,41 @@ static size_t inputs_of_group(const struct int8_conv *conv)
 static size_t outputs_of_group(const struct int8_conv *conv)
 {
     return conv->step.out.channels / conv->step.groups;
+}
+
+static size_t element(const struct network_tensor *tensor, size_t y, size_t x)
+{
+    const size_t row = (size_t)tensor->width + tensor->border[1] + tensor->border[3];
+    return tensor->offset + ((y + tensor->border[0]) * row + x + tensor->border[1]) * tensor->pitch;
+}
+
+static struct place place_at(const struct int8_conv *conv, size_t y, size_t x)
+{
+    const struct network_step *step = &conv->step;
+    const struct network_tensor *in = &step->in[0];
+    const size_t row = y * step->stride[0] + in->border[0] - step->pad[0];
+    const size_t column = x * step->stride[1] + in->border[1] - step->pad[1];
+    return (struct place){.in = row * conv->row + column * in->channels,
+                          .out = element(&step->out, y, x),
+                          .add = step->inputs > 1 ? element(&step->in[1], y, x) : 0};
+}
+
+static void move(struct place *place, const struct place *by, size_t times)
+{
+    place->in += by->in * times;
+    place->out += by->out * times;
+    place->add += by->add * times;
+}
+
+// Differences of places, which may be negative and wrap around.
+static void find_strides(struct int8_conv *conv)
+{
+    const struct place first = place_at(conv, 0, 0);
+    conv->pixel = place_at(conv, 0, 1);
+    conv->wrap = place_at(conv, 1, 0);
+    move(&conv->pixel, &first, SIZE_MAX); // minus once
+    move(&conv->wrap, &first, SIZE_MAX);
+    move(&conv->wrap, &conv->pixel, 0 - (size_t)conv->step.out.width);
 }
 
 // A row of the kernel is one run if its pixels lie next to each other.
@@ -146,6 +188,7 @@ static enum status allocate(struct int8_conv *conv, struct error *err)
     if (!conv->runs || !conv->scales || !conv->bias || !conv->offsets || !conv->zeros)
         return error_no_memory(err, step->name);
     find_runs(conv);
+    find_strides(conv);
     conv->blocks = (outputs_of_group(conv) + INT8_OUTPUTS - 1) / INT8_OUTPUTS;
     conv->weight_bytes =
         step->groups * conv->blocks * conv->run_count * conv->run_space * INT8_OUTPUTS;
@@ -244,52 +287,22 @@ static int32_t sum_inputs(const struct int8_conv *conv, const struct int8_tile *
     return sum;
 }
 
-// An output pixel, and where it and the rest of its step lie: in the arena, but the input's kernel
-// in the rounded input.
-struct place {
-    size_t y, x;
-    size_t in, out, add;
-};
-
-static size_t element(const struct network_tensor *tensor, size_t y, size_t x)
-{
-    const size_t row = (size_t)tensor->width + tensor->border[1] + tensor->border[3];
-    return tensor->offset + ((y + tensor->border[0]) * row + x + tensor->border[1]) * tensor->pitch;
-}
-
-static void locate(const struct int8_conv *conv, struct place *place)
-{
-    const struct network_step *step = &conv->step;
-    const struct network_tensor *in = &step->in[0];
-    const size_t y = place->y * step->stride[0] + in->border[0] - step->pad[0];
-    const size_t x = place->x * step->stride[1] + in->border[1] - step->pad[1];
-    place->in = y * conv->row + x * in->channels;
-    place->out = element(&step->out, place->y, place->x);
-    place->add = step->inputs > 1 ? element(&step->in[1], place->y, place->x) : 0;
-}
-
-// Without a division, which costs as much as many products.
-static void advance(const struct int8_conv *conv, struct place *place)
-{
-    if (++place->x == conv->step.out.width) {
-        place->x = 0;
-        place->y++;
-    }
-    locate(conv, place);
-}
-
-// Fills in the places of `count` pixels from `place` on, and puts `place` behind them.  The last
-// pixel stands in for those that the tile has beyond.
+// Fills in the places of `count` pixels from `place`, column `x`, on, and puts both behind them.
+// The last pixel stands in for those that the tile has beyond.
 static void place_pixels(const struct int8_conv *conv, struct int8_tile *tile,
                          struct int8_results *results, const void *scratch, float *arena,
-                         struct place *place, size_t count)
+                         struct place *place, size_t *x, size_t count)
 {
     const unsigned char *in = scratch;
     for (size_t p = 0; p < count; p++) {
         tile->in[p] = in + place->in * element_size(conv);
         results->out[p] = arena + place->out;
         results->add[p] = conv->step.inputs > 1 ? arena + place->add : NULL;
-        advance(conv, place);
+        move(place, &conv->pixel, 1);
+        if (++*x == conv->step.out.width) {
+            move(place, &conv->wrap, 1);
+            *x = 0;
+        }
     }
     for (size_t p = count; p < conv->kernels->pixels; p++)
         tile->in[p] = tile->in[count - 1];
@@ -325,14 +338,14 @@ static void run_block(const struct int8_conv *conv, struct int8_tile *tile, cons
                                    .outputs = tile->outputs};
     const unsigned char *in = scratch;
     const size_t width = conv->step.out.width, pixels = conv->kernels->pixels;
-    struct place place = {.y = first / width, .x = first % width};
-    locate(conv, &place);
+    size_t x = first % width;
+    struct place place = place_at(conv, first / width, x);
     for (size_t pixel = first; pixel < last;) {
         // Of few pixels one after another costs less than a tile.
         const size_t left = last - pixel;
         const size_t count = left >= pixels ? pixels : left > pixels / 2 ? left : 1;
         place_pixels(conv, tile, &results, in + group * inputs_of_group(conv) * element_size(conv),
-                     arena + channel, &place, count);
+                     arena + channel, &place, &x, count);
         run_tile(conv, tile, &results, conv->zeros + channel, count);
         pixel += count;
     }

@@ -3,6 +3,7 @@
 #include "server/device/cpu/network/network_int8.h"
 
 #if defined(__x86_64__)
+#include <stdbool.h>
 #include <string.h>
 
 #include "server/device/cpu/lanes_avx2.h"
@@ -63,22 +64,6 @@ AVX2 static void round_input(void *out, const float *in, size_t n, float inverse
     int8_round_pairs(out, in, n, inverse, zero);
 }
 
-// 8 channels of pixel `p`, from `o` on.
-AVX2_INLINE void finish_lanes(const struct int8_results *results, const int32_t *sums, size_t p,
-                              size_t o)
-{
-    const __m256i sum = _mm256_loadu_si256((const __m256i_u *)(sums + o));
-    const __m256i offset = _mm256_loadu_si256((const __m256i_u *)(results->offsets + o));
-    __m256 x = _mm256_cvtepi32_ps(_mm256_sub_epi32(sum, offset));
-    x = _mm256_mul_ps(x, _mm256_loadu_ps(results->scales + o));
-    x = _mm256_add_ps(x, _mm256_loadu_ps(results->bias + o));
-    if (results->add[p])
-        x = _mm256_add_ps(x, _mm256_loadu_ps(results->add[p] + o));
-    x = _mm256_max_ps(_mm256_set1_ps(results->least), x);
-    x = _mm256_min_ps(_mm256_set1_ps(results->most), x);
-    _mm256_storeu_ps(results->out[p] + o, x);
-}
-
 AVX2 void int8_finish_avx2(const struct int8_results *results, int32_t sums[][INT8_OUTPUTS],
                            size_t pixels)
 {
@@ -86,9 +71,22 @@ AVX2 void int8_finish_avx2(const struct int8_results *results, int32_t sums[][IN
         int8_finish(results, sums, pixels);
         return;
     }
-    for (size_t p = 0; p < pixels; p++)
-        for (size_t o = 0; o < results->outputs; o += HALF)
-            finish_lanes(results, sums[p], p, o);
+    const bool adds = results->add[0] != NULL;
+    const __m256 least = _mm256_set1_ps(results->least), most = _mm256_set1_ps(results->most);
+    for (size_t o = 0; o < results->outputs; o += HALF) {
+        const __m256i offset = _mm256_loadu_si256((const __m256i_u *)(results->offsets + o));
+        const __m256 scale = _mm256_loadu_ps(results->scales + o);
+        const __m256 bias = _mm256_loadu_ps(results->bias + o);
+        for (size_t p = 0; p < pixels; p++) {
+            const __m256i sum = _mm256_loadu_si256((const __m256i_u *)&sums[p][o]);
+            __m256 x = _mm256_cvtepi32_ps(_mm256_sub_epi32(sum, offset));
+            x = _mm256_add_ps(_mm256_mul_ps(x, scale), bias);
+            if (adds)
+                x = _mm256_add_ps(x, _mm256_loadu_ps(results->add[p] + o));
+            x = _mm256_min_ps(most, _mm256_max_ps(least, x));
+            _mm256_storeu_ps(results->out[p] + o, x);
+        }
+    }
 }
 
 static const struct int8_kernels kernels = {.name = "avx2 int8 6x16",
