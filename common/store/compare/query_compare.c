@@ -315,7 +315,8 @@ static void set_metric(const struct row *row)
     struct result *answer = row->comparison->answer;
     const struct sampled *metric = row->metric;
     const struct query_metric *found;
-    const bool is_alone = query_metric_find(&found, metric->name, NULL) == STATUS_OK;
+    const bool is_alone =
+        query_metric_find(&found, metric->name, NULL) == STATUS_OK && found->kind == metric->kind;
     (void)snprintf(text, sizeof text, "%s%s%s",
                    is_alone ? "" : record_kind_info(metric->kind)->name, is_alone ? "" : ".",
                    metric->name);

@@ -120,7 +120,7 @@ TEST_CASE(a_model_that_is_not_there)
 // Models without tokens have neither speeds nor rates of them, but of items.
 TEST_CASE(requests_without_tokens)
 {
-    static const char *const expected[] = {"e2e_ns", "inference.items_per_second", "error_ratio",
+    static const char *const expected[] = {"e2e_ns", "items_per_second", "error_ratio",
                                            "request_rate"};
     add((struct measured){.run = 1, .host = "a", .model = "net", .requests = 400});
     add((struct measured){
@@ -134,13 +134,13 @@ TEST_CASE(requests_without_tokens)
     for (size_t row = 0; row < COUNT_OF(expected); row++)
         assert_string_equal(text_at(result, row, "metric"), expected[row]);
     verdict_is(result, "e2e_ns", "BETTER");
-    verdict_is(result, "inference.items_per_second", "BETTER");
+    verdict_is(result, "items_per_second", "BETTER");
     result_free(result);
     // Other batches are other work.
     change("UPDATE inference SET items = 1 WHERE run = 2");
     result = ask(&query);
     verdict_is(result, "e2e_ns", "UNDECIDED");
-    verdict_is(result, "inference.items_per_second", "UNDECIDED");
+    verdict_is(result, "items_per_second", "UNDECIDED");
     assert_string_equal(text_at(result, row_of(result, "e2e_ns"), "note"),
                         "the work differs: median items 8 / 1");
     result_free(result);
