@@ -5,6 +5,7 @@
 
 #include <sqlite3.h>
 
+#include "common/store/read/device_names.h"
 #include "common/store/read/filter.h"
 #include "common/store/read/reader.h"
 #include "common/store/schema/schema_select.h"
@@ -166,11 +167,11 @@ struct collecting {
     enum environment_subject subject;
 };
 
-// Appends the condition that a name's id is one of the devices, models or pipelines that the
-// samples are of.
+// Appends the ids of the names of the devices, models or pipelines that the samples are of, as a
+// JSON array.
 static void append_names(sqlite3_str *sql, const struct collecting *collecting)
 {
-    sqlite3_str_appendall(sql, " IN (SELECT value FROM json_each('[0");
+    sqlite3_str_appendall(sql, "'[0");
     for (size_t i = 0; i < samples_count(collecting->samples); i++) {
         const struct sample_key *key = &samples_at(collecting->samples, i)->key;
         const bool fits = collecting->subject == ENVIRONMENT_PIPELINE
@@ -181,7 +182,7 @@ static void append_names(sqlite3_str *sql, const struct collecting *collecting)
         else if (fits)
             sqlite3_str_appendf(sql, ", %lld", (long long)key->subject);
     }
-    sqlite3_str_appendall(sql, "]'))");
+    sqlite3_str_appendall(sql, "]'");
 }
 
 // Begins a statement that adds the properties of rows as facts, and ends it.  A 0 counts as absent:
@@ -251,21 +252,23 @@ static enum status collect_subject(const struct collecting *collecting, struct e
         sqlite3_str_appendf(sql, ", %lld", (long long)samples->runs.keys[i]);
     sqlite3_str_appendall(sql, "]'))");
     if (tables[subject].name) {
-        sqlite3_str_appendf(sql, " AND %s", tables[subject].name);
+        sqlite3_str_appendf(sql, " AND %s IN (SELECT value FROM json_each(", tables[subject].name);
         append_names(sql, collecting);
+        sqlite3_str_appendall(sql, "))");
     }
     append_end(sql);
     return reader_scan(collecting->store, sql, collecting->filter, on_nothing, NULL, err);
 }
 
-// The highest clocks of the runs' devices.
+// The highest clocks of the runs' devices while these ran.  Any run of the host may have sampled
+// them.
 static enum status collect_clocks(const struct collecting *collecting, struct error *err)
 {
     enum status status = STATUS_OK;
     for (size_t i = 0; i < collecting->samples->runs.count && status == STATUS_OK; i++) {
         sqlite3_str *sql = sqlite3_str_new(collecting->store->db);
         const char *comma = "";
-        append_begin(sql, ENVIRONMENT_DEVICE, "s.device");
+        append_begin(sql, ENVIRONMENT_DEVICE, "u.name");
         for (unsigned k = 0; k < PROPERTY_COUNT; k++) {
             if (!properties[k].in_samples)
                 continue;
@@ -273,12 +276,21 @@ static enum status collect_clocks(const struct collecting *collecting, struct er
                                 properties[k].name);
             comma = ", ";
         }
-        sqlite3_str_appendf(sql,
-                            ") AS properties FROM (SELECT * FROM device_sample WHERE run = $1"
-                            " ORDER BY started_ns DESC LIMIT %d) s WHERE s.device",
-                            SAMPLES_OF_A_RUN);
+        sqlite3_str_appendall(sql, ") AS properties FROM (SELECT value AS name,"
+                                   " " DEVICE_NAMES_UUID("$1", "value") " AS uuid FROM json_each(");
         append_names(sql, collecting);
-        sqlite3_str_appendall(sql, " GROUP BY s.device");
+        sqlite3_str_appendf(sql,
+                            ")) u CROSS JOIN main.run w ON w.run = $1"
+                            " CROSS JOIN main.run o ON o.host = w.host"
+                            " AND o.started_ns <= w.heard_ns AND o.heard_ns >= w.started_ns"
+                            " CROSS JOIN device_sample s ON s.id IN (SELECT i.id"
+                            " FROM device_sample i WHERE i.run = o.run"
+                            " AND i.started_ns BETWEEN w.started_ns AND w.heard_ns"
+                            " ORDER BY i.started_ns DESC LIMIT %d)"
+                            " AND " DEVICE_NAMES_SAME(DEVICE_NAMES_UUID("s.run", "s.device"),
+                                                      "s.device", "u.uuid",
+                                                      "u.name") " GROUP BY u.name",
+                            SAMPLES_OF_A_RUN);
         append_end(sql);
         status = reader_scan_with(collecting->store, sql, NULL, &collecting->samples->runs.keys[i],
                                   1, on_nothing, NULL, err);

@@ -12,6 +12,7 @@
 #include "common/core/base/unit.h"
 #include "common/core/record/throttle.h"
 #include "common/core/stats/stats.h"
+#include "common/store/read/device_names.h"
 #include "common/store/read/filter.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/session.h"
@@ -300,6 +301,11 @@ static sqlite3_str *begin_select(struct reading *reading, enum source source, co
 {
     sqlite3_str *sql = sqlite3_str_new(reading->store->db);
     reading->source = source;
+    if (source == SAMPLES) {
+        sqlite3_str_appendall(sql, "WITH ");
+        device_names_append(sql);
+        sqlite3_str_appendall(sql, " ");
+    }
     sqlite3_str_appendf(sql, "SELECT %s", keys);
     for (unsigned i = 0; i < COLUMNS; i++)
         if (columns[i].source == source)
@@ -354,14 +360,19 @@ static void append_slices(sqlite3_str *sql, int64_t first_ns, int64_t last_ns)
     }
 }
 
+// Each sample counts for the device that it is of, by the name that requests have for it: another
+// run may have sampled it, by another name.  It does not count for a name that means other devices.
 static enum status read_slices(struct reading *reading, int64_t first_ns, int64_t last_ns,
                                struct error *err)
 {
-    sqlite3_str *sql =
-        begin_select(reading, SAMPLES, "(SELECT r.host FROM run r WHERE r.run = s.run), s.device");
+    static const char keys[] = "r.host, coalesce(m.used, s.device)";
+    sqlite3_str *sql = begin_select(reading, SAMPLES, keys);
     sqlite3_str_appendall(sql, " FROM (");
     append_slices(sql, first_ns, last_ns);
-    sqlite3_str_appendall(sql, ") s GROUP BY 1, 2");
+    sqlite3_str_appendall(sql, ") s CROSS JOIN run r ON r.run = s.run"
+                               " LEFT JOIN same_device m ON m.run = s.run AND m.sampled = s.device"
+                               " WHERE m.used OR (r.host, s.device) NOT IN"
+                               " (SELECT host, name FROM used) GROUP BY 1, 2");
     return reader_scan(reading->store, sql, NULL, on_facts, reading, err);
 }
 

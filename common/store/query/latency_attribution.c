@@ -9,6 +9,7 @@
 #include "common/core/record/throttle.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/session.h"
+#include "common/store/read/device_names.h"
 
 const char *attribution_part_name(enum attribution_part part)
 {
@@ -120,8 +121,8 @@ enum attribution_part attribution_main(const int64_t parts[ATTRIBUTION_PART_COUN
 
 // ---- The statement ------------------------------------------------------------------
 //
-// $1 and $2 are the request's host and device, $3 to $6 the starts of its phases and its end.  The
-// causes are numbers of enum attribution_part.
+// $1 and $2 are the request's host and device, $3 to $6 the starts of its phases and its end, $7
+// its run.  The causes are numbers of enum attribution_part.
 
 // Appends the source of rows `t`: of the newest records that began from `before_ns` before the
 // request to `after_ns` after it and pass the condition, those of the request's host.
@@ -142,6 +143,15 @@ static void append_running(sqlite3_str *sql, const char *kind)
                   EVENTS_SPANS_MAX);
 }
 
+// Appends the condition that a row `t` of the request's host is of its device, whatever the row's
+// run calls it.
+static void append_same_device(sqlite3_str *sql)
+{
+    sqlite3_str_appendall(sql,
+                          " AND " DEVICE_NAMES_SAME(DEVICE_NAMES_UUID("t.run", "t.device"),
+                                                    "t.device", "(SELECT uuid FROM wanted)", "$2"));
+}
+
 #define OR_BIT(bit, text) " | " #bit
 
 // Times in which a load ran or the device was throttled.  A sample without duration ends at the
@@ -149,12 +159,16 @@ static void append_running(sqlite3_str *sql, const char *kind)
 // samples end together.
 static void append_spans(sqlite3_str *sql)
 {
-    sqlite3_str_appendf(sql,
-                        "WITH phases(phase, since, until) AS"
+    sqlite3_str_appendf(
+        sql,
+        "WITH wanted(uuid) AS MATERIALIZED"
+        " (SELECT " DEVICE_NAMES_UUID(
+            "$7", "$2") "),"
+                        " phases(phase, since, until) AS"
                         " (VALUES(0, $3, $4), (1, $4, $5), (2, $5, $6)),"
                         " spans(cause, since, until, reasons) AS (SELECT %d, t.started_ns,"
                         " t.started_ns + t.duration_ns, 0",
-                        ATTRIBUTION_LOAD);
+        ATTRIBUTION_LOAD);
     append_running(sql, "load");
     sqlite3_str_appendf(sql,
                         " UNION ALL SELECT %d, since, min(since + %lld, coalesce(since + lasted,"
@@ -166,7 +180,8 @@ static void append_spans(sqlite3_str *sql)
                         ATTRIBUTION_THROTTLE, (long long)EVENTS_SAMPLE_NS,
                         (long long)EVENTS_SAMPLE_NS);
     append_newest(sql, "device_sample", EVENTS_SAMPLE_NS, EVENTS_SAMPLE_NS, "", EVENTS_SAMPLES_MAX);
-    sqlite3_str_appendall(sql, " AND t.device = $2) WHERE reasons)");
+    append_same_device(sql);
+    sqlite3_str_appendall(sql, ") WHERE reasons)");
 }
 
 // Pipelines, by the shares of the time that they copied and waited for slots.
@@ -178,7 +193,8 @@ static void append_pipelines(sqlite3_str *sql)
              " min(max(CAST(t.copy_starved_ns AS REAL) / nullif(t.duration_ns, 0), 0), 1)"
              " AS starved");
     append_running(sql, "pipeline");
-    sqlite3_str_appendall(sql, " AND t.device = $2)");
+    append_same_device(sql);
+    sqlite3_str_appendall(sql, ")");
 }
 
 // Of spans the time that any of them covers, `before` being the end of those that began before; of
@@ -233,13 +249,14 @@ enum status concurrent_events_read(struct concurrent_events *out, struct store *
                                    const struct concurrent_events_request *request,
                                    struct error *err)
 {
-    int64_t numbers[2 + ATTRIBUTION_PHASES + 1] = {request->host, request->device};
-    memcpy(numbers + 2, request->starts_ns, sizeof request->starts_ns);
+    enum { STARTS = 2, RUN = STARTS + ATTRIBUTION_PHASES + 1, NUMBERS };
+    int64_t numbers[NUMBERS] = {request->host, request->device};
+    memcpy(numbers + STARTS, request->starts_ns, sizeof request->starts_ns);
+    numbers[RUN] = request->run;
     *out = (struct concurrent_events){0};
     sqlite3_str *sql = sqlite3_str_new(store->db);
     append_spans(sql);
     append_pipelines(sql);
     append_answer(sql);
-    return reader_scan_with(store, sql, NULL, numbers, sizeof numbers / sizeof *numbers, on_overlap,
-                            out, err);
+    return reader_scan_with(store, sql, NULL, numbers, NUMBERS, on_overlap, out, err);
 }

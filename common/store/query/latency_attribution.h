@@ -106,7 +106,9 @@ enum attribution_part attribution_main(const int64_t parts[ATTRIBUTION_PART_COUN
 // ---- Concurrent events -----------------------------------------------------------------------
 //
 // For how long model loads on the request's host, and pipelines and clock throttling on its device,
-// overlapped each of its phases.  All times are by the host's clock.
+// overlapped each of its phases.  All times are by the host's clock.  Any run of the host may have
+// recorded them: the device is the same if its UUID is, or its name where a run does not know the
+// UUID.
 //
 // The number of records read is limited, over all hosts together:
 //   loads, pipelines  of those that started in the EVENTS_BEFORE_NS before the request, or during
@@ -121,10 +123,10 @@ enum attribution_part attribution_main(const int64_t parts[ATTRIBUTION_PART_COUN
 #define EVENTS_SAMPLE_NS INT64_C(10000000000)   // ten seconds
 enum { EVENTS_SPANS_MAX = 4096, EVENTS_SAMPLES_MAX = 20000 };
 
-// A request's host and device (ids of the table name), and the starts of its phases, ascending; the
-// last element of `starts_ns` is the end of the last phase.
+// A request's run, its host and device (ids of the table name), and the starts of its phases,
+// ascending; the last element of `starts_ns` is the end of the last phase.
 struct concurrent_events_request {
-    int64_t host, device;
+    int64_t run, host, device;
     int64_t starts_ns[ATTRIBUTION_PHASES + 1];
 };
 

@@ -250,7 +250,8 @@ static struct concurrent_events_request place_in_time(const struct request *requ
 {
     const int64_t phases[ATTRIBUTION_PHASES] = {request->queue_ns, request->prefill_ns,
                                                 request->decode_ns};
-    struct concurrent_events_request place = {.host = request->host, .device = request->device};
+    struct concurrent_events_request place = {
+        .run = request->run, .host = request->host, .device = request->device};
     concurrent_events_place(&place, request->started_ns, phases);
     return place;
 }

@@ -63,7 +63,15 @@ static enum status read_medians(struct groups *groups, struct store *store,
 
 // ---- Usual overlap ------------------------------------------------------------------------
 
-enum { USUAL_MODEL, USUAL_DEVICE, USUAL_HOST, USUAL_STARTED, USUAL_PHASES, USUAL_WHOLE = 7 };
+enum {
+    USUAL_MODEL,
+    USUAL_DEVICE,
+    USUAL_RUN,
+    USUAL_HOST,
+    USUAL_STARTED,
+    USUAL_PHASES,
+    USUAL_WHOLE = USUAL_PHASES + ATTRIBUTION_PHASES
+};
 
 struct usual_reader {
     struct groups *groups;
@@ -86,7 +94,8 @@ static enum status on_usual(void *context, sqlite3_stmt *row, struct error *err)
     int64_t durations_ns[ATTRIBUTION_PHASES];
     for (int i = 0; i < (int)ATTRIBUTION_PHASES; i++)
         durations_ns[i] = sqlite3_column_int64(row, USUAL_PHASES + i);
-    *usual = (struct concurrent_events_request){.host = sqlite3_column_int64(row, USUAL_HOST),
+    *usual = (struct concurrent_events_request){.run = sqlite3_column_int64(row, USUAL_RUN),
+                                                .host = sqlite3_column_int64(row, USUAL_HOST),
                                                 .device = keys[1]};
     concurrent_events_place(usual, sqlite3_column_int64(row, USUAL_STARTED), durations_ns);
     return STATUS_OK;
@@ -101,7 +110,8 @@ static enum status read_usual(struct groups *groups, struct store *store,
     struct usual_reader reader = {groups, whole};
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendf(sql,
-                        "SELECT t.model, t.device, (SELECT r.host FROM run r WHERE r.run = t.run),"
+                        "SELECT t.model, t.device, t.run,"
+                        " (SELECT r.host FROM run r WHERE r.run = t.run),"
                         " t.started_ns, t.queue_ns, " SLOWEST_COMPUTED ","
                         " t.decode_ns, t.\"%w\""
                         " FROM inference t",

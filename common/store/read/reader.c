@@ -15,7 +15,7 @@
 
 static void bind_numbers(sqlite3_stmt *stmt, const int64_t *numbers, unsigned count)
 {
-    static const char *const names[READER_NUMBERS_MAX] = {"$1", "$2", "$3", "$4", "$5", "$6"};
+    static const char *const names[READER_NUMBERS_MAX] = {"$1", "$2", "$3", "$4", "$5", "$6", "$7"};
     assert(count <= READER_NUMBERS_MAX);
     for (unsigned i = 0; i < count; i++)
         (void)sqlite3_bind_int64(stmt, sqlite3_bind_parameter_index(stmt, names[i]), numbers[i]);

@@ -32,7 +32,7 @@ MUST_CHECK enum status reader_scan(struct store *store, struct sqlite3_str *sql,
 
 // Like reader_scan, and also binds the `count` integers at `numbers` (at most READER_NUMBERS_MAX)
 // to the parameters $1, $2, ...  `filter` may be NULL.
-enum { READER_NUMBERS_MAX = 6 };
+enum { READER_NUMBERS_MAX = 7 };
 MUST_CHECK enum status reader_scan_with(struct store *store, struct sqlite3_str *sql,
                                         const struct query_filter *filter, const int64_t *numbers,
                                         unsigned count, row_callback *callback, void *context,

@@ -247,6 +247,39 @@ TEST_CASE(unlike_limits_of_a_device)
     }
 }
 
+// Clocks count that another run of the host sampled, by the UUID of the device.
+TEST_CASE(clocks_of_a_sampler)
+{
+    for (int run = 1; run <= 2; run++) {
+        const char *host = run == 1 ? "a" : "b";
+        add((struct measured){.run = run, .host = host, .device = "H200", .requests = 100});
+        change(format_text("UPDATE device SET uuid = 'GPU-%d' WHERE run = %d", run, run));
+        change("INSERT OR IGNORE INTO name(text) VALUES('cuda:0')");
+        change(format_text("CREATE TEMP TABLE copy AS SELECT * FROM run WHERE run = %d;"
+                           "UPDATE temp.copy SET run = run + 10, uuid = 'sampler-%d';"
+                           "INSERT INTO run SELECT * FROM temp.copy; DROP TABLE temp.copy",
+                           run, run));
+        for (int device = 0; device < 2; device++) { // the second one is another
+            const char *name = format_text("(SELECT id FROM name WHERE text = '%s')",
+                                           device == 0 ? "cuda:0" : "H200");
+            char own[64];
+            (void)snprintf(own, sizeof own, "%s", name);
+            change(format_text("INSERT INTO device(run, stream, number, started_ns, received_ns,"
+                               " ordinal, name, uuid, memory_bytes)"
+                               " SELECT %d, 0, 1, started_ns, 1, 0, %s, 'GPU-%d', 1 FROM run"
+                               " WHERE run = %d",
+                               run + 10, own, device == 0 ? run : 9, run));
+            change(format_text("INSERT INTO device_sample(run, stream, number, started_ns,"
+                               " received_ns, device, sm_clock_hz) SELECT %d, 0, 1, started_ns + 1,"
+                               " 1, %s, %d FROM run WHERE run = %d",
+                               run + 10, own, device == 0 ? 2000000000 - run * 400000000 : 1, run));
+        }
+        saved(host);
+    }
+    const struct query query = of_two("a", "b");
+    refused(&query, STATUS_INVALID, "device H200: sm_clock_hz 1600000000 / 1200000000");
+}
+
 TEST_CASE(unlike_fingerprints)
 {
     const struct measured like = {.run = 1,
@@ -703,7 +736,7 @@ TEST_CASE(a_baseline_tells_what_expired)
 TEST_MAIN_EACH(compare_set_up, store_tear_down, what_is_slower, the_same_twice,
                workers_beside_each_other, filters_instead_of_names, one_metric,
                what_is_not_known_differs_from_nothing, tails_of_times, unlike_fingerprints,
-               unlike_settings, unlike_limits_of_a_device, nothing_in_common,
+               clocks_of_a_sampler, unlike_settings, unlike_limits_of_a_device, nothing_in_common,
                what_only_one_side_has, other_work, failures_do_not_count, saving_and_deleting,
                rows_may_go, on_a_file, damage_is_told, what_expired_is_told,
                a_baseline_tells_what_expired, samples_are_even, blobs)

@@ -44,6 +44,7 @@ struct host {
     int64_t width, generation, throttle, sm_clock_hz, prompt, concurrent, memory_bytes;
     double cached;
     const char *driver, *kernel, *governor, *huge_pages, *allocator;
+    bool has_sampler; // another run samples the device, by another name
 };
 
 static void add_requests(int64_t run, const struct host *host, unsigned count)
@@ -91,21 +92,28 @@ static void add_loads(int64_t run, const struct host *host)
     }
 }
 
-static void add_device(int64_t run, const struct host *host)
+static void describe(int64_t run, uint32_t name, const char *uuid, const struct host *host)
 {
     struct record record;
     record_init(&record, RECORD_KIND_DEVICE, START_NS);
     record_set_int(&record, DEVICE_ORDINAL, 0);
-    record_set_name(&record, DEVICE_NAME, device);
+    record_set_name(&record, DEVICE_NAME, name);
+    if (uuid)
+        record_set_text(&record, DEVICE_UUID, uuid, strlen(uuid));
     record_set_int(&record, DEVICE_MEMORY_BYTES, 1);
     record_set_int(&record, DEVICE_PCIE_GENERATION, 1); // idle, when it was described
     record_set_int(&record, DEVICE_PCIE_WIDTH, host->width ? host->width : 16);
     record_set_int(&record, DEVICE_PCIE_GENERATION_MAX, 5);
     record_set_int(&record, DEVICE_PCIE_WIDTH_MAX, 16);
     (void)rows_add(db, run, &record);
+}
+
+static void add_samples(int64_t run, uint32_t name, const struct host *host)
+{
     for (int i = 0; i < 40; i++) {
+        struct record record;
         record_init(&record, RECORD_KIND_DEVICE_SAMPLE, START_NS + i * SECOND);
-        record_set_name(&record, DEVICE_SAMPLE_DEVICE, device);
+        record_set_name(&record, DEVICE_SAMPLE_DEVICE, name);
         record_set_real(&record, DEVICE_SAMPLE_GPU_UTIL, i % 4 ? 0.9 : 0.0);
         record_set_int(&record, DEVICE_SAMPLE_SM_CLOCK,
                        i % 4 ? (host->sm_clock_hz ? host->sm_clock_hz : 1980000000) : 345000000);
@@ -113,6 +121,37 @@ static void add_device(int64_t run, const struct host *host)
                        i % 4 ? (host->generation ? host->generation : 5) : 1);
         record_set_int(&record, DEVICE_SAMPLE_THROTTLE, i % 4 ? host->throttle : 1);
         (void)rows_add(db, run, &record);
+    }
+}
+
+// The sampler's other device has the name that the engine's device has.
+static void add_sampler(int64_t engine, const struct host *host)
+{
+    static const struct host other = {.throttle = 0x04, .sm_clock_hz = 1000000000};
+    const int64_t run = engine + 100;
+    const char *name = format_text("host-%02d", (int)engine);
+    rows_run(db, run, name, START_NS - SECOND, START_NS + 100 * SECOND);
+    execf("UPDATE run SET %s FROM run e WHERE e.run = %d AND run.run = %d",
+          "driver = e.driver, kernel = e.kernel, cpu_governor = e.cpu_governor,"
+          " huge_pages = e.huge_pages, allocator = e.allocator,"
+          " host_memory_bytes = e.host_memory_bytes",
+          (int)engine, (int)run);
+    describe(engine, device, "GPU-1", host);
+    describe(run, rows_name(db, "cuda:1"), "GPU-1", host);
+    describe(run, device, "GPU-0", host);
+    add_samples(run, rows_name(db, "cuda:1"), host);
+    add_samples(run, device, &other);
+    execf("INSERT INTO ledger(run, kind, stored) VALUES(%d, %d, 60), (%d, %d, 80)", (int)engine,
+          RECORD_KIND_INFERENCE, (int)run, RECORD_KIND_DEVICE_SAMPLE);
+}
+
+static void add_device(int64_t run, const struct host *host)
+{
+    if (host->has_sampler) {
+        add_sampler(run, host);
+    } else {
+        describe(run, device, NULL, host);
+        add_samples(run, device, host);
     }
 }
 
@@ -199,6 +238,12 @@ TEST_CASE(test_planted_faults_are_named)
          "worse",
          -0.2,
          "clock 1.5 GHz (peers 2.0 GHz)"},
+        {"what another run sampled",
+         {.slower = 0.25, .throttle = 0x40, .has_sampler = true},
+         "tokens_per_second",
+         "worse",
+         -0.2,
+         "throttled 75.0 % by hardware thermal (peers 0.0 %)"},
         {"a driver",
          {.slower = 0.25, .driver = "535.1"},
          "tokens_per_second",

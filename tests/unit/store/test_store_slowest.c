@@ -19,7 +19,7 @@
 // When the slow one starts: a second after a usual one.
 #define SLOW_NS (START_NS + 301 * SECOND)
 
-static uint32_t models[3], devices[2];
+static uint32_t models[3], devices[3];
 
 TEST_FIXTURE(set_up)
 {
@@ -29,6 +29,7 @@ TEST_FIXTURE(set_up)
     models[2] = rows_name(db, "it's; --");
     devices[0] = rows_name(db, "gpu");
     devices[1] = rows_name(db, "cpu");
+    devices[2] = rows_name(db, "cuda:0");
     rows_run(db, 1, "alpha", START_NS, START_NS + 400 * DAY);
     rows_run(db, 2, "beta", START_NS, START_NS + 400 * DAY);
     return store_read();
@@ -224,6 +225,51 @@ static void plant_idle_clocks(void)
     add_sample(1, SLOW_NS + 20 * SECOND, 0x24, 0);
 }
 
+static void add_device(int64_t run, unsigned device, const char *uuid)
+{
+    struct record record;
+    record_init(&record, RECORD_KIND_DEVICE, START_NS);
+    record_set_int(&record, DEVICE_ORDINAL, 0);
+    record_set_name(&record, DEVICE_NAME, devices[device]);
+    record_set_text(&record, DEVICE_UUID, uuid, strlen(uuid));
+    record_set_int(&record, DEVICE_MEMORY_BYTES, 1);
+    (void)rows_add(db, run, &record);
+}
+
+// Another run of the host samples its devices: `gpu` of the engine is its device 2.
+static void add_sampler(const char *uuid, const char *uuid_of_gpu)
+{
+    rows_run(db, 3, "alpha", START_NS, START_NS + 400 * DAY);
+    add_device(1, 0, "GPU-1");
+    add_device(3, 0, uuid_of_gpu);
+    add_device(3, 2, uuid);
+}
+
+static void plant_throttle_by_sampler(void)
+{
+    add_sampler("GPU-1", "GPU-2");
+    for (int i = -3; i < 6; i++)
+        add_sample(3, SLOW_NS + i * SECOND, i >= 0 && i < 4 ? 0x24 : 1, 2);
+}
+
+static void plant_throttle_of_namesake(void)
+{
+    add_sampler("GPU-1", "GPU-2");
+    for (int i = -3; i < 6; i++)
+        add_sample(3, SLOW_NS + i * SECOND, 0x24, 0);
+}
+
+// The run of the samples does not know UUIDs: names decide.
+static void plant_throttle_by_name(void)
+{
+    add_device(1, 0, "GPU-1");
+    rows_run(db, 3, "alpha", START_NS, START_NS + 400 * DAY);
+    for (int i = -3; i < 6; i++) {
+        add_sample(3, SLOW_NS + i * SECOND, i >= 0 && i < 4 ? 0x24 : 1, 0);
+        add_sample(3, SLOW_NS + i * SECOND, 0x24, 2);
+    }
+}
+
 // During all requests of the host and device.
 static void plant_copy_always(void)
 {
@@ -294,6 +340,15 @@ TEST_CASE(test_planted_causes_are_named)
         {"throttling", {.decode_ns = 2 * SECOND}, plant_throttle, "throttle"},
         {"a throttled prompt", {.prefill_ns = 2 * SECOND}, plant_throttle, "throttle"},
         {"throttling that was over", {.decode_ns = 2 * SECOND}, plant_throttle_before, "decode"},
+        {"throttling that another run saw",
+         {.decode_ns = 2 * SECOND},
+         plant_throttle_by_sampler,
+         "throttle"},
+        {"throttling of another run's namesake",
+         {.decode_ns = 2 * SECOND},
+         plant_throttle_of_namesake,
+         "decode"},
+        {"throttling without UUIDs", {.decode_ns = 2 * SECOND}, plant_throttle_by_name, "throttle"},
         {"clocks of others", {.decode_ns = 2 * SECOND}, plant_idle_clocks, "decode"},
         {"copies during all", {.decode_ns = 2 * SECOND}, plant_copy_always, "decode"},
         {"a load beside these", {.decode_ns = 2 * SECOND}, plant_load_and_copies, "load"},
@@ -327,7 +382,8 @@ TEST_CASE(test_planted_causes_are_named)
             assert_string_equal(text_of(result, row, "blame", text), "-");
         const int64_t reasons = result_integer(result, 0, "throttle_reasons", 0);
         const bool is_throttled =
-            cases[i].plant == plant_throttle || cases[i].plant == plant_throttle_always;
+            cases[i].plant == plant_throttle || cases[i].plant == plant_throttle_always ||
+            cases[i].plant == plant_throttle_by_sampler || cases[i].plant == plant_throttle_by_name;
         assert_int_equal(reasons, is_throttled ? 0x24 : 0);
         result_free(result);
     }
