@@ -1,11 +1,14 @@
 #include "common/devices/gpu.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "common/devices/nvml_set.h"
 #include "common/sys/clock.h"
 
 struct gpu_set {
-    const char *root;
+    struct nvml_set nvml;
+    char *root; // NULL: that of the system
 };
 
 void gpu_snapshot_deinit(struct gpu_snapshot *snapshot)
@@ -17,9 +20,10 @@ void gpu_snapshot_deinit(struct gpu_snapshot *snapshot)
 enum status gpu_set_open(struct gpu_set **out, const char *root, struct error *err)
 {
     struct gpu_set *set = calloc(1, sizeof *set);
-    if (!set)
+    if (!set || (root && !(set->root = strdup(root)))) {
+        free(set);
         return error_no_memory(err, "gpu");
-    set->root = root;
+    }
     *out = set;
     return STATUS_OK;
 }
@@ -27,17 +31,19 @@ enum status gpu_set_open(struct gpu_set **out, const char *root, struct error *e
 enum status gpu_set_read(struct gpu_set *set, struct gpu_snapshot *snapshot, bool slow,
                          struct error *err)
 {
-    (void)set;
-    (void)slow;
-    (void)err;
     snapshot->began_ns = clock_monotonic_ns();
-    snapshot->count = 0;
-    snapshot->xid_count = 0;
+    if (!snapshot->gpus && !(snapshot->gpus = calloc(GPU_MAX, sizeof *snapshot->gpus)))
+        return error_no_memory(err, "gpu");
+    const enum status status = nvml_set_read(&set->nvml, snapshot, slow, set->root, err);
     snapshot->ended_ns = clock_monotonic_ns();
-    return STATUS_OK;
+    return status;
 }
 
 void gpu_set_close(struct gpu_set *set)
 {
+    if (!set)
+        return;
+    nvml_set_close(&set->nvml);
+    free(set->root);
     free(set);
 }

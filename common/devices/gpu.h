@@ -77,7 +77,6 @@ struct gpu_snapshot {
     uint64_t began_ns, ended_ns; // of the reading, by the monotonic clock
     unsigned int count;
     struct gpu_reading *gpus; // `count`; a MIG instance follows its GPU
-    unsigned int capacity;
     unsigned int xid_count;
     struct gpu_xid xids[GPU_XIDS_MAX];
     // Of the NVIDIA driver; "": none is loaded.

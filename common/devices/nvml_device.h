@@ -1,0 +1,36 @@
+// One NVIDIA device or MIG instance: its description, and one reading of its sensors.  What NVML
+// does not tell, or tells wrongly, is absent.
+#ifndef INFERSTAT_DEVICES_NVML_DEVICE_H
+#define INFERSTAT_DEVICES_NVML_DEVICE_H
+
+#include "common/devices/gpu.h"
+#include "common/devices/nvml_library.h"
+
+struct nvml_device {
+    nvml_handle handle, parent; // `parent`: the GPU of a MIG instance; NULL: it is a GPU
+    unsigned int gpu_instance;  // of a MIG instance
+    struct gpu_info info;
+    // GPU performance monitoring: two samples, of which the difference tells shares of time; NULL:
+    // not supported.
+    nvml_gpm_sample gpm[2];
+    unsigned int gpm_next; // index of the sample to take next
+    bool gpm_has_previous; // the other one is a sample
+};
+
+// Fills device->info but for `name`, `index` and `driver`, and prepares the performance monitoring.
+void nvml_device_open(const struct nvml_library *library, struct nvml_device *device);
+void nvml_device_close(const struct nvml_library *library, struct nvml_device *device);
+
+// Fills the description of a device.
+void nvml_device_describe(const struct nvml_library *library, nvml_handle handle,
+                          struct gpu_info *info);
+
+// Reads the sensors and processes.  `slow`: measures the PCIe throughput, too, which takes 20 ms in
+// each direction.  /proc is read below `root`.
+void nvml_device_read(const struct nvml_library *library, struct nvml_device *device, bool slow,
+                      const char *root, struct gpu_reading *out);
+
+// The energy that the device used since the driver was loaded; negative: unknown.
+double nvml_device_energy(const struct nvml_library *library, nvml_handle handle);
+
+#endif

@@ -1,0 +1,197 @@
+#include "common/devices/nvml_set.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/core/base/text.h"
+#include "common/sys/clock.h"
+
+static const uint64_t retry_after_ns = UINT64_C(10000000000);
+
+// ---- Devices ------------------------------------------------------------------------------
+
+static void close_devices(struct nvml_set *set)
+{
+    for (unsigned int i = 0; i < set->count; i++)
+        nvml_device_close(&set->library, &set->devices[i]);
+    if (set->events)
+        (void)nvml_call(&set->library, event_set_free, set->events);
+    free(set->devices);
+    set->devices = NULL;
+    set->events = NULL;
+    set->count = set->gpus = 0;
+}
+
+void nvml_set_close(struct nvml_set *set)
+{
+    close_devices(set);
+    nvml_library_close(&set->library);
+    set->driver[0] = set->cuda[0] = '\0';
+}
+
+// Adds a device that has no place yet.
+static struct nvml_device *add_device(struct nvml_set *set, nvml_handle handle, nvml_handle parent)
+{
+    if (set->count == GPU_MAX)
+        return NULL;
+    struct nvml_device *device = &set->devices[set->count++];
+    *device = (struct nvml_device){.handle = handle, .parent = parent};
+    (void)snprintf(device->info.driver, sizeof device->info.driver, "nvidia %.80s", set->driver);
+    if (parent &&
+        nvml_call(&set->library, gpu_instance, handle, &device->gpu_instance) != NVML_SUCCESS)
+        device->gpu_instance = 0;
+    nvml_device_open(&set->library, device);
+    return device;
+}
+
+static void add_instances(struct nvml_set *set, const struct nvml_device *gpu)
+{
+    unsigned int enabled = 0, pending, most = 0;
+    const struct gpu_info *parent = &gpu->info;
+    if (nvml_call(&set->library, mig_mode, gpu->handle, &enabled, &pending) != NVML_SUCCESS ||
+        enabled != 1 || nvml_call(&set->library, mig_count, gpu->handle, &most) != NVML_SUCCESS)
+        return;
+    for (unsigned int i = 0; i < most && i < GPU_MAX; i++) {
+        nvml_handle handle = NULL;
+        if (nvml_call(&set->library, mig_by_index, gpu->handle, i, &handle) != NVML_SUCCESS)
+            continue;
+        struct nvml_device *device = add_device(set, handle, gpu->handle);
+        if (!device)
+            return;
+        device->info.index = parent->index;
+        memcpy(device->info.parent_uuid, parent->uuid, sizeof parent->uuid);
+        (void)snprintf(device->info.name, sizeof device->info.name, "%.16s:%u", parent->name, i);
+    }
+}
+
+static void add_gpu(struct nvml_set *set, unsigned int index)
+{
+    nvml_handle handle = NULL;
+    if (nvml_call(&set->library, by_index, index, &handle) != NVML_SUCCESS)
+        return; // lost, or without permission
+    struct nvml_device *device = add_device(set, handle, NULL);
+    if (!device)
+        return;
+    device->info.index = index;
+    (void)snprintf(device->info.name, sizeof device->info.name, "cuda:%u", index);
+    if (set->events)
+        (void)nvml_call(&set->library, register_events, handle, NVML_EVENT_XID, set->events);
+    add_instances(set, device);
+}
+
+static enum status find_devices(struct nvml_set *set, unsigned int gpus, struct error *err)
+{
+    close_devices(set);
+    set->devices = calloc(GPU_MAX, sizeof *set->devices);
+    if (!set->devices)
+        return error_no_memory(err, "nvml");
+    if (nvml_call(&set->library, event_set_create, &set->events) != NVML_SUCCESS)
+        set->events = NULL;
+    set->gpus = gpus;
+    for (unsigned int i = 0; i < gpus && i < GPU_MAX; i++)
+        add_gpu(set, i);
+    return STATUS_OK;
+}
+
+// ---- The library ----------------------------------------------------------------------------
+
+static bool open_library(struct nvml_set *set)
+{
+    const uint64_t now = clock_monotonic_ns();
+    if (now < set->retry_ns)
+        return false;
+    if (!nvml_library_open(&set->library)) {
+        set->retry_ns = now + retry_after_ns;
+        return false;
+    }
+    char text[NVML_TEXT_SIZE] = "";
+    int cuda = 0;
+    if (nvml_call(&set->library, driver_version, text, sizeof text) == NVML_SUCCESS)
+        (void)text_escape(set->driver, sizeof set->driver, text, strnlen(text, sizeof text));
+    if (nvml_call(&set->library, cuda_version, &cuda) == NVML_SUCCESS && cuda > 0 && cuda < 1000000)
+        (void)snprintf(set->cuda, sizeof set->cuda, "%d.%d", cuda / 1000, cuda % 1000 / 10);
+    return true;
+}
+
+// True if the MIG instances of a GPU are no longer those that are known.
+static bool has_new_instances(const struct nvml_set *set)
+{
+    unsigned int known = 0, found = 0;
+    for (unsigned int i = 0; i < set->count; i++) {
+        const struct nvml_device *device = &set->devices[i];
+        unsigned int enabled = 0, pending, most = 0;
+        known += device->parent ? 1 : 0;
+        if (device->parent ||
+            nvml_call(&set->library, mig_mode, device->handle, &enabled, &pending) !=
+                NVML_SUCCESS ||
+            enabled != 1 ||
+            nvml_call(&set->library, mig_count, device->handle, &most) != NVML_SUCCESS)
+            continue;
+        for (unsigned int j = 0; j < most && j < GPU_MAX; j++) {
+            nvml_handle handle = NULL;
+            if (nvml_call(&set->library, mig_by_index, device->handle, j, &handle) != NVML_SUCCESS)
+                continue;
+            char uuid[NVML_UUID_SIZE] = "";
+            bool is_known = false;
+            (void)nvml_call(&set->library, uuid, handle, uuid, sizeof uuid);
+            for (unsigned int k = 0; k < set->count && !is_known; k++)
+                is_known = strcmp(set->devices[k].info.uuid, uuid) == 0;
+            if (!is_known)
+                return true;
+            found++;
+        }
+    }
+    return known != found;
+}
+
+// Opens the library where that is due, and finds the devices where they have changed.
+static enum status refresh(struct nvml_set *set, bool slow, struct error *err)
+{
+    unsigned int gpus = 0;
+    if (set->library.file && nvml_call(&set->library, count, &gpus) != NVML_SUCCESS)
+        nvml_set_close(set); // the driver was unloaded, reloaded or updated
+    if (!set->library.file &&
+        (!open_library(set) || nvml_call(&set->library, count, &gpus) != NVML_SUCCESS)) {
+        nvml_set_close(set);
+        return STATUS_OK;
+    }
+    if (set->devices && gpus == set->gpus && !(slow && has_new_instances(set)))
+        return STATUS_OK;
+    return find_devices(set, gpus, err);
+}
+
+// ---- Readings --------------------------------------------------------------------------------
+
+static void collect_xids(struct nvml_set *set, struct gpu_snapshot *snapshot)
+{
+    struct nvml_event event;
+    while (set->events && snapshot->xid_count < GPU_XIDS_MAX) {
+        event = (struct nvml_event){0};
+        if (nvml_call(&set->library, event_set_wait, set->events, &event, 0) != NVML_SUCCESS)
+            return;
+        if (event.type != NVML_EVENT_XID || event.data > INT32_MAX)
+            continue;
+        struct gpu_xid *xid = &snapshot->xids[snapshot->xid_count++];
+        *xid = (struct gpu_xid){.code = (int64_t)event.data, .at_ns = clock_wall_ns()};
+        for (unsigned int i = 0; i < set->count; i++)
+            if (set->devices[i].handle == event.device)
+                memcpy(xid->uuid, set->devices[i].info.uuid, sizeof xid->uuid);
+    }
+}
+
+enum status nvml_set_read(struct nvml_set *set, struct gpu_snapshot *snapshot, bool slow,
+                          const char *root, struct error *err)
+{
+    const enum status status = refresh(set, slow, err);
+    snapshot->count = snapshot->xid_count = 0;
+    memcpy(snapshot->driver, set->driver, sizeof set->driver);
+    memcpy(snapshot->cuda, set->cuda, sizeof set->cuda);
+    if (status != STATUS_OK)
+        return status;
+    for (unsigned int i = 0; i < set->count; i++)
+        nvml_device_read(&set->library, &set->devices[i], slow, root,
+                         &snapshot->gpus[snapshot->count++]);
+    collect_xids(set, snapshot);
+    return STATUS_OK;
+}
