@@ -3,7 +3,7 @@
 #ifndef INFERSTAT_DEVICES_NVML_DEVICE_H
 #define INFERSTAT_DEVICES_NVML_DEVICE_H
 
-#include "common/devices/gpu.h"
+#include "common/devices/gpu_reading.h"
 #include "common/devices/nvml_library.h"
 
 struct nvml_device {

@@ -6,7 +6,8 @@
 
 #include <stdbool.h>
 
-#include "common/devices/gpu.h"
+#include "common/core/base/error.h"
+#include "common/devices/gpu_reading.h"
 #include "common/devices/nvml_device.h"
 
 // All NVIDIA devices.  Initialise it with zeros.  One thread uses it.
