@@ -24,14 +24,23 @@
 #include "common/sys/files.h"
 
 static query_answer *const answers[QUERY_KIND_COUNT] = {
-    [QUERY_PING] = query_ping,           [QUERY_SUMMARY] = query_summary,
-    [QUERY_AVERAGE] = query_average,     [QUERY_OVERVIEW] = query_overview,
-    [QUERY_RECORDS] = query_records,     [QUERY_AUDIT] = query_audit,
-    [QUERY_SLOWEST] = query_slowest,     [QUERY_STAGES] = query_stages,
-    [QUERY_FLEET] = query_fleet,         [QUERY_COPY] = query_copy,
-    [QUERY_ADMIN_LOG] = query_admin_log, [QUERY_BASELINES] = query_baselines,
-    [QUERY_COMPARE] = query_compare,     [QUERY_NOW] = query_now,
+    [QUERY_PING] = query_ping,
+    [QUERY_SUMMARY] = query_summary,
+    [QUERY_AVERAGE] = query_average,
+    [QUERY_OVERVIEW] = query_overview,
+    [QUERY_RECORDS] = query_records,
+    [QUERY_AUDIT] = query_audit,
+    [QUERY_SLOWEST] = query_slowest,
+    [QUERY_STAGES] = query_stages,
+    [QUERY_FLEET] = query_fleet,
+    [QUERY_COPY] = query_copy,
+    [QUERY_ADMIN_LOG] = query_admin_log,
+    [QUERY_BASELINES] = query_baselines,
+    [QUERY_COMPARE] = query_compare,
+    [QUERY_NOW] = query_now,
     [QUERY_ERRORS] = query_errors,
+    [QUERY_DEVICE_HEALTH] = query_device_health,
+    [QUERY_HOST_HEALTH] = query_host_health,
 };
 
 static enum status answer(struct store *store, const struct query *query, void *out,

@@ -159,6 +159,24 @@
 //   is judged as of its last message) note? store_error? (as in PING).  The usual level is that of
 //   the same hour of the 14 days before.  The filter may have a model and a host.
 //
+// DEVICE_HEALTH, one row per device of the runs that are open or were heard of in the last 24 hours
+//   (with a window: whose lives overlap it), by host and device: host device (as the run calls it
+//   that samples it) uuid? parent_uuid? driver? sampled_ns? (end of the period of its newest
+//   sample; null: it is not sampled) as_of_ns (as in NOW), the columns of device_sample and what is
+//   derived from them, of that sample; of its description memory_bytes? power_cap_watts?
+//   slowdown_celsius? sm_clock_max_hz? memory_clock_max_hz? pcie_generation_max? pcie_width_max?;
+//   processes? (text: at most 8, those with most memory first) events? (text: names of those that
+//   last); with a window window_ns? (null without since) samples and, of those in it,
+//   gpu_util_mean_ratio? gpu_util_max_ratio? memory_used_mean_bytes? memory_used_max_bytes?
+//   temperature_mean_celsius? temperature_max_celsius? power_mean_watts? power_max_watts?
+//   sm_clock_mean_hz? sm_clock_min_hz? energy_window_joules? throttled_mean_ratio?  The filter may
+//   have a host, a device and a run.
+// HOST_HEALTH, one row per host that such a run has sampled, by host: host sampled_ns as_of_ns, the
+//   columns of host_sample, devices (that the run describes) events?; with a window window_ns?
+//   samples cpu_util_mean_ratio? cpu_util_max_ratio? memory_available_min_bytes?
+//   memory_pressure_mean_ratio? memory_pressure_max_ratio? io_pressure_mean_ratio?
+//   cpu_pressure_mean_ratio?  The filter may have a host and a run.
+//
 // coverage_ratio is stored / (stored + lost) over all kinds of records; it is 1 if nothing was
 // lost, and null if it could not be counted within the time budget.  It and `lost` cover the
 // filter's host, run and window (of AVERAGE with steps: the part of the window in the step), and

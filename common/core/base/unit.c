@@ -120,7 +120,10 @@ char *unit_format(char *text, enum unit unit, double value)
         (void)snprintf(text, UNIT_TEXT_SIZE, "%.1f W", value);
         break;
     case UNIT_JOULES:
-        (void)snprintf(text, UNIT_TEXT_SIZE, "%.1f J", value);
+        if (size > 0 && size < 0.95)
+            format_scaled(text, sign, size * 1e3, 1000, "m", " ", "J");
+        else
+            format_scaled(text, sign, size, 1000, " kMG", " ", "J");
         break;
     case UNIT_HERTZ:
         format_scaled(text, sign, size, 1000, " kMG", " ", "Hz");

@@ -35,6 +35,9 @@ enum query_kind {
     QUERY_ADMIN_LOG,       // list what administrators did
     QUERY_NOW,             // the state of each model on each host now
     QUERY_ERRORS,          // count failures by error text, and by group
+    QUERY_EVENTS,          // trouble of devices and hosts, and what it cost
+    QUERY_DEVICE_HEALTH,   // the devices now: their newest samples and trouble, means of a window
+    QUERY_HOST_HEALTH,     // the hosts now, likewise
     QUERY_KIND_COUNT,
 };
 

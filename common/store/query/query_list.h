@@ -30,6 +30,8 @@ query_answer query_fleet;
 query_answer query_admin_log;
 query_answer query_baselines;
 query_answer query_now;
+query_answer query_device_health;
+query_answer query_host_health;
 
 // Metrics that SUMMARY and OVERVIEW share.  The enums are their indexes in an aggregation:
 // aggregate_scan_want_inferences and aggregate_scan_want_loads add the metrics in this order.

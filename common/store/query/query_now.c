@@ -97,21 +97,13 @@ enum { METRIC_TTFT, METRIC_SPEED, METRIC_E2E };
 // Without a collector the state is that of the store's last message.
 static enum status find_time(struct now *now, struct error *err)
 {
-    int64_t heard_ns = 0;
-    now->as_of_ns = clock_wall_ns();
+    const int64_t clock_ns = clock_wall_ns();
     if (now->query->filter.since_ns > 0)
         now->window_ns =
-            (now->as_of_ns - now->query->filter.since_ns + SECOND_NS / 2) / SECOND_NS * SECOND_NS;
+            (clock_ns - now->query->filter.since_ns + SECOND_NS / 2) / SECOND_NS * SECOND_NS;
     if (now->window_ns <= 0 || now->window_ns > DAY_NS)
         return error_set(err, STATUS_INVALID, "now: the window has up to 24 hours before now");
-    if (now->store->is_live)
-        return STATUS_OK;
-    sqlite3_str *sql = sqlite3_str_new(now->store->db);
-    sqlite3_str_appendall(sql, "SELECT max(heard_ns) FROM main.run");
-    enum status status = reader_scan(now->store, sql, NULL, reader_on_integer, &heard_ns, err);
-    if (heard_ns < now->as_of_ns)
-        now->as_of_ns = heard_ns;
-    return status;
+    return reader_as_of(now->store, &now->as_of_ns, err);
 }
 
 // ---- Failures -----------------------------------------------------------------------------

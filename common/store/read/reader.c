@@ -12,6 +12,7 @@
 #include "common/store/sqlite/database.h"
 #include "common/store/read/filter.h"
 #include "common/store/read/session.h"
+#include "common/sys/clock.h"
 
 static void bind_numbers(sqlite3_stmt *stmt, const int64_t *numbers, unsigned count)
 {
@@ -52,6 +53,20 @@ enum status reader_on_integer(void *context, sqlite3_stmt *row, struct error *er
     if (sqlite3_column_type(row, 0) != SQLITE_NULL)
         *out = sqlite3_column_int64(row, 0);
     return STATUS_OK;
+}
+
+enum status reader_as_of(struct store *store, int64_t *out, struct error *err)
+{
+    int64_t heard_ns = 0;
+    *out = clock_wall_ns();
+    if (store->is_live)
+        return STATUS_OK;
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendall(sql, "SELECT max(heard_ns) FROM main.run");
+    enum status status = reader_scan(store, sql, NULL, reader_on_integer, &heard_ns, err);
+    if (heard_ns < *out)
+        *out = heard_ns;
+    return status;
 }
 
 enum { NAMES_MAX = 1000 }; // among which a nearest name is looked for

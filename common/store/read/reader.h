@@ -38,6 +38,10 @@ MUST_CHECK enum status reader_scan_with(struct store *store, struct sqlite3_str 
                                         unsigned count, row_callback *callback, void *context,
                                         struct error *err);
 
+// Sets `*out` to the time that counts as now: that of the clock, but of a store that no collector
+// keeps up to date (store_set_live) that of its last message, if earlier.
+MUST_CHECK enum status reader_as_of(struct store *store, int64_t *out, struct error *err);
+
 // Calls groups_find (aggregate.h); if it fails, sets `err` to a message for the user.
 MUST_CHECK enum status reader_group(struct groups *groups, const int64_t *keys, struct group **out,
                                     struct error *err);

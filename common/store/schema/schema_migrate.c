@@ -108,6 +108,10 @@ static const char added_indexes[] =
     " WHERE error IS NOT NULL;"
     "CREATE INDEX IF NOT EXISTS pipeline_failed ON pipeline(started_ns) WHERE status = 1;"
     "CREATE INDEX IF NOT EXISTS device_run ON device(run);"
+    // The newest sample of a host, the processes of its devices, and its events.
+    "CREATE INDEX IF NOT EXISTS host_sample_run ON host_sample(run);"
+    "CREATE INDEX IF NOT EXISTS device_process_run ON device_process(run);"
+    "CREATE INDEX IF NOT EXISTS event_run ON event(run);"
     "CREATE INDEX IF NOT EXISTS range_dropped ON range(run, first, last, reason) WHERE state = 1;"
     "CREATE INDEX IF NOT EXISTS stream_unnumbered ON stream(run, unnumbered)"
     " WHERE unnumbered > 0;"

@@ -1,0 +1,287 @@
+// Devices and hosts as their newest samples show them, and the figures of a window.
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/store/store.h"
+#include "tests/support/store/health.h"
+#include "tests/support/store/rows.h"
+#include "tests/support/test.h"
+#include "tests/unit/store/store_fixture.h"
+
+#define SECOND INT64_C(1000000000)
+#define DAY    (86400 * SECOND)
+
+TEST_FIXTURE(set_up)
+{
+    store_make(state);
+    return store_read();
+}
+
+static void add_run(int64_t run, const char *host, enum record_run_end end, int64_t heard_ns)
+{
+    rows_run(db, run, host, START_NS, heard_ns);
+    execf("UPDATE run SET \"end\" = %d WHERE run = %lld", (int)end, (long long)run);
+}
+
+static void describe(int64_t run, const char *name, const char *uuid, int64_t slowdown)
+{
+    struct record record;
+    record_init(&record, RECORD_KIND_DEVICE, START_NS);
+    record_set_int(&record, DEVICE_ORDINAL, 0);
+    record_set_name(&record, DEVICE_NAME, rows_name(db, name));
+    record_set_int(&record, DEVICE_MEMORY_BYTES, 1);
+    if (uuid)
+        (void)record_set_text(&record, DEVICE_UUID, uuid, strlen(uuid));
+    if (slowdown)
+        record_set_real(&record, DEVICE_SLOWDOWN, (double)slowdown);
+    rows_add(db, run, &record);
+}
+
+// A sample of a period that began `second` seconds after the start and took one second.
+static void sample(int64_t run, const char *device, int second, double util, int64_t throttle)
+{
+    struct record record;
+    record_init(&record, RECORD_KIND_DEVICE_SAMPLE, START_NS + second * SECOND);
+    record_set_name(&record, DEVICE_SAMPLE_DEVICE, rows_name(db, device));
+    record_set_real(&record, DEVICE_SAMPLE_GPU_UTIL, util);
+    record_set_int(&record, DEVICE_SAMPLE_SM_CLOCK, 2000000000 - throttle * 100000000);
+    record_set_int(&record, DEVICE_SAMPLE_THROTTLE, throttle);
+    record_set_int(&record, DEVICE_SAMPLE_DURATION_NS, SECOND);
+    record_set_real(&record, DEVICE_SAMPLE_ENERGY_USED, 250);
+    record_set_int(&record, DEVICE_SAMPLE_PROCESSES, 1);
+    rows_add(db, run, &record);
+}
+
+static void process(int64_t run, const char *device, int second, int64_t pid, const char *name,
+                    int64_t memory_bytes)
+{
+    struct record record;
+    record_init(&record, RECORD_KIND_DEVICE_PROCESS, START_NS + second * SECOND);
+    record_set_name(&record, DEVICE_PROCESS_DEVICE, rows_name(db, device));
+    record_set_int(&record, DEVICE_PROCESS_PID, pid);
+    if (name)
+        (void)record_set_text(&record, DEVICE_PROCESS_NAME, name, strlen(name));
+    if (memory_bytes >= 0)
+        record_set_int(&record, DEVICE_PROCESS_MEMORY, memory_bytes);
+    rows_add(db, run, &record);
+}
+
+static void event(int64_t run, const char *name, const char *device, int second, int seconds)
+{
+    struct record record;
+    record_init(&record, RECORD_KIND_EVENT, START_NS + second * SECOND);
+    record_set_name(&record, EVENT_EVENT, rows_name(db, name));
+    if (device)
+        record_set_name(&record, EVENT_DEVICE, rows_name(db, device));
+    if (seconds >= 0)
+        record_set_int(&record, EVENT_DURATION_NS, seconds * SECOND);
+    rows_add(db, run, &record);
+}
+
+static struct result *devices(void)
+{
+    return ask(&(struct query){.kind = QUERY_DEVICE_HEALTH});
+}
+
+static void expect_text(const struct result *result, size_t row, const char *key, const char *text)
+{
+    const struct value value = result_get(result, row, key);
+    if (!text)
+        assert_int_equal(value.type, VALUE_NULL);
+    else
+        assert_string_equal(value.type == VALUE_TEXT ? value.text.bytes : "(no text)", text);
+}
+
+// The newest sample of each, in the natural order of names; one that is not sampled has no figures.
+TEST_CASE(the_newest_sample_of_each_device)
+{
+    add_run(1, "a", RECORD_RUN_END_OPEN, START_NS + 9 * SECOND);
+    describe(1, "gpu:2", "U-2", 87);
+    describe(1, "gpu:10", "U-10", 0);
+    sample(1, "gpu:10", 1, 0.25, 0);
+    sample(1, "gpu:10", 2, 0.75, 4);
+    struct result *result = devices();
+    assert_int_equal(result_row_count(result), 2);
+    expect_text(result, 0, "device", "gpu:2");
+    assert_true(result_number(result, 0, "slowdown_celsius", 0) == 87);
+    expect_text(result, 0, "gpu_util_ratio", NULL);
+    expect_text(result, 0, "sampled_ns", NULL);
+    expect_text(result, 1, "uuid", "U-10");
+    assert_true(result_number(result, 1, "gpu_util_ratio", 0) == 0.75);
+    assert_true(result_number(result, 1, "throttled_ratio", 0) == 1);
+    assert_int_equal(result_integer(result, 1, "sampled_ns", 0), START_NS + 3 * SECOND);
+    assert_int_equal(result_integer(result, 1, "as_of_ns", 0), START_NS + 9 * SECOND);
+    expect_text(result, 1, "samples", NULL);
+    result_free(result);
+}
+
+// An engine and a sampler describe the same device by two names, or one of them without its UUID;
+// on another host it is another device.
+TEST_CASE(one_row_for_a_device_of_several_runs)
+{
+    add_run(1, "a", RECORD_RUN_END_OPEN, START_NS);
+    add_run(2, "a", RECORD_RUN_END_OPEN, START_NS);
+    add_run(3, "b", RECORD_RUN_END_OPEN, START_NS);
+    describe(1, "first", "U-0", 0);
+    describe(1, "cuda:1", NULL, 0);
+    describe(2, "cuda:0", "U-0", 90);
+    describe(2, "cuda:1", "U-1", 91);
+    describe(3, "cuda:0", "U-0", 0);
+    sample(2, "cuda:0", 0, 0.5, 0);
+    sample(2, "cuda:1", 0, 0.6, 0);
+    struct result *result = devices();
+    assert_int_equal(result_row_count(result), 3);
+    expect_text(result, 0, "device", "cuda:0");
+    assert_true(result_number(result, 0, "slowdown_celsius", 0) == 90);
+    expect_text(result, 1, "uuid", "U-1");
+    assert_true(result_number(result, 1, "gpu_util_ratio", 0) == 0.6);
+    expect_text(result, 2, "host", "b");
+    result_free(result);
+}
+
+// A sampler that describes nothing, such as an imported one, has its devices, too.
+TEST_CASE(samples_without_a_description)
+{
+    add_run(1, "a", RECORD_RUN_END_OPEN, START_NS);
+    sample(1, "cuda:0", 0, 0.5, 0);
+    struct result *result = devices();
+    assert_int_equal(result_row_count(result), 1);
+    expect_text(result, 0, "uuid", NULL);
+    assert_true(result_number(result, 0, "gpu_util_ratio", 0) == 0.5);
+    result_free(result);
+}
+
+TEST_CASE(a_run_of_long_ago_counts_only_in_its_window)
+{
+    add_run(1, "a", RECORD_RUN_END_CLOSED, START_NS);
+    add_run(2, "b", RECORD_RUN_END_OPEN, START_NS + 2 * DAY);
+    describe(1, "cuda:0", NULL, 0);
+    describe(2, "cuda:0", NULL, 0);
+    struct result *result = devices();
+    assert_int_equal(result_row_count(result), 1);
+    expect_text(result, 0, "host", "b");
+    result_free(result);
+    result = ask(&(struct query){.kind = QUERY_DEVICE_HEALTH,
+                                 .filter = {.since_ns = START_NS - 1, .by[QUERY_BY_HOST] = "a"}});
+    assert_int_equal(result_row_count(result), 1);
+    result_free(result);
+    expect_error(&(struct query){.kind = QUERY_DEVICE_HEALTH, .filter.by[QUERY_BY_HOST] = "c"},
+                 STATUS_NO_DATA, "no device");
+}
+
+// The processes of the newest record of them, the largest first, and none once there are none.
+TEST_CASE(processes_on_a_device)
+{
+    add_run(1, "a", RECORD_RUN_END_OPEN, START_NS);
+    describe(1, "cuda:0", NULL, 0);
+    sample(1, "cuda:0", 0, 0.5, 0);
+    process(1, "cuda:0", 1, 7, "gone", 1);
+    process(1, "cuda:0", 2, 8, "small", 3 << 20);
+    process(1, "cuda:0", 2, 9, "large", INT64_C(5) << 30);
+    process(1, "cuda:0", 2, 10, NULL, -1);
+    struct result *result = devices();
+    expect_text(result, 0, "processes", "large 9 5.0 GB, small 8 3.0 MB, 10");
+    result_free(result);
+    exec("UPDATE device_sample SET process_count = 0");
+    result = devices();
+    expect_text(result, 0, "processes", NULL);
+    result_free(result);
+}
+
+// Only what has begun and not ended, of a run that is open.
+TEST_CASE(events_that_last)
+{
+    add_run(1, "a", RECORD_RUN_END_OPEN, START_NS);
+    describe(1, "cuda:0", NULL, 0);
+    describe(1, "cuda:1", NULL, 0);
+    event(1, "throttling", "cuda:0", 1, -1);
+    event(1, "pcie_downgrade", "cuda:0", 1, -1);
+    event(1, "device_lost", "cuda:0", 1, -1);
+    event(1, "device_lost", "cuda:0", 1, 5);
+    event(1, "xid", "cuda:1", 1, 0);
+    event(1, "memory_pressure", NULL, 1, -1);
+    struct record record;
+    health_host_sample(&record, &(struct health){.random = 1}, START_NS, SECOND);
+    rows_add(db, 1, &record);
+    struct result *result = devices();
+    expect_text(result, 0, "events", "pcie_downgrade, throttling");
+    expect_text(result, 1, "events", NULL);
+    result_free(result);
+    result = ask(&(struct query){.kind = QUERY_HOST_HEALTH});
+    assert_int_equal(result_row_count(result), 1);
+    expect_text(result, 0, "events", "memory_pressure");
+    assert_int_equal(result_integer(result, 0, "devices", 0), 2);
+    result_free(result);
+    exec("UPDATE run SET \"end\" = 2");
+    result = devices();
+    expect_text(result, 0, "events", NULL);
+    result_free(result);
+}
+
+TEST_CASE(figures_of_a_window)
+{
+    add_run(1, "a", RECORD_RUN_END_OPEN, START_NS + 100 * SECOND);
+    describe(1, "cuda:0", NULL, 0);
+    describe(1, "cuda:1", NULL, 0);
+    for (int i = 0; i < 10; i++)
+        sample(1, "cuda:0", i, i / 10.0, i == 5 ? 4 : 0);
+    struct result *result = ask(&(struct query){
+        .kind = QUERY_DEVICE_HEALTH,
+        .filter = {.since_ns = START_NS + 2 * SECOND, .until_ns = START_NS + 6 * SECOND}});
+    assert_int_equal(result_integer(result, 0, "window_ns", 0), 4 * SECOND);
+    assert_int_equal(result_integer(result, 0, "samples", 0), 4);
+    expect_close(result_number(result, 0, "gpu_util_mean_ratio", 0), 0.35, "mean");
+    assert_true(result_number(result, 0, "gpu_util_max_ratio", 0) == 0.5);
+    assert_true(result_number(result, 0, "sm_clock_min_hz", 0) == 1.6e9);
+    assert_true(result_number(result, 0, "energy_window_joules", 0) == 1000);
+    assert_true(result_number(result, 0, "throttled_mean_ratio", 0) == 0.25);
+    assert_true(result_number(result, 0, "gpu_util_ratio", 0) == 0.9);
+    assert_int_equal(result_integer(result, 1, "samples", 9), 0);
+    expect_text(result, 1, "gpu_util_mean_ratio", NULL);
+    result_free(result);
+}
+
+// Hosts with more devices than others are read further back.
+TEST_CASE(many_devices)
+{
+    char name[16];
+    add_run(1, "a", RECORD_RUN_END_OPEN, START_NS);
+    for (int i = 0; i < 128; i++) {
+        (void)snprintf(name, sizeof name, "cuda:%d", i);
+        describe(1, name, NULL, 0);
+        sample(1, name, 0, i / 128.0, 0);
+    }
+    struct result *result = devices();
+    assert_int_equal(result_row_count(result), 128);
+    for (size_t i = 0; i < 128; i++)
+        assert_true(result_number(result, i, "gpu_util_ratio", -1) == (double)i / 128);
+    result_free(result);
+}
+
+TEST_CASE(filters)
+{
+    add_run(1, "a", RECORD_RUN_END_OPEN, START_NS);
+    describe(1, "cuda:0", NULL, 0);
+    describe(1, "cuda:1", NULL, 0);
+    sample(1, "cuda:0", 0, 0.5, 0);
+    sample(1, "cuda:1", 0, 0.5, 0);
+    struct result *result =
+        ask(&(struct query){.kind = QUERY_DEVICE_HEALTH, .filter.by[QUERY_BY_DEVICE] = "cuda:1"});
+    assert_int_equal(result_row_count(result), 1);
+    expect_text(result, 0, "device", "cuda:1");
+    result_free(result);
+    result = ask(&(struct query){.kind = QUERY_DEVICE_HEALTH, .limit = 1});
+    assert_int_equal(result_row_count(result), 1);
+    result_free(result);
+    expect_error(&(struct query){.kind = QUERY_DEVICE_HEALTH, .filter.by[QUERY_BY_MODEL] = "m"},
+                 STATUS_INVALID, "no model");
+    expect_error(&(struct query){.kind = QUERY_HOST_HEALTH, .filter.by[QUERY_BY_DEVICE] = "cuda:1"},
+                 STATUS_INVALID, "no device");
+    expect_error(&(struct query){.kind = QUERY_HOST_HEALTH}, STATUS_NO_DATA, "no host");
+}
+
+TEST_MAIN_EACH(set_up, store_tear_down, the_newest_sample_of_each_device,
+               one_row_for_a_device_of_several_runs, samples_without_a_description,
+               a_run_of_long_ago_counts_only_in_its_window, processes_on_a_device, events_that_last,
+               figures_of_a_window, many_devices, filters)
