@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times small models in this project's engine beside ONNX Runtime and PyTorch.
 
-    scripts/zoo/race.py [--models A,B] [--threads N] [--batch N] [--rounds N] [--json]
+    scripts/zoo/race.py [--models A,B] [--threads N] [--batch N] [--rounds N] [--json] [--processor]
                         [--program build/release/tests/support/zoo/zoo_probe]
                         [--device cpu|cuda] [--without ours,onnx,torch] [--compile]
 
@@ -17,8 +17,9 @@ torch     PyTorch in inference mode, eager or, with --compile, compiled; on CUDA
 
 Calls of ONNX Runtime pass through Python.  Each round times a bound method that does nothing as
 well: "call" is its time, and "net" ratios are without it.  On a busy machine inferences longer than
-a time slice, such as PyTorch's, also wait for the processor: their ratios are too high.  Exits 77
-where neither ONNX Runtime nor PyTorch can be imported.
+a time slice, such as PyTorch's, also wait for the processor: their ratios are too high.  --processor, for one
+thread, measures the thread's time on the processor in place of the time that passes, as a mean.
+Exits 77 where neither ONNX Runtime nor PyTorch can be imported.
 """
 
 import argparse
@@ -38,6 +39,13 @@ ROUND_NS = 15_000_000  # of one contender
 WARMUPS, MOST = 5, 2000  # inferences of a round
 
 
+def on_processor(call, count):
+    start = time.thread_time_ns()
+    for _ in range(count):
+        call()
+    return (time.thread_time_ns() - start) / count
+
+
 def clocked(call, count):
     clock, times = time.perf_counter_ns, []
     for _ in range(count):
@@ -55,14 +63,14 @@ def affordable(first_ns):
 class Called:
     """A contender that Python calls."""
 
-    def __init__(self, call):
-        self.call = call
+    def __init__(self, call, processor):
+        self.call, self.clock = call, on_processor if processor else clocked
         self.call()
         self.count = affordable(clocked(call, 3))
 
     def time(self):
         clocked(self.call, min(WARMUPS, self.count))
-        return clocked(self.call, self.count)
+        return self.clock(self.call, self.count)
 
     def close(self):
         pass
@@ -75,6 +83,7 @@ class Ours:
         self.child = subprocess.Popen(
             [options.program, "time", name, str(options.batch), str(options.threads), str(SEED),
              options.device], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.used = pathlib.Path(f"/proc/{self.child.pid}/schedstat") if options.processor else None
         self.count = affordable(self.ask(3))
 
     def ask(self, count):
@@ -87,7 +96,14 @@ class Ours:
 
     def time(self):
         self.ask(min(WARMUPS, self.count))
-        return self.ask(self.count)
+        if not self.used:
+            return self.ask(self.count)
+        start = self.processor_ns()
+        self.ask(self.count)
+        return (self.processor_ns() - start) / self.count
+
+    def processor_ns(self):
+        return int(self.used.read_text().split()[0])
 
     def close(self):
         self.child.stdin.close()
@@ -104,7 +120,7 @@ def onnx_contender(onnx_twin, model, weights, inputs, options, folded):
         binding.bind_output(output.name)
     # The methods behind the wrappers in Python, which would add to the time.
     bound, run = binding._iobinding, session._sess.run_with_iobinding
-    contender = Called(lambda: run(bound, None))
+    contender = Called(lambda: run(bound, None), options.processor)
     contender.kept = session, binding, inputs
     contender.nothing = bound.synchronize_inputs if options.device == "cpu" else lambda: None
     return contender
@@ -141,14 +157,14 @@ def torch_contender(torch, torch_twin, model, weights, inputs, options):
     mode = torch.inference_mode()
     with mode:
         if options.device == "cuda":
-            contender = Called(captured(torch, network.cuda(), given))
+            contender = Called(captured(torch, network.cuda(), given), options.processor)
         else:
             used = torch.compile(network) if options.compile else network
 
             def call():
                 with torch.inference_mode():
                     used(*given)
-            contender = Called(call)
+            contender = Called(call, options.processor)
     return contender
 
 
@@ -261,6 +277,7 @@ def parse_options():
     parser.add_argument("--without", type=names, default=[])
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--processor", action="store_true")
     return parser.parse_args()
 
 

@@ -12,7 +12,10 @@ enum {
     ALIGNMENT = 64,
     // Multiplications of a step below which waking the other threads costs more than it saves.
     PARALLEL_MIN = 128 * 1024,
-    PARTS = 2, // of a step, per thread: one that starts late leaves some to the others
+    // Items that a thread runs together, step by step, where that reads the weights of dense layers
+    // once for them; and the floats of their arenas, which should stay in the second cache.
+    TOGETHER_MAX = 16,
+    TOGETHER_FLOATS_MAX = 64 * 1024,
 };
 
 struct cpu_network {
@@ -24,8 +27,9 @@ struct cpu_network {
     struct network_tensor *inputs, *outputs;
     bool *clears_input; // whether other tensors use the memory of an input's border
     size_t input_count, output_count;
-    float *arenas; // one per thread, of `stride` floats; a step's scratch lies behind its arena
+    float *arenas; // of `stride` floats; a step's scratch lies behind its arena
     size_t arena, stride, arena_count;
+    size_t together; // items that a thread runs together, each in an arena
     size_t weight_floats;
 };
 
@@ -139,6 +143,19 @@ static enum status add_step(struct cpu_network *network, const struct network_pl
     return status;
 }
 
+// Of `most` items, which a thread has to run.
+static size_t items_together(const struct cpu_network *network, size_t most)
+{
+    bool has_dense = false;
+    for (size_t i = 0; i < network->step_count; i++)
+        has_dense = has_dense || network->steps[i].by_block;
+    if (most > TOGETHER_MAX)
+        most = TOGETHER_MAX;
+    if (most > TOGETHER_FLOATS_MAX / network->stride)
+        most = TOGETHER_FLOATS_MAX / network->stride;
+    return has_dense && most > 1 ? most : 1;
+}
+
 static enum status build(struct cpu_network *network, const struct network_plan *plan, size_t batch,
                          struct error *err)
 {
@@ -160,7 +177,8 @@ static enum status build(struct cpu_network *network, const struct network_plan 
     }
     const size_t line = ALIGNMENT / sizeof(float), threads = thread_pool_threads(network->pool);
     network->stride = (network->stride + line - 1) / line * line;
-    network->arena_count = batch < threads ? 1 : threads;
+    network->together = items_together(network, batch / threads);
+    network->arena_count = batch < threads ? 1 : threads * network->together;
     if (network->stride > SIZE_MAX / sizeof(float) / network->arena_count)
         return error_no_memory(err, "network");
     const size_t size = network->stride * network->arena_count * sizeof(float);
@@ -298,35 +316,71 @@ struct run {
     const struct cpu_network *network;
     const float *const *inputs;
     float *const *outputs;
+    size_t items;
     size_t threads; // that share a step
 };
 
-static void run_item(const struct run *run, size_t item, float *arena)
+// A dense layer of several items as a convolution: their results are the pixels of a row.
+static void run_dense(const struct cpu_step *step, float *arena, size_t stride, size_t items)
+{
+    struct cpu_step row = *step;
+    row.by_block = false;
+    row.tiles.width = (uint32_t)items;
+    row.tiles.in_step = row.tiles.out_step = row.tiles.add_step = stride;
+    row.step.out = (struct network_tensor){.height = 1,
+                                           .width = (uint32_t)items,
+                                           .channels = step->step.out.channels,
+                                           .pitch = (uint32_t)stride,
+                                           .offset = network_tensor_begin(&step->step.out)};
+    step->run(&row, arena, NULL, 0, items);
+}
+
+static void run_step(const struct run *run, const struct cpu_step *step, float *arena)
+{
+    struct part_task task = {.step = step,
+                             .arena = arena,
+                             .scratch = arena + run->network->arena,
+                             .parts = run->threads};
+    if (step->clears)
+        clear_border(&step->step.out, arena);
+    if (step->int8)
+        int8_conv_round(step->int8, task.scratch, arena);
+    if (run->threads > 1 && step->work >= PARALLEL_MIN && step->units >= task.parts)
+        thread_pool_run(run->network->pool, run_part, &task, task.parts);
+    else
+        step->run(step, arena, task.scratch, 0, step->units);
+}
+
+// Items first..first + count - 1, each in an arena.
+static void run_group(const struct run *run, size_t first, size_t count, float *arenas)
 {
     const struct cpu_network *network = run->network;
-    for (size_t i = 0; i < network->input_count; i++)
-        put_input(network, i, run->inputs[i] + item * elements(&network->inputs[i]), arena);
+    const size_t stride = network->stride;
+    for (size_t k = 0; k < count; k++)
+        for (size_t i = 0; i < network->input_count; i++)
+            put_input(network, i, run->inputs[i] + (first + k) * elements(&network->inputs[i]),
+                      arenas + k * stride);
     for (size_t i = 0; i < network->step_count; i++) {
         const struct cpu_step *step = &network->steps[i];
-        struct part_task task = {
-            .step = step, .arena = arena, .scratch = arena + network->arena, .parts = run->threads};
-        if (step->clears)
-            clear_border(&step->step.out, arena);
-        if (step->int8)
-            int8_conv_round(step->int8, task.scratch, arena);
-        if (run->threads > 1 && step->work >= PARALLEL_MIN && step->units >= task.parts)
-            thread_pool_run(network->pool, run_part, &task, task.parts);
+        if (step->by_block && !step->clears && count > 1)
+            run_dense(step, arenas, stride, count);
         else
-            step->run(step, arena, task.scratch, 0, step->units);
+            for (size_t k = 0; k < count; k++)
+                run_step(run, step, arenas + k * stride);
     }
-    for (size_t i = 0; i < network->output_count; i++)
-        get_output(network, i, run->outputs[i] + item * elements(&network->outputs[i]), arena);
+    for (size_t k = 0; k < count; k++)
+        for (size_t i = 0; i < network->output_count; i++)
+            get_output(network, i, run->outputs[i] + (first + k) * elements(&network->outputs[i]),
+                       arenas + k * stride);
 }
 
 static void run_items(void *context, size_t part, unsigned int thread)
 {
     const struct run *run = context;
-    run_item(run, part, run->network->arenas + thread * run->network->stride);
+    const size_t together = run->network->together, first = part * together;
+    const size_t left = run->items - first;
+    run_group(run, first, left < together ? left : together,
+              run->network->arenas + thread * together * run->network->stride);
 }
 
 enum status cpu_network_run(struct device_network *base, const float *const *inputs,
@@ -334,14 +388,15 @@ enum status cpu_network_run(struct device_network *base, const float *const *inp
 {
     (void)err;
     const struct cpu_network *network = (const struct cpu_network *)base;
-    const size_t threads = thread_pool_threads(network->pool);
-    struct run run = {.network = network, .inputs = inputs, .outputs = outputs, .threads = 1};
+    const size_t threads = thread_pool_threads(network->pool), together = network->together;
+    struct run run = {
+        .network = network, .inputs = inputs, .outputs = outputs, .items = items, .threads = 1};
     if (items >= threads) {
-        thread_pool_run(network->pool, run_items, &run, items);
+        thread_pool_run(network->pool, run_items, &run, (items + together - 1) / together);
         return STATUS_OK;
     }
     run.threads = threads;
     for (size_t item = 0; item < items; item++)
-        run_item(&run, item, network->arenas);
+        run_group(&run, item, 1, network->arenas);
     return STATUS_OK;
 }
