@@ -50,7 +50,7 @@ struct cpu_step {
     size_t packed_floats, scratch;
     const float *weights, *bias; // in `packed`, for steps without tiles
     size_t units;                // of which `run` computes a range
-    uint64_t work;               // multiplications, or elements
+    uint64_t work;               // multiplications, or what takes as long
     bool by_block, clears;       // clears: other tensors use the memory of its border
     char kernel[32];
 };

@@ -8,7 +8,8 @@
 #include "server/device/cpu/network/network_cpu.h"
 #include "server/device/cpu/network/network_int8.h"
 
-enum { ALIGNMENT = 64, GATES = 3 };
+// ELEMENT_WORK: products of a convolution that take as long as an element of an addition or a pool.
+enum { ALIGNMENT = 64, GATES = 3, ELEMENT_WORK = 8 };
 
 size_t network_tensor_row(const struct network_tensor *tensor)
 {
@@ -275,12 +276,14 @@ enum status cpu_step_pack(struct cpu_step *step, struct error *err)
         return pack_plain(step, channels, channels, err);
     case NETWORK_MAX_POOL:
     case NETWORK_AVERAGE_POOL:
-        step->work *= (uint64_t)from->kernel[0] * from->kernel[1];
+        step->work *= (uint64_t)from->kernel[0] * from->kernel[1] * ELEMENT_WORK;
         break;
     case NETWORK_UPSAMPLE:
     case NETWORK_ADD:
     case NETWORK_MULTIPLY:
     case NETWORK_COPY:
+        step->work *= ELEMENT_WORK;
+        break;
     case NETWORK_OP_COUNT:
         break;
     }
