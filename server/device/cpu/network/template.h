@@ -215,6 +215,17 @@ KERNEL_INLINE void put_results(const struct network_tiles *tiles, struct cursor 
     }
 }
 
+// Behind the results of `pixels` pixels in a row, of which only the last may end it.
+KERNEL_INLINE void cursor_pass(struct cursor *cursor, const struct network_tiles *tiles,
+                               size_t pixels)
+{
+    cursor->in += (pixels - 1) * tiles->in_step;
+    cursor->x += pixels - 1;
+    cursor->out -= tiles->out_step;
+    cursor->add -= tiles->add_step;
+    cursor_next(cursor, tiles);
+}
+
 // `pixels` pixels of a block of `vectors` vectors, at first..., and the cursor behind them: all
 // from `pixels` on are constants of the caller.
 KERNEL_INLINE void conv_tile(const struct network_tiles *tiles, const struct network_block *block,
@@ -258,13 +269,8 @@ KERNEL_INLINE void conv_tile(const struct network_tiles *tiles, const struct net
     UNROLL
     for (size_t p = 0; p < pixels; p++)
         put_results(&own, &at, channel, sum[p], vectors, last, is_row);
-    if (is_row) { // only the last pixel may end it
-        at.in += (pixels - 1) * step;
-        at.x += pixels - 1;
-        at.out -= own.out_step;
-        at.add -= own.add_step;
-        cursor_next(&at, &own);
-    }
+    if (is_row)
+        cursor_pass(&at, &own, pixels);
     *cursor = at;
 }
 
@@ -409,27 +415,33 @@ KERNEL_INLINE vector get_spread(const float *pixel, size_t channel, size_t multi
     return v;
 }
 
+// `pixels` pixels of a row.
 KERNEL_INLINE void depthwise_tile(const struct network_tiles *tiles,
                                   const struct network_block *block, struct cursor *cursor,
                                   const size_t pixels, size_t multiplier, size_t n)
 {
+    const struct network_tiles own = *tiles; // results might change what a pointer points to
+    const size_t channel = block->channel;
+    struct cursor at = *cursor;
     const float *in[PIXELS];
     vector sum[PIXELS];
-    list_inputs(*cursor, tiles, pixels, false, in);
+    list_inputs(at, &own, pixels, true, in);
     UNROLL
     for (size_t p = 0; p < pixels; p++)
         sum[p] = get(block->bias, LANES);
-    const size_t *runs = tiles->runs;
-    for (size_t r = 0; r < tiles->run_count; r++) {
+    for (size_t r = 0; r < own.run_count; r++) {
         const vector w = get(block->weights + r * LANES, LANES);
-        const size_t from = runs[r];
+        const size_t from = own.runs[r];
         UNROLL
         for (size_t p = 0; p < pixels; p++)
-            sum[p] += get_spread(in[p] + from, block->channel, multiplier, n) * w;
+            sum[p] +=
+                get_spread(input_of(in, own.in_step, p, true) + from, channel, multiplier, n) * w;
     }
     UNROLL
     for (size_t p = 0; p < pixels; p++)
-        put_results(tiles, cursor, block->channel, &sum[p], 1, n, false);
+        put_results(&own, &at, channel, &sum[p], 1, n, true);
+    cursor_pass(&at, &own, pixels);
+    *cursor = at;
 }
 
 // `left` pixels by a 3 x 3 kernel that slides over the rows: each column of inputs is loaded once
@@ -526,10 +538,14 @@ KERNEL void depthwise_pixels(const struct cpu_step *step, float *arena, size_t f
             (step->step.stride[1] == 1 ? slide_1 : slide_2)(tiles, block, &cursor, left);
             continue;
         }
-        for (; block->channels == LANES && multiplier == 1 && left >= 4; left -= 4)
-            depthwise_tile(tiles, block, &cursor, 4, 1, LANES);
-        for (; left > 0; left--)
-            depthwise_tile(tiles, block, &cursor, 1, multiplier, block->channels);
+        const bool is_whole = block->channels == LANES && multiplier == 1;
+        for (size_t count; left > 0; left -= count) {
+            count = is_whole && left >= PIXELS && cursor.x + PIXELS <= tiles->width ? PIXELS : 1;
+            if (count == PIXELS)
+                depthwise_tile(tiles, block, &cursor, PIXELS, 1, LANES);
+            else
+                depthwise_tile(tiles, block, &cursor, 1, multiplier, block->channels);
+        }
     }
 }
 
