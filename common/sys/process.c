@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <sched.h>
@@ -20,26 +19,13 @@
 
 #include "common/core/base/text.h"
 #include "common/sys/clock.h"
-
-// Reads a small file of /proc or /sys, terminated.  False when it cannot.
-static bool read_small(char *out, size_t size, const char *path)
-{
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    const ssize_t used = read(fd, out, size - 1);
-    (void)close(fd);
-    if (used < 0)
-        return false;
-    out[used] = '\0';
-    return true;
-}
+#include "common/sys/proc_file.h"
 
 int64_t process_memory_bytes(void)
 {
     char text[128];
     long long total, resident;
-    if (!read_small(text, sizeof text, "/proc/self/statm") ||
+    if (!proc_file_read(text, sizeof text, "/proc/self", "statm") ||
         sscanf(text, "%lld %lld", &total, &resident) != 2)
         return -1;
     return resident * sysconf(_SC_PAGESIZE);
@@ -55,7 +41,7 @@ uint64_t process_age_ns(void)
     char text[1024];
     unsigned long long ticks;
     const long rate = sysconf(_SC_CLK_TCK);
-    if (rate <= 0 || !read_small(text, sizeof text, "/proc/self/stat"))
+    if (rate <= 0 || !proc_file_read(text, sizeof text, "/proc/self", "stat"))
         return 0;
     // The name, in brackets, may contain anything; 19 fields lie between it and the start.
     const char *at = strrchr(text, ')');
@@ -122,32 +108,6 @@ static void read_container(char out[PROCESS_TEXT_SIZE])
 
 // ---- Limits ---------------------------------------------------------------
 
-// Finds the number behind `name` at the start of a line of `text`.
-static bool find_number(int64_t *out, const char *text, const char *name)
-{
-    const size_t size = strlen(name);
-    for (const char *line = text; line; line = strchr(line, '\n')) {
-        line += *line == '\n';
-        if (strncmp(line, name, size) == 0)
-            return sscanf(line + size, "%" SCNd64, out) == 1;
-    }
-    return false;
-}
-
-static bool read_in(char *out, size_t size, const char *folder, const char *name)
-{
-    char path[PATH_MAX];
-    const int length = snprintf(path, sizeof path, "%s/%s", folder, name);
-    return length > 0 && (size_t)length < sizeof path && read_small(out, size, path);
-}
-
-// Reads a file that begins with a number; false where it is "max".
-static bool read_number(int64_t *out, const char *folder, const char *name)
-{
-    char text[64];
-    return read_in(text, sizeof text, folder, name) && find_number(out, text, "");
-}
-
 // The files of a cgroup.  Names of v1 follow those of v2.
 enum { CGROUP_V2, CGROUP_V1 };
 static const char *const limit_files[] = {"memory.max", "memory.limit_in_bytes"};
@@ -155,20 +115,29 @@ static const char *const usage_files[] = {"memory.current", "memory.usage_in_byt
 static const char *const cached_keys[][2] = {{"inactive_file ", "active_file "},
                                              {"total_inactive_file ", "total_active_file "}};
 
+// Unlimited memory is a number in v1.
+static const int64_t unlimited_bytes = INT64_C(1) << 60;
+
 static void limit_memory(struct process_limits *limits, const char *folder, int version,
                          const char *cgroup)
 {
     int64_t limit, used, cached = 0;
     char stat[8192];
-    if (!read_number(&limit, folder, limit_files[version]) ||
-        !read_number(&used, folder, usage_files[version]))
+    if (!proc_file_number(&limit, folder, limit_files[version]) ||
+        !proc_file_number(&used, folder, usage_files[version]))
         return;
-    for (int i = 0; read_in(stat, sizeof stat, folder, "memory.stat") && i < 2; i++) {
+    const bool has_stat = proc_file_read(stat, sizeof stat, folder, "memory.stat");
+    for (int i = 0; has_stat && i < 2; i++) {
         int64_t bytes = 0;
-        if (find_number(&bytes, stat, cached_keys[version][i]))
+        if (proc_file_find(&bytes, stat, cached_keys[version][i]))
             cached += bytes;
     }
     used = used > cached ? used - cached : 0;
+    if (limit >= 0 && limit < unlimited_bytes &&
+        (limits->memory_limit_bytes < 0 || limit < limits->memory_limit_bytes)) {
+        limits->memory_limit_bytes = limit;
+        limits->memory_used_bytes = used;
+    }
     const int64_t left = limit > used ? limit - used : 0;
     if (limits->memory_available_bytes >= 0 && left >= limits->memory_available_bytes)
         return;
@@ -179,19 +148,25 @@ static void limit_memory(struct process_limits *limits, const char *folder, int 
 static void limit_cpus(struct process_limits *limits, const char *folder, int version)
 {
     int64_t quota = -1, period = 0;
-    char text[64];
+    char text[1024];
     bool known;
     if (version == CGROUP_V2)
-        known = read_in(text, sizeof text, folder, "cpu.max") &&
+        known = proc_file_read(text, sizeof text, folder, "cpu.max") &&
                 sscanf(text, "%" SCNd64 " %" SCNd64, &quota, &period) == 2;
     else
-        known = read_number(&quota, folder, "cpu.cfs_quota_us") &&
-                read_number(&period, folder, "cpu.cfs_period_us");
+        known = proc_file_number(&quota, folder, "cpu.cfs_quota_us") &&
+                proc_file_number(&period, folder, "cpu.cfs_period_us");
     if (!known || quota <= 0 || period <= 0)
         return;
-    const int64_t cpus = (quota - 1) / period + 1;
-    if (limits->cpu_quota == 0 || cpus < limits->cpu_quota)
-        limits->cpu_quota = cpus;
+    const double share = (double)quota / (double)period;
+    if (limits->cpu_quota > 0 && share >= limits->cpu_share)
+        return;
+    limits->cpu_quota = (quota - 1) / period + 1;
+    limits->cpu_share = share;
+    if (!proc_file_read(text, sizeof text, folder, "cpu.stat") ||
+        !proc_file_find(&limits->cpu_periods, text, "nr_periods ") ||
+        !proc_file_find(&limits->cpu_periods_throttled, text, "nr_throttled "))
+        limits->cpu_periods = limits->cpu_periods_throttled = -1;
 }
 
 // Applies the limits of the cgroup that a line "ID:CONTROLLERS:PATH" names and of all above it.  In
@@ -223,14 +198,15 @@ void process_limits_read(struct process_limits *out, const char *root)
 {
     char folder[PATH_MAX], text[8192];
     memset(out, 0, sizeof *out);
-    out->memory_available_bytes = -1;
+    out->memory_available_bytes = out->memory_limit_bytes = out->memory_used_bytes = -1;
+    out->cpu_periods = out->cpu_periods_throttled = -1;
     if (!root)
         root = "";
     (void)snprintf(folder, sizeof folder, "%s/proc", root);
-    if (read_in(text, sizeof text, folder, "meminfo") &&
-        find_number(&out->memory_available_bytes, text, "MemAvailable:"))
+    if (proc_file_read(text, sizeof text, folder, "meminfo") &&
+        proc_file_find(&out->memory_available_bytes, text, "MemAvailable:"))
         out->memory_available_bytes *= 1024;
-    if (!read_in(text, sizeof text, folder, "self/cgroup"))
+    if (!proc_file_read(text, sizeof text, folder, "self/cgroup"))
         return;
     for (char *rest = text, *line; (line = strsep(&rest, "\n"));)
         limit_by(out, root, line);
@@ -254,7 +230,8 @@ static int64_t count_cpus(void)
 static void read_governor(char out[PROCESS_TEXT_SIZE], const char *root)
 {
     char text[PROCESS_TEXT_SIZE];
-    if (read_in(text, sizeof text, root, "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"))
+    if (proc_file_read(text, sizeof text, root,
+                       "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"))
         copy_line(out, text);
 }
 
@@ -274,9 +251,9 @@ void process_host_read(struct process_host *out)
         copy_line(out->host, "localhost");
 
     char text[4096];
-    if (read_small(text, sizeof text, "/etc/os-release"))
+    if (proc_file_read(text, sizeof text, "/etc", "os-release"))
         copy_value(out->os, text, "PRETTY_NAME");
-    if (read_small(text, sizeof text, "/proc/cpuinfo"))
+    if (proc_file_read(text, sizeof text, "/proc", "cpuinfo"))
         copy_value(out->cpu, text, "model name");
     read_governor(out->cpu_governor, "");
     read_container(out->container);
@@ -288,7 +265,7 @@ void process_driver_read(char out[PROCESS_TEXT_SIZE], const char *path)
 {
     char text[PROCESS_TEXT_SIZE];
     out[0] = '\0';
-    if (read_small(text, sizeof text, path ? path : "/sys/module/nvidia/version"))
+    if (proc_file_read(text, sizeof text, "", path ? path : "sys/module/nvidia/version"))
         copy_line(out, text);
 }
 
@@ -299,7 +276,7 @@ static void read_huge_pages(char out[PROCESS_TEXT_SIZE], const char *root)
 {
     char text[PROCESS_TEXT_SIZE];
     int64_t reserved = 0;
-    if (!read_in(text, sizeof text, root, "sys/kernel/mm/transparent_hugepage/enabled"))
+    if (!proc_file_read(text, sizeof text, root, "sys/kernel/mm/transparent_hugepage/enabled"))
         return;
     const char *mode = strchr(text, '[');
     const int size = mode ? (int)strcspn(mode + 1, "]\n") : 0;
@@ -310,7 +287,7 @@ static void read_huge_pages(char out[PROCESS_TEXT_SIZE], const char *root)
     else
         (void)snprintf(out, PROCESS_TEXT_SIZE, "%.*s", size < 32 ? size : 32, mode + 1);
     const size_t used = strlen(out);
-    if (read_number(&reserved, root, "proc/sys/vm/nr_hugepages") && reserved > 0)
+    if (proc_file_number(&reserved, root, "proc/sys/vm/nr_hugepages") && reserved > 0)
         (void)snprintf(out + used, PROCESS_TEXT_SIZE - used, ", %" PRId64 " reserved", reserved);
 }
 

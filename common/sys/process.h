@@ -44,7 +44,14 @@ struct process_limits {
     // of a cgroup's limit, cached files counted as free.  Negative: unknown.
     int64_t memory_available_bytes;
     char memory_cgroup[PROCESS_TEXT_SIZE]; // path of the cgroup whose limit that is; "": the host's
+    // The lowest memory limit of a cgroup, and the memory that this cgroup uses without cached
+    // files; negative: no limit.
+    int64_t memory_limit_bytes, memory_used_bytes;
     int64_t cpu_quota; // CPUs that cgroups allow to be busy at once, rounded up; 0: no quota
+    double cpu_share;  // the same, not rounded
+    // Periods in which that quota was enforced so far, and those in which the cgroup used it up and
+    // had to wait; negative: unknown.
+    int64_t cpu_periods, cpu_periods_throttled;
 };
 
 // Reads /proc and /sys/fs/cgroup below the folder `root`; NULL: those of the system.
