@@ -30,7 +30,7 @@ COMMON = CORE + ["common/sys", "common/wire", "common/wire/listener"] + STORE
 # include those before it.
 LIBRARY = "common/monitor/inferstat.h"
 MONITOR = [LIBRARY, "common/monitor/runfile", "common/monitor/local", "common/monitor/spool",
-           "common/monitor/delivery", "common/monitor", "common/monitor/trackers"]
+           "common/monitor/delivery", "common/monitor/sampler", "common/monitor", "common/monitor/trackers"]
 REPORTS = CORE + ["common/sys", "common/wire"]
 # The sub-rooms of the collector, each of which may include those before it.
 COLLECTOR = ["server/collector/" + name
@@ -64,8 +64,9 @@ ROOMS = {
     "common/monitor/local": CORE + MONITOR[:1] + MONITOR[2:3],
     "common/monitor/spool": REPORTS + MONITOR[1:2] + MONITOR[3:4],
     "common/monitor/delivery": REPORTS + MONITOR[:2] + MONITOR[3:5],
-    "common/monitor": REPORTS + MONITOR[:6],
-    "common/monitor/trackers": REPORTS + MONITOR,
+    "common/monitor/sampler": REPORTS + ["common/devices"] + MONITOR[:2] + MONITOR[4:6],
+    "common/monitor": REPORTS + ["common/devices"] + MONITOR[:7],
+    "common/monitor/trackers": REPORTS + ["common/devices"] + MONITOR,
     "server/device": CORE + ["common/sys", "common/devices", "server/device"],
     "server/pipeline": CORE + ["common/sys", LIBRARY, "server/device",
                         "server/pipeline"],

@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "common/monitor/sampler/sampler.h"
 #include "common/sys/clock.h"
 #include "common/sys/process.h"
 #include "common/sys/thread.h"
@@ -26,9 +27,10 @@ struct background {
     struct background_end end;
 
     // Background thread only.
-    struct ring *ring;   // stream 0
-    uint64_t sampled_ns; // monotonic, of the last sample
-    uint64_t cpu_ns;     // CPU time of the process at `sampled_ns`
+    struct ring *ring;       // stream 0
+    struct sampler *sampler; // of devices and host; NULL: none
+    uint64_t sampled_ns;     // monotonic, of the last sample
+    uint64_t cpu_ns;         // CPU time of the process at `sampled_ns`
     struct sketch *sketch;
     uint64_t sample_at_ns, second_at_ns, loss_log_at_ns;
     uint64_t losses_logged;
@@ -104,6 +106,20 @@ static void record_sample(struct background *background, uint64_t now, double cp
     record_requests(background, &record);
 }
 
+// The application's own value of its device memory comes first, also one set meanwhile.
+static void sample_devices(struct background *background, uint64_t now)
+{
+    struct sampled *sampled = background->settings.sampled;
+    int64_t before = atomic_load_explicit(&sampled->device_memory, memory_order_acquire);
+    sampler_step(background->sampler, now,
+                 (int64_t)now +
+                     atomic_load_explicit(&sampled->wall_offset_ns, memory_order_relaxed));
+    if (!atomic_load_explicit(&sampled->device_memory_set, memory_order_relaxed))
+        (void)atomic_compare_exchange_strong_explicit(&sampled->device_memory, &before,
+                                                      sampler_own_memory(background->sampler),
+                                                      memory_order_relaxed, memory_order_relaxed);
+}
+
 static void take_sample(struct background *background)
 {
     struct sampled *sampled = background->settings.sampled;
@@ -171,6 +187,8 @@ static void tick(struct background *background)
         take_sample(background);
         background->sample_at_ns = now + settings->sample_ms * UINT64_C(1000000);
     }
+    if (background->sampler)
+        sample_devices(background, now);
     if (now >= background->second_at_ns) {
         set_wall_offset(settings->sampled);
         if (background->ring) {
@@ -219,6 +237,8 @@ static void finish(struct background *background)
         background->draining = false;
         drain_gaps(background);
     }
+    sampler_close(background->sampler);
+    background->sampler = NULL;
     publisher_finish(publisher);
     const uint64_t deadline = atomic_load_explicit(&background->deadline_ns, memory_order_acquire);
     for (;;) {
@@ -261,8 +281,26 @@ static void free_background(struct background *background)
 {
     if (background->wake_fd >= 0)
         (void)close(background->wake_fd);
+    sampler_close(background->sampler);
     sketch_free(background->sketch);
     free(background);
+}
+
+static enum status open_sampler(struct background *background, struct error *err)
+{
+    const struct background_settings *settings = &background->settings;
+    struct runfile *file = settings->publisher.file;
+    const struct sampler_settings sampler = {
+        .output = {.ring = background->ring,
+                   .names = runfile_names(file),
+                   .registry = settings->registry,
+                   .device_count = &runfile_state(file)->devices,
+                   .log = settings->publisher.log},
+        .interval_ms = settings->device_ms,
+        .run_folder = settings->run_folder,
+        .driver = &driver_thread_ops,
+    };
+    return settings->device_ms > 0 ? sampler_open(&background->sampler, &sampler, err) : STATUS_OK;
 }
 
 static enum status prepare(struct background *background, struct error *err)
@@ -285,8 +323,11 @@ static enum status prepare(struct background *background, struct error *err)
     status = sketch_new(&background->sketch);
     if (status == STATUS_OK)
         status = sketch_reserve_ns(background->sketch);
+    if (status != STATUS_OK)
+        return error_set(err, status, "monitor: out of memory");
+    status = open_sampler(background, err);
     return status == STATUS_OK ? publisher_open(&background->publisher, &settings->publisher, err)
-                               : error_set(err, status, "monitor: out of memory");
+                               : status;
 }
 
 enum status background_start(struct background **out, const struct background_settings *settings,

@@ -1,6 +1,7 @@
 // Background thread of a monitor.  It
 // - samples the memory and processor use of the process
 // - writes the histograms of inter-token latencies (ITL) of all threads as records
+// - runs the sampler of devices and host (sampler.h), if that is wanted
 // - runs the publisher (publisher.h), which sends records to the collector.
 // A run is the time from inferstat_open to inferstat_close.  A stream is the numbered records of
 // one thread of the run; stream 0 has the records of the background thread.
@@ -8,13 +9,16 @@
 #define INFERSTAT_MONITOR_BACKGROUND_H
 
 #include "common/monitor/delivery/publisher.h"
+#include "common/monitor/sampler/device_registry.h"
 #include "common/monitor/thread_slot.h"
 
 // The last sample of the process, so that hot paths need no system call for it.  Any thread.
 struct sampled {
     _Atomic int64_t wall_offset_ns; // wall clock minus monotonic clock
     _Atomic int64_t host_memory;    // bytes of this process
-    _Atomic int64_t device_memory;  // bytes, as set by the application; negative: unknown
+    _Atomic int64_t device_memory;  // bytes, as set by the application or sampled; negative:
+                                    // unknown
+    _Atomic bool device_memory_set; // by the application: it is not sampled
     // Requests in the application's own queues, without trackers, as it set them; for a moment
     // negative while two threads set them.
     _Atomic int64_t queued_requests;
@@ -29,6 +33,9 @@ struct background_settings {
     struct thread_slots *slots;          // state of the application's threads
     struct sampled *sampled;             // receives the samples
     uint32_t sample_ms;                  // 0: do not sample memory and processor use
+    uint32_t device_ms;                  // 0, or nothing is reported: do not sample devices
+    const char *run_folder;              // of the sampler's lock
+    struct device_registry *registry;    // devices that the application describes
     struct publisher_settings publisher; // file NULL: nothing is reported
 };
 

@@ -112,6 +112,7 @@ int main(int argc, char **argv)
     struct inferstat_options options;
     inferstat_options_init(&options);
     options.program = "example_engine 1.0";
+    options.device_ms = 1000; // also sample the host and its GPUs
     options.log = say;
     struct inferstat_error err;
     if (inferstat_open(&engine.monitor, &options, &err) != INFERSTAT_OK)

@@ -135,6 +135,13 @@ struct inferstat_options {
     // folder that belongs to another user, unless root has given it to that user by making it in a
     // folder of its own, such as /run/inferstat.
     const char *collector_user;
+    // Sampling interval of the host and of all GPUs, by their drivers, with what goes wrong on them
+    // (default 0: off; else at least 100).  A thread of its own calls the drivers: one that hangs
+    // stops nothing else, also not inferstat_close.  One process of a user on a host samples; the
+    // others take over when it ends.
+    uint32_t device_ms;
+    const char *cuda; // version of the CUDA runtime that the program uses, such as "12.8"; it is
+                      // reported where an NVIDIA driver is loaded.  NULL: none
 };
 
 INFERSTAT_API void inferstat_options_init(struct inferstat_options *options);
@@ -201,7 +208,8 @@ struct inferstat_device {
 
 INFERSTAT_API void inferstat_device_init(struct inferstat_device *device);
 
-// Records that the run uses a device, and returns the id of its name.
+// Records that the run uses a device, and returns the id of its name.  Samples of the device with
+// that UUID get the same name.
 INFERSTAT_API uint32_t inferstat_add_device(struct inferstat_monitor *monitor,
                                             const struct inferstat_device *device);
 
@@ -228,7 +236,8 @@ INFERSTAT_API void inferstat_model_init(struct inferstat_model *model);
 INFERSTAT_API uint32_t inferstat_add_model(struct inferstat_monitor *monitor,
                                            const struct inferstat_model *model);
 
-// Sets the device memory in use, in bytes, which later records report; negative: unknown.
+// Sets the device memory in use, in bytes, which later records report; negative: unknown.  Until
+// it is called, records report what the driver says, if this process samples devices (device_ms).
 // Any thread; wait-free.
 INFERSTAT_API void inferstat_set_device_memory(struct inferstat_monitor *monitor, int64_t bytes);
 

@@ -14,6 +14,7 @@
 
 enum {
     RING_RECORDS_MAX = 1 << 20,
+    DEVICE_MS_MIN = 100,
     PATH_ROOM = 4096,
     RUN_ROOM = 8 << 20, // free bytes that a file system must have for a run file
 };
@@ -64,6 +65,9 @@ static enum status check_options(const struct inferstat_options *options, struct
         options->history_operations > EVENT_RING_LIMIT_MAX)
         return error_set(err, STATUS_INVALID, "options: a history keeps at most %d events",
                          EVENT_RING_LIMIT_MAX);
+    if (options->device_ms > 0 && options->device_ms < DEVICE_MS_MIN)
+        return error_set(err, STATUS_INVALID, "options: device_ms is %u (0 or at least %d)",
+                         options->device_ms, DEVICE_MS_MIN);
     return STATUS_OK;
 }
 
@@ -256,6 +260,7 @@ static void free_monitor(struct inferstat_monitor *monitor, bool remove_files)
     }
     (void)pthread_cond_destroy(&monitor->listeners.returned);
     (void)pthread_mutex_destroy(&monitor->listeners.lock);
+    device_registry_deinit(&monitor->registry);
     free(monitor->run_folder);
     free(monitor->spool_folder);
     free(monitor);
@@ -276,23 +281,29 @@ static struct inferstat_monitor *new_monitor(const struct inferstat_options *opt
     thread_slots_init(&monitor->slots, limits);
     (void)pthread_mutex_init(&monitor->listeners.lock, NULL);
     (void)pthread_cond_init(&monitor->listeners.returned, NULL);
+    device_registry_init(&monitor->registry);
     atomic_store_explicit(&monitor->sampled.device_memory, -1, memory_order_relaxed);
     monitor->logging = options->log != NULL;
     monitor->log = (struct log_sink){options->log, options->log_context};
+    (void)names_clean(monitor->cuda, sizeof monitor->cuda, options->cuda ? options->cuda : "");
     return monitor;
 }
 
-static enum status start_background(struct inferstat_monitor *monitor, uint32_t sample_ms,
-                                    struct error *err)
+static enum status start_background(struct inferstat_monitor *monitor,
+                                    const struct inferstat_options *options, struct error *err)
 {
     const struct background_settings settings = {
         .slots = &monitor->slots,
         .sampled = &monitor->sampled,
-        .sample_ms = sample_ms,
+        .sample_ms = options->sample_ms,
+        .device_ms = options->device_ms,
+        .run_folder = monitor->run_folder,
+        .registry = &monitor->registry,
         .publisher = {.file = monitor->file,
                       .spool = monitor->spool,
                       .address = &monitor->address,
                       .trust = &monitor->trust,
+                      .cuda = monitor->cuda,
                       .log = monitor->log},
     };
     return background_start(&monitor->background, &settings, err);
@@ -315,7 +326,7 @@ static enum status open_monitor(struct inferstat_monitor **out,
                      : error_set(err, STATUS_IO, "run file: no room for names on its file system");
     }
     if (status == STATUS_OK)
-        status = start_background(monitor, options->sample_ms, err);
+        status = start_background(monitor, options, err);
     if (status != STATUS_OK) {
         free_monitor(monitor, true);
         return status;
@@ -480,6 +491,7 @@ uint32_t inferstat_add_device(struct inferstat_monitor *monitor,
     monitor_set_text(&record, DEVICE_UUID, device->uuid);
     monitor_set_optional_real(&record, DEVICE_SLOWDOWN, device->slowdown_celsius);
     monitor_set_text(&record, DEVICE_PARENT_UUID, device->parent_uuid);
+    device_registry_add(&monitor->registry, &record);
     atomic_fetch_add_explicit(&runfile_state(monitor->file)->devices, 1, memory_order_relaxed);
     (void)thread_slot_push(&monitor->slots, thread_slot_current(&monitor->slots), &record, 1);
     return name;
@@ -522,9 +534,12 @@ uint32_t inferstat_add_model(struct inferstat_monitor *monitor, const struct inf
 
 void inferstat_set_device_memory(struct inferstat_monitor *monitor, int64_t bytes)
 {
-    if (monitor_is_live(monitor))
-        atomic_store_explicit(&monitor->sampled.device_memory,
-                              bytes < 0 ? -1 : monitor_plausible(bytes), memory_order_relaxed);
+    if (!monitor_is_live(monitor))
+        return;
+    atomic_store_explicit(&monitor->sampled.device_memory_set, true, memory_order_relaxed);
+    // Released after the flag: who sees the value sees the flag.
+    atomic_store_explicit(&monitor->sampled.device_memory,
+                          bytes < 0 ? -1 : monitor_plausible(bytes), memory_order_release);
 }
 
 void inferstat_set_queued_requests(struct inferstat_monitor *monitor, uint32_t model,

@@ -55,7 +55,9 @@ struct inferstat_monitor {
     struct listeners listeners;
 
     struct log_sink log;
-    void *area; // memory of the names if there is no run file
+    struct device_registry registry; // devices of inferstat_add_device
+    char cuda[32];                   // options.cuda
+    void *area;                      // memory of the names if there is no run file
     struct background *background;
 
     // Where records are sent; unused without `file`.

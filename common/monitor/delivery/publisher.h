@@ -28,7 +28,8 @@ struct publisher_settings {
     struct spool *spool;  // of the run; NULL: none
     const struct address *address;
     const struct trust_source *trust;
-    bool replay; // the run has ended: only deliver its remaining records and Goodbye
+    const char *cuda; // version of the CUDA runtime that the program uses; "" or NULL: unknown
+    bool replay;      // the run has ended: only deliver its remaining records and Goodbye
     struct log_sink log;
 };
 

@@ -51,6 +51,7 @@ static enum status send_hello(struct publisher *publisher)
         .cpu_governor = text_bytes(host->cpu_governor),
         .container = text_bytes(host->container),
         .driver = text_bytes(driver),
+        .cuda = text_bytes(*driver && publisher->settings.cuda ? publisher->settings.cuda : ""),
         .huge_pages = text_bytes(settings.huge_pages),
         .allocator = text_bytes(settings.allocator),
         .build_flags = text_bytes(settings.build_flags),
