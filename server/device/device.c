@@ -119,6 +119,17 @@ static enum status open_first(struct device **out, const struct device_options *
     return status;
 }
 
+const char *device_cuda_version(char out[DEVICE_NAME_SIZE])
+{
+#ifdef INFERSTAT_CUDA
+    (void)snprintf(out, DEVICE_NAME_SIZE, "%d.%d", device_cuda_runtime / 1000,
+                   device_cuda_runtime % 1000 / 10);
+#else
+    out[0] = '\0';
+#endif
+    return out;
+}
+
 enum status device_open(struct device **out, const struct device_options *options,
                         struct error *err)
 {

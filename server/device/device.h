@@ -83,6 +83,10 @@ struct device_description {
 
 void device_describe(const struct device *device, struct device_description *out);
 
+// Writes the version of the CUDA runtime in this build, such as "12.8", to `out` and returns `out`;
+// "" in a build without CUDA.
+const char *device_cuda_version(char out[DEVICE_NAME_SIZE]);
+
 // Bytes currently allocated for tensors and by device_memory_new.  Any thread.
 int64_t device_memory_used(const struct device *device);
 

@@ -166,6 +166,8 @@ struct device_ops {
 };
 
 extern const struct device_ops device_cpu_ops;
-extern const struct device_ops device_cuda_ops; // in builds with INFERSTAT_CUDA
+// In builds with INFERSTAT_CUDA.
+extern const struct device_ops device_cuda_ops;
+extern const int device_cuda_runtime; // version of the runtime: 1000 * major + 10 * minor
 
 #endif

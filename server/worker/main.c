@@ -9,13 +9,14 @@
 #include "common/sys/log.h"
 #include "server/worker/worker.h"
 
-static const struct worker_command *const commands[] = {&command_llm,      &command_encode,
-                                                        &command_gemm,     &command_make_model,
-                                                        &command_tokenize, &command_zoo};
+static const struct worker_command *const commands[] = {
+    &command_llm,      &command_encode, &command_gemm, &command_make_model,
+    &command_tokenize, &command_watch,  &command_zoo};
 
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
 
-static struct worker_options options = {.log_level = LOG_LEVEL_WARNING};
+static struct worker_options options = {.log_level = LOG_LEVEL_WARNING,
+                                        .device_interval_ns = 1000000000};
 
 #define OPTION_TARGET struct worker_options
 
@@ -23,6 +24,17 @@ static const char *wait_word(unsigned i)
 {
     static const char *const words[] = {[WORKER_WAIT_BLOCK] = "block", [WORKER_WAIT_SPIN] = "spin"};
     return i < sizeof words / sizeof *words ? words[i] : NULL;
+}
+
+static enum status parse_interval(void *member, const char *value, const char *what,
+                                  struct error *err)
+{
+    int64_t *interval_ns = member;
+    if (parse_duration(interval_ns, value, what, err) != STATUS_OK)
+        return err->status;
+    if (*interval_ns != 0 && (*interval_ns < 100000000 || *interval_ns > 3600000000000))
+        return error_set(err, STATUS_INVALID, "%s: %s (0 or from 100ms to 1h)", what, value);
+    return STATUS_OK;
 }
 
 static const struct option rows[] = {
@@ -50,6 +62,9 @@ static const struct option rows[] = {
      UINT32_AT(device.threads, 1, 1024)},
     {"wait", "block|spin", "how host threads wait for a device: blocked (default) or spinning",
      CHOICE_AT(wait, wait_word)},
+    {"device-interval", "DURATION",
+     "between samples of this host and its GPUs (default 1s; 0: none)",
+     CUSTOM_AT(device_interval_ns, parse_interval)},
     {"log-level", "LEVEL", "error, warning, info or debug (default warning)",
      CHOICE_AT(log_level, log_level_name)},
     {"help", NULL, "show this text", FLAG_AT(help)},

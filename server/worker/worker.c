@@ -30,6 +30,7 @@ enum status worker_open_monitor(struct inferstat_monitor **out,
                                 const struct worker_options *options, struct error *err)
 {
     struct inferstat_options settings;
+    char cuda[DEVICE_NAME_SIZE];
     inferstat_options_init(&settings);
     settings.collector = options->collector;
     settings.collector_user = options->collector_user;
@@ -42,6 +43,8 @@ enum status worker_open_monitor(struct inferstat_monitor **out,
     settings.key_file = options->key;
     settings.server_key = options->server_key;
     settings.insecure = options->insecure;
+    settings.device_ms = (uint32_t)(options->device_interval_ns / 1000000);
+    settings.cuda = device_cuda_version(cuda);
     settings.program = "inferstat-worker " INFERSTAT_VERSION;
     settings.log = log_of_library;
 

@@ -29,6 +29,7 @@ struct worker_options {
     bool insecure;                // allow an unencrypted connection
     struct device_options device; // `spin` follows from `wait`
     int wait;                     // enum worker_wait
+    int64_t device_interval_ns;   // between samples of host and GPUs; 0: none
     enum log_level log_level;
     bool help, version;
     uint32_t ring_records; // of struct inferstat_options, set by a command; 0: default
@@ -59,6 +60,7 @@ extern const struct worker_command command_gemm;
 extern const struct worker_command command_llm;
 extern const struct worker_command command_make_model;
 extern const struct worker_command command_tokenize;
+extern const struct worker_command command_watch;
 extern const struct worker_command command_zoo;
 
 // Logs an error and returns its exit code: WORKER_USAGE for STATUS_INVALID, else

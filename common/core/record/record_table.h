@@ -64,7 +64,7 @@
     X(RUN_DEVICE_COUNT, "device_count", INT, COUNT, ALWAYS, "devices the run reports")             \
     X(RUN_DRIVER, "driver", TEXT, NONE, MAYBE, "GPU driver's version")                             \
     X(RUN_CUDA, "cuda", TEXT, NONE, MAYBE,                                                         \
-      "CUDA version, of clients that send it: libinferstat links no CUDA and sends none")          \
+      "version of the CUDA runtime in the reporting program, where an NVIDIA driver is loaded")    \
     X(RUN_CLOCK_OFFSET_NS, "clock_offset_ns", INT, DURATION, MAYBE,                                \
       "host's clock less the collector's, estimated")                                              \
     X(RUN_CLOCK_ERROR_NS, "clock_error_ns", INT, DURATION, MAYBE,                                  \

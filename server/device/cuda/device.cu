@@ -358,6 +358,8 @@ template <auto FUNCTION, typename Of, typename... Rest> static void current(Of *
 }
 
 extern "C" {
+const int device_cuda_runtime = CUDART_VERSION;
+
 const struct device_ops device_cuda_ops = {
     .name = "cuda",
     .open = cuda_open,

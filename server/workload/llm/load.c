@@ -169,8 +169,10 @@ static enum status build_model(struct loading *l, struct error *err)
     record_transfer(l, status, &transfer);
     if (status == STATUS_OK)
         status = byte_source_check_unchanged(&l->source, err);
-    if (status == STATUS_OK)
-        describe_model(l);
+    if (status != STATUS_OK)
+        return status;
+    inferstat_set_device_memory(l->monitor, device_memory_used(l->llm->device));
+    describe_model(l);
     return status;
 }
 

@@ -62,6 +62,7 @@ enum status llm_server_new(struct llm_server **out, const struct llm *llm,
         return status;
     }
     server->monitor = monitor;
+    inferstat_set_device_memory(monitor, device_memory_used(llm->device));
     server->inference = inferstat_inference_new(monitor);
     llama_session_set_cancelled(server->session, stop_requested);
     *out = server;
