@@ -39,6 +39,7 @@ static query_answer *const answers[QUERY_KIND_COUNT] = {
     [QUERY_COMPARE] = query_compare,
     [QUERY_NOW] = query_now,
     [QUERY_ERRORS] = query_errors,
+    [QUERY_EVENTS] = query_events,
     [QUERY_DEVICE_HEALTH] = query_device_health,
     [QUERY_HOST_HEALTH] = query_host_health,
 };

@@ -141,6 +141,18 @@
 //   ids: text_pattern.h; null: none was recorded) count first_ns last_ns example? (the text
 //   that arrived last) note? (what the counts lack).  A last row of kind null, error "other",
 //   counts failures that are in no other row.  Covers the newest 100,000 failures of each kind.
+// EVENTS, newest first, 100 events (or limit, at most 1,000) that overlap the window; one row per
+//   event and model that ran requests then, else one row of model null: run host device? (null: the
+//   event is of the host) model? event started_ns ended_ns? (null: it lasts; what lasted when its
+//   run ended, ended with it) duration_ns (so far) code? detail? requests usual_requests?
+//   tokens_per_second? usual_tokens_per_second? tokens_per_second_ratio? (while it lasted / usual)
+//   tokens_per_second_ratio_low? tokens_per_second_ratio_high? (99 % interval), the same of ttft_ns
+//   (ttft_ratio, ...) and joules_per_token, tokens_lost? tokens_lost_low? tokens_lost_high? (what
+//   the requests would have put out at the usual speed in their time, less what they did),
+//   joules_lost? joules_lost_low? joules_lost_high? (used beyond what their tokens usually take)
+//   note? (event_cost.h has all of these).  The filter may have a host, a device and a model.
+//   Reads the newest 20,000 records of events up to the window's end; before the window a day of
+//   them, and of each open run the newest 64
 // FLEET, one row per model, device, host and metric (query->metric, or decode, prefill, item and
 //   load rates and ttft), outliers first: model device host metric unit verdict (worse, different,
 //   better, usual; few values, few hosts: not compared) deviation_ratio? score? (distance from the

@@ -112,7 +112,7 @@ struct query {
     unsigned group_count;
     int64_t step_ns; // QUERY_AVERAGE: a row per group and time step; 0: one per group
     uint32_t limit;  // most rows of the result; 0: QUERY_ROWS_MAX (QUERY_SLOWEST: 10,
-                     // QUERY_ERRORS: 100)
+                     // QUERY_ERRORS, QUERY_EVENTS: 100)
     uint64_t cursor; // QUERY_RECORDS, QUERY_AUDIT: 0, or the last result's next_cursor
     union {
         // QUERY_COMPARE compares two sides.  Side i is the baseline (stored sample) baseline[i]; if

@@ -5,8 +5,8 @@
 //
 //   line   := verb [metric] clause...
 //   verb   := avg METRIC | summary | overview | audit | slowest [METRIC] | stages |
-//             errors | fleet [METRIC] | now | health | hosts | baselines | compare [BASELINE] |
-//             a kind of records (loads, inferences, operations, ...)
+//             errors | events | fleet [METRIC] | now | health | hosts | baselines |
+//             compare [BASELINE] | a kind of records (loads, inferences, operations, ...)
 //   clause := by DIMENSION,...                      one row per group (model, host, ...; query.h)
 //           | where DIMENSION=NAME [and ...]        "where" is optional
 //           | since TIME | until TIME               as in --since and --until

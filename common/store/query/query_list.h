@@ -26,6 +26,7 @@ query_answer query_records;
 query_answer query_slowest;
 query_answer query_stages;
 query_answer query_errors;
+query_answer query_events;
 query_answer query_fleet;
 query_answer query_admin_log;
 query_answer query_baselines;

@@ -67,6 +67,7 @@ TEST_CASE(test_starved_causes)
     static const struct query queries[] = {
         {.kind = QUERY_STAGES, .group_by = {QUERY_BY_MODEL}, .group_count = 1},
         {.kind = QUERY_ERRORS, .group_by = {QUERY_BY_MODEL}, .group_count = 1},
+        {.kind = QUERY_EVENTS},
         {.kind = QUERY_SLOWEST},
     };
     starve_all(queries, COUNT_OF(queries));

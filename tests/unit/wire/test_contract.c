@@ -50,12 +50,13 @@ static const char *query_text(int number)
 {
 #define QUERY(name) [QUERY_##name] = #name
     static const char *const texts[QUERY_KIND_COUNT] = {
-        QUERY(PING),      QUERY(SUMMARY),       QUERY(AVERAGE),         QUERY(OVERVIEW),
-        QUERY(RECORDS),   QUERY(CLEAR),         QUERY(AUDIT),           QUERY(AUTHORIZE),
-        QUERY(REVOKE),    QUERY(KEYS),          QUERY(SLOWEST),         QUERY(STAGES),
-        QUERY(FLEET),     QUERY(BASELINE_SAVE), QUERY(BASELINE_DELETE), QUERY(BASELINES),
-        QUERY(COMPARE),   QUERY(COPY),          QUERY(IMPORT),          QUERY(FORGET),
-        QUERY(ADMIN_LOG), QUERY(NOW),           QUERY(ERRORS),
+        QUERY(PING),          QUERY(SUMMARY),       QUERY(AVERAGE),         QUERY(OVERVIEW),
+        QUERY(RECORDS),       QUERY(CLEAR),         QUERY(AUDIT),           QUERY(AUTHORIZE),
+        QUERY(REVOKE),        QUERY(KEYS),          QUERY(SLOWEST),         QUERY(STAGES),
+        QUERY(FLEET),         QUERY(BASELINE_SAVE), QUERY(BASELINE_DELETE), QUERY(BASELINES),
+        QUERY(COMPARE),       QUERY(COPY),          QUERY(IMPORT),          QUERY(FORGET),
+        QUERY(ADMIN_LOG),     QUERY(NOW),           QUERY(ERRORS),          QUERY(EVENTS),
+        QUERY(DEVICE_HEALTH), QUERY(HOST_HEALTH),
     };
     return number < QUERY_KIND_COUNT ? texts[number] : NULL;
 }

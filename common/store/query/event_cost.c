@@ -1,0 +1,387 @@
+#include "common/store/query/event_cost.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include <sqlite3.h>
+
+#include "common/core/base/array.h"
+#include "common/core/base/saturate.h"
+#include "common/core/record/record.h"
+#include "common/store/read/device_names.h"
+#include "common/store/read/reader.h"
+#include "common/store/read/session.h"
+
+enum { USUAL, DURING, SIDES };
+
+struct request {
+    int64_t model, started_ns, first_token_ns, ended_ns;
+    int side;              // SIDES: of neither
+    double speed, ttft_ns; // NaN: it has none
+    double tokens;
+};
+
+struct sample {
+    struct event_span span;
+    int side; // USUAL or DURING
+    double joules, tokens;
+};
+
+struct cost_reader {
+    struct store *store;
+    const struct event_cost_question *question;
+    struct event_span during;
+    struct event_span covered; // the time in which all requests have been read
+    struct request *requests;
+    size_t request_count, request_room;
+    size_t part_count; // requests of all hosts in a part of the time
+    int64_t part_last_ns;
+    struct sample *samples;
+    size_t sample_count, sample_room;
+};
+
+static bool overlap(struct event_span a, struct event_span b)
+{
+    return a.since_ns < b.until_ns && b.since_ns < a.until_ns;
+}
+
+static int side_of(const struct cost_reader *reader, struct event_span span)
+{
+    const struct event_cost_question *question = reader->question;
+    if (span.since_ns >= reader->during.since_ns && span.since_ns < reader->during.until_ns)
+        return DURING;
+    for (size_t i = 0; i < question->other_count; i++)
+        if (overlap(span, question->others[i]))
+            return SIDES;
+    return USUAL;
+}
+
+// ---- Requests -------------------------------------------------------------------------------
+
+// Columns; a row of another host or device has no model.
+enum { MODEL, STARTED, TTFT, E2E, SPEED, TOKENS };
+
+static double real_or_nan(sqlite3_stmt *row, int place)
+{
+    return sqlite3_column_type(row, place) == SQLITE_NULL ? (double)NAN
+                                                          : sqlite3_column_double(row, place);
+}
+
+static enum status on_request(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct cost_reader *reader = context;
+    const int64_t started_ns = sqlite3_column_int64(row, STARTED);
+    reader->part_count++;
+    reader->part_last_ns = started_ns;
+    if (sqlite3_column_type(row, MODEL) == SQLITE_NULL)
+        return STATUS_OK;
+    if (!ARRAY_RESERVE(&reader->requests, &reader->request_room, reader->request_count + 1))
+        return error_no_memory(err, "store");
+    struct request *request = &reader->requests[reader->request_count++];
+    *request = (struct request){
+        .model = sqlite3_column_int64(row, MODEL),
+        .started_ns = started_ns,
+        .first_token_ns = saturate_add(started_ns, sqlite3_column_int64(row, TTFT)),
+        .ended_ns = saturate_add(started_ns, sqlite3_column_int64(row, E2E)),
+        .speed = real_or_nan(row, SPEED),
+        .ttft_ns = real_or_nan(row, TTFT),
+        .tokens = sqlite3_column_double(row, TOKENS),
+    };
+    request->side = side_of(reader, (struct event_span){started_ns, request->ended_ns + 1});
+    return STATUS_OK;
+}
+
+// Appends the runs of the host and the names by which they know the event's device.  $1 is its
+// host, $4 its device (0: none), $5 its run, $2 the start of the time.
+static void append_names(sqlite3_str *sql)
+{
+    sqlite3_str_appendall(
+        sql,
+        "WITH wanted(uuid) AS MATERIALIZED (SELECT " DEVICE_NAMES_UUID(
+            "$5", "$4") "),"
+                        " ours AS MATERIALIZED (SELECT r.run FROM run r WHERE r.host = $1"
+                        " AND r.heard_ns >= $2),"
+                        " same(run, name) AS MATERIALIZED (SELECT o.run, d.name FROM ours o"
+                        " CROSS JOIN device d ON d.run = o.run WHERE $4 = 0"
+                        " OR " DEVICE_NAMES_SAME(
+                            "d.uuid", "d.name", "(SELECT uuid FROM wanted)",
+                            "$4") " UNION SELECT o.run, $4 FROM ours o WHERE NOT EXISTS"
+                                  " (SELECT 1 FROM device d WHERE d.run = o.run AND d.name = $4))");
+}
+
+// Reads the requests that began in a part of the time, from its end on or from its start on, and
+// narrows `part` to what has been read.
+static enum status read_part(struct cost_reader *reader, struct event_span *part, bool from_end,
+                             struct error *err)
+{
+    const struct event_cost_question *question = reader->question;
+    const int64_t numbers[] = {question->host, part->since_ns, part->until_ns, question->device,
+                               question->run};
+    reader->part_count = 0;
+    sqlite3_str *sql = sqlite3_str_new(reader->store->db);
+    append_names(sql);
+    sqlite3_str_appendf(
+        sql,
+        " SELECT CASE WHEN t.run IN (SELECT run FROM ours) AND ($4 = 0"
+        " OR (t.run, t.device) IN (SELECT run, name FROM same)) THEN t.model END, t.started_ns,"
+        " t.ttft_ns, max(t.e2e_ns, 0), iif(t.generated_tokens >= 2 AND t.decode_ns > 0,"
+        " (t.generated_tokens - 1) * 1e9 / t.decode_ns, NULL), coalesce(t.generated_tokens, 0)"
+        " FROM inference t WHERE t.started_ns >= $2 AND t.started_ns < $3 AND t.finish <> %d"
+        " ORDER BY t.started_ns %s LIMIT %d",
+        RECORD_FINISH_ERROR, from_end ? "DESC" : "ASC", EVENT_COST_REQUESTS_MAX);
+    enum status status =
+        reader_scan_with(reader->store, sql, NULL, numbers, sizeof numbers / sizeof *numbers,
+                         on_request, reader, err);
+    if (reader->part_count == EVENT_COST_REQUESTS_MAX && from_end)
+        part->since_ns = saturate_add(reader->part_last_ns, 1);
+    else if (reader->part_count == EVENT_COST_REQUESTS_MAX)
+        part->until_ns = reader->part_last_ns;
+    return status;
+}
+
+static enum status read_requests(struct cost_reader *reader, bool *is_cut, struct error *err)
+{
+    const struct event_span span = reader->question->span;
+    const int64_t until_ns = saturate_add(span.until_ns, EVENT_COST_AROUND_NS);
+    struct event_span before = {saturate_add(span.since_ns, -EVENT_COST_AROUND_NS), span.since_ns};
+    struct event_span during = reader->during, after = {span.until_ns, until_ns};
+    enum status status = read_part(reader, &before, true, err);
+    if (status == STATUS_OK)
+        status = read_part(reader, &during, true, err);
+    if (status == STATUS_OK)
+        status = read_part(reader, &after, false, err);
+    *is_cut = during.since_ns > span.since_ns;
+    reader->covered = (struct event_span){before.since_ns, after.until_ns};
+    reader->during.since_ns = during.since_ns;
+    return status;
+}
+
+// ---- Energy -----------------------------------------------------------------------------------
+
+static enum status on_sample(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct cost_reader *reader = context;
+    const int64_t since_ns = sqlite3_column_int64(row, 0);
+    const struct event_span span = {since_ns, saturate_add(since_ns, sqlite3_column_int64(row, 1))};
+    const int side = side_of(reader, span);
+    const bool is_inside = side == DURING ? span.until_ns <= reader->during.until_ns
+                                          : span.since_ns >= reader->covered.since_ns &&
+                                                span.until_ns <= reader->covered.until_ns;
+    if (side == SIDES || !is_inside)
+        return STATUS_OK;
+    if (!ARRAY_RESERVE(&reader->samples, &reader->sample_room, reader->sample_count + 1))
+        return error_no_memory(err, "store");
+    reader->samples[reader->sample_count++] =
+        (struct sample){.span = span, .side = side, .joules = sqlite3_column_double(row, 2)};
+    return STATUS_OK;
+}
+
+// The samples of the device in a part of the time; of a host those of all its devices, which a run
+// samples together.
+static enum status read_samples(struct cost_reader *reader, struct event_span part,
+                                struct error *err)
+{
+    const struct event_cost_question *question = reader->question;
+    const int64_t numbers[] = {question->host, part.since_ns, part.until_ns, question->device,
+                               question->run};
+    sqlite3_str *sql = sqlite3_str_new(reader->store->db);
+    append_names(sql);
+    sqlite3_str_appendf(sql,
+                        " SELECT started_ns, max(duration_ns), sum(energy_used_joules) FROM"
+                        " (SELECT t.* FROM ours o CROSS JOIN device_sample t ON t.run = o.run"
+                        " AND t.started_ns >= $2 AND t.started_ns < $3 LIMIT %d) t"
+                        " WHERE t.duration_ns > 0 AND t.energy_used_joules >= 0 AND ($4 = 0"
+                        " OR (t.run, t.device) IN (SELECT run, name FROM same))"
+                        " GROUP BY started_ns ORDER BY started_ns",
+                        EVENT_COST_SAMPLES_MAX);
+    return reader_scan_with(reader->store, sql, NULL, numbers, sizeof numbers / sizeof *numbers,
+                            on_sample, reader, err);
+}
+
+// Spreads a request's tokens over the samples, which rise in time.
+static void spread_tokens(struct cost_reader *reader, const struct request *request)
+{
+    const double length_ns = (double)request->ended_ns - (double)request->first_token_ns;
+    size_t first = 0, end = reader->sample_count;
+    while (first < end) {
+        const size_t middle = first + (end - first) / 2;
+        if (reader->samples[middle].span.until_ns <= request->first_token_ns)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    for (size_t i = first; i < reader->sample_count; i++) {
+        struct sample *sample = &reader->samples[i];
+        if (sample->span.since_ns >= request->ended_ns)
+            return;
+        const double from_ns = fmax((double)sample->span.since_ns, (double)request->first_token_ns);
+        const double to_ns = fmin((double)sample->span.until_ns, (double)request->ended_ns);
+        if (length_ns > 0 && to_ns > from_ns)
+            sample->tokens += request->tokens * (to_ns - from_ns) / length_ns;
+    }
+}
+
+static enum status judge_energy(struct event_cost *out, const struct cost_reader *reader)
+{
+    struct stats_median of[SIDES];
+    struct stats_part *parts = calloc(reader->sample_count + 1, sizeof *parts);
+    if (!parts)
+        return STATUS_NOMEM;
+    for (int side = 0; side < SIDES; side++) {
+        size_t count = 0;
+        for (size_t i = 0; i < reader->sample_count; i++)
+            if (reader->samples[i].side == side)
+                parts[count++] =
+                    (struct stats_part){reader->samples[i].joules, reader->samples[i].tokens};
+        of[side] = stats_rate_of(parts, count, STATS_ERROR_RATE);
+    }
+    free(parts);
+    out->joules_per_token = (struct event_cost_figure){
+        of[DURING].median, of[USUAL].median,
+        stats_compare(&of[USUAL], &of[DURING], STATS_LESS, STATS_MARGIN_DEFAULT)};
+    return STATUS_OK;
+}
+
+static enum status add_energy(struct event_cost *out, struct cost_reader *reader, struct error *err)
+{
+    for (size_t i = 1; i < reader->request_count; i++)
+        out->has_several |= reader->requests[i].model != reader->requests[0].model;
+    if (out->count == 0 || out->has_several)
+        return STATUS_OK;
+    const struct event_span event = reader->question->span;
+    const struct event_span parts[] = {
+        {saturate_add(event.since_ns, -EVENT_COST_ENERGY_NS), event.since_ns},
+        reader->during,
+        {event.until_ns, saturate_add(event.until_ns, EVENT_COST_ENERGY_NS)}};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && status == STATUS_OK; i++)
+        status = read_samples(reader, parts[i], err);
+    if (status != STATUS_OK)
+        return status;
+    for (size_t i = 0; i < reader->request_count; i++)
+        spread_tokens(reader, &reader->requests[i]);
+    for (size_t i = 0; i < reader->sample_count; i++)
+        out->joules += reader->samples[i].side == DURING ? reader->samples[i].joules : 0;
+    return judge_energy(out, reader) == STATUS_OK ? STATUS_OK : error_no_memory(err, "store");
+}
+
+// ---- Speed and TTFT -----------------------------------------------------------------------------
+
+static enum status compare_medians(struct event_cost_figure *out, const double *values[SIDES],
+                                   const size_t counts[SIDES])
+{
+    const bool is_serial = counts[USUAL] >= STATS_SERIAL_MIN && counts[DURING] >= STATS_SERIAL_MIN;
+    struct stats_sample samples[SIDES];
+    struct stats_median of[SIDES];
+    enum status status = STATUS_OK;
+    for (int side = 0; side < SIDES && status == STATUS_OK; side++) {
+        samples[side] = (struct stats_sample){values[side], NULL, counts[side],
+                                              is_serial ? STATS_SERIAL : STATS_INDEPENDENT};
+        status = stats_quantile_of(&of[side], &samples[side], 0.5, STATS_ERROR_RATE);
+    }
+    if (status != STATUS_OK)
+        return status;
+    *out = (struct event_cost_figure){
+        of[DURING].median, of[USUAL].median, {NAN, NAN, NAN, STATS_UNDECIDED}};
+    if (is_serial)
+        out->effect = stats_compare(&of[USUAL], &of[DURING], STATS_NEITHER, STATS_MARGIN_DEFAULT);
+    else if (counts[USUAL] >= STATS_FEW_MIN && counts[DURING] >= STATS_FEW_MIN)
+        status = stats_compare_few(&out->effect, &samples[USUAL], &samples[DURING], STATS_NEITHER,
+                                   STATS_MARGIN_DEFAULT, STATS_ERROR_RATE);
+    return status;
+}
+
+// Compares a value of the model's requests; `values` has room for all requests twice.
+static enum status judge_value(struct event_cost_figure *out, const struct cost_reader *reader,
+                               int64_t model, bool is_ttft, double *values)
+{
+    const double *of[SIDES] = {values, values + reader->request_count};
+    size_t counts[SIDES] = {0};
+    for (size_t i = 0; i < reader->request_count; i++) {
+        const struct request *request = &reader->requests[i];
+        const double value = is_ttft ? request->ttft_ns : request->speed;
+        if (request->model == model && request->side != SIDES && isfinite(value))
+            values[(size_t)request->side * reader->request_count + counts[request->side]++] = value;
+    }
+    return compare_medians(out, of, counts);
+}
+
+static enum status judge_models(struct event_cost *out, const struct cost_reader *reader,
+                                struct error *err)
+{
+    double *values = calloc(2 * reader->request_count + 1, sizeof *values);
+    enum status status = values ? STATUS_OK : STATUS_NOMEM;
+    for (size_t i = 0; i < out->count && status == STATUS_OK; i++) {
+        struct event_cost_model *model = &out->models[i];
+        status = judge_value(&model->tokens_per_second, reader, model->model, false, values);
+        if (status == STATUS_OK)
+            status = judge_value(&model->ttft_ns, reader, model->model, true, values);
+    }
+    free(values);
+    return status == STATUS_OK ? status : error_no_memory(err, "store");
+}
+
+static struct event_cost_model *find_model(const struct event_cost *cost, int64_t model)
+{
+    for (size_t i = 0; i < cost->count; i++)
+        if (cost->models[i].model == model)
+            return &cost->models[i];
+    return NULL;
+}
+
+static enum status count_models(struct event_cost *out, const struct cost_reader *reader,
+                                struct error *err)
+{
+    size_t room = 0;
+    for (size_t i = 0; i < reader->request_count; i++) {
+        const struct request *request = &reader->requests[i];
+        struct event_cost_model *model = find_model(out, request->model);
+        if (request->side != DURING)
+            continue;
+        if (!model) {
+            if (!ARRAY_RESERVE(&out->models, &room, out->count + 1))
+                return error_no_memory(err, "store");
+            model = &out->models[out->count++];
+            *model = (struct event_cost_model){.model = request->model};
+        }
+        model->requests++;
+        model->tokens += request->tokens;
+    }
+    for (size_t i = 0; i < reader->request_count; i++) {
+        struct event_cost_model *model = find_model(out, reader->requests[i].model);
+        if (model && reader->requests[i].side == USUAL)
+            model->usual_requests++;
+    }
+    return STATUS_OK;
+}
+
+// ---- All together -------------------------------------------------------------------------------
+
+void event_cost_deinit(struct event_cost *cost)
+{
+    free(cost->models);
+    *cost = (struct event_cost){0};
+}
+
+enum status event_cost_read(struct event_cost *out, struct store *store,
+                            const struct event_cost_question *question, struct error *err)
+{
+    const struct event_cost_figure unknown = {NAN, NAN, {NAN, NAN, NAN, STATS_UNDECIDED}};
+    struct cost_reader reader = {.store = store, .question = question, .during = question->span};
+    const int64_t latest_ns = saturate_add(question->span.until_ns, -EVENT_COST_LONGEST_NS);
+    *out = (struct event_cost){.joules_per_token = unknown};
+    if (reader.during.since_ns < latest_ns)
+        reader.during.since_ns = latest_ns;
+    enum status status = STATUS_OK;
+    if (reader.during.since_ns < reader.during.until_ns)
+        status = read_requests(&reader, &out->is_cut, err);
+    if (status == STATUS_OK)
+        status = count_models(out, &reader, err);
+    if (status == STATUS_OK)
+        status = judge_models(out, &reader, err);
+    if (status == STATUS_OK)
+        status = add_energy(out, &reader, err);
+    free(reader.requests);
+    free(reader.samples);
+    return status;
+}
