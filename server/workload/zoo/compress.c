@@ -1,6 +1,5 @@
 #include "server/workload/zoo/compress.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +7,6 @@
 
 #include "common/core/base/parse.h"
 #include "server/workload/zoo/compress_parts.h"
-#include "server/workload/zoo/prune.h"
 
 // ---- Words of the command line ----------------------------------------------
 

@@ -2,48 +2,56 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
 
-// A model on the device, and its outputs for one item.
-struct side {
-    struct device_network *network;
-    float *outputs[ZOO_OUTPUTS_MAX];
-};
+#include "server/workload/zoo/zoo_batch.h"
+
+// ---- Distillation -----------------------------------------------------------
+
+size_t zoo_top1(const float *values, size_t n, size_t stride)
+{
+    size_t top = 0;
+    for (size_t i = 1; i < n; i++)
+        if (values[i * stride] > values[top * stride])
+            top = i;
+    return top;
+}
+
+// log sum exp(x / temperature), from the largest on, so that no exponential overflows.
+static double log_sum_exp(const float *x, size_t n, size_t stride, double temperature)
+{
+    const size_t top = zoo_top1(x, n, stride);
+    const double most = (double)x[top * stride] / temperature;
+    double sum = 1.0; // of the largest
+    for (size_t i = 0; i < n; i++)
+        if (i != top)
+            sum += exp((double)x[i * stride] / temperature - most);
+    return most + log(sum);
+}
+
+double zoo_distillation_loss(const struct zoo_distillation *how, const float *teacher,
+                             const float *student, size_t classes, size_t stride)
+{
+    const double t = how->temperature;
+    const double teacher_sum = log_sum_exp(teacher, classes, stride, t);
+    const double student_sum = log_sum_exp(student, classes, stride, t);
+    double divergence = 0.0;
+    for (size_t i = 0; i < classes; i++) {
+        const double teacher_log = (double)teacher[i * stride] / t - teacher_sum;
+        const double student_log = (double)student[i * stride] / t - student_sum;
+        divergence += exp(teacher_log) * (teacher_log - student_log);
+    }
+    const size_t label = zoo_top1(teacher, classes, stride);
+    const double entropy =
+        log_sum_exp(student, classes, stride, 1.0) - (double)student[label * stride];
+    return how->alpha * t * t * divergence + (1.0 - how->alpha) * entropy;
+}
+
+// ---- Items ------------------------------------------------------------------
 
 // Sums over the items.
 struct sums {
     double distillation, agreeing, squared_difference, squared_original;
 };
-
-static size_t elements_of(const struct zoo_layer *layer)
-{
-    return (size_t)layer->shape.channels * layer->shape.height * layer->shape.width;
-}
-
-static void close_side(struct side *side)
-{
-    device_network_free(side->network);
-    for (size_t i = 0; i < ZOO_OUTPUTS_MAX; i++)
-        free(side->outputs[i]);
-}
-
-static enum status open_side(struct side *side, struct device *device,
-                             const struct zoo_model *model, const struct zoo_weights *weights,
-                             const struct zoo_layer_int8 *int8, struct error *err)
-{
-    struct zoo_plan *plan;
-    for (size_t i = 0; i < model->output_count; i++) {
-        side->outputs[i] = calloc(elements_of(&model->layers[model->outputs[i]]), sizeof(float));
-        if (!side->outputs[i])
-            return error_no_memory(err, model->name);
-    }
-    enum status status = zoo_plan_new(&plan, model, weights, int8, err);
-    if (status != STATUS_OK)
-        return status;
-    status = device_network_new(device, &side->network, zoo_plan_network(plan), 1, err);
-    zoo_plan_free(plan);
-    return status;
-}
 
 // Makes logits of probabilities, but for a constant that a softmax does not see.
 static void take_logarithms(float *values, size_t n)
@@ -56,7 +64,7 @@ static void add_classes(struct zoo_losses *out, struct sums *sums,
                         const struct zoo_distillation *how, const struct zoo_layer *layer,
                         float *original, float *compressed)
 {
-    const size_t classes = layer->shape.channels, pixels = elements_of(layer) / classes;
+    const size_t classes = layer->shape.channels, pixels = zoo_elements(&layer->shape) / classes;
     take_logarithms(original, classes * pixels);
     take_logarithms(compressed, classes * pixels);
     for (size_t i = 0; i < pixels; i++) {
@@ -69,17 +77,18 @@ static void add_classes(struct zoo_losses *out, struct sums *sums,
 }
 
 static void add_item(struct zoo_losses *out, struct sums *sums, const struct zoo_distillation *how,
-                     const struct zoo_model *model, const struct side *original,
-                     const struct side *compressed)
+                     const struct zoo_model *model, const struct zoo_batch *original,
+                     const struct zoo_batch *compressed)
 {
     for (size_t o = 0; o < model->output_count; o++) {
         const struct zoo_layer *layer = &model->layers[model->outputs[o]];
         float *x = original->outputs[o], *y = compressed->outputs[o];
-        for (size_t i = 0; i < elements_of(layer); i++) {
+        for (size_t i = 0; i < zoo_elements(&layer->shape); i++) {
             const double difference = (double)y[i] - (double)x[i];
             sums->squared_difference += difference * difference;
             sums->squared_original += (double)x[i] * (double)x[i];
-            out->max_error = fmax(out->max_error, fabs(difference));
+            if (!(fabs(difference) <= out->max_error)) // also where it is NaN, which stays
+                out->max_error = fabs(difference);
         }
         if (layer->activation == NETWORK_SOFTMAX && layer->shape.channels > 1)
             add_classes(out, sums, how, layer, x, y);
@@ -87,20 +96,19 @@ static void add_item(struct zoo_losses *out, struct sums *sums, const struct zoo
 }
 
 static enum status run_items(struct zoo_losses *out, const struct zoo_model *model,
-                             struct side *original, struct side *compressed, float *const *inputs,
+                             struct zoo_batch *original, struct zoo_batch *compressed,
                              const struct zoo_loss_options *options, struct error *err)
 {
     struct sums sums = {0};
-    const float *const *in = (const float *const *)inputs;
     enum status status = STATUS_OK;
     for (size_t item = 0; item < options->inputs && status == STATUS_OK; item++) {
         if (options->cancelled && options->cancelled())
             return error_set(err, STATUS_CANCELLED, "%s: cancelled", model->name);
-        for (size_t i = 0; i < model->input_count; i++)
-            zoo_input_seeded(inputs[i], model, i, item, options->seed);
-        status = device_network_run(original->network, in, original->outputs, 1, err);
+        zoo_batch_seed(original, model, item, options->seed);
+        zoo_batch_seed(compressed, model, item, options->seed);
+        status = zoo_batch_run(original, err);
         if (status == STATUS_OK)
-            status = device_network_run(compressed->network, in, compressed->outputs, 1, err);
+            status = zoo_batch_run(compressed, err);
         if (status == STATUS_OK)
             add_item(out, &sums, &options->distillation, model, original, compressed);
     }
@@ -111,28 +119,34 @@ static enum status run_items(struct zoo_losses *out, const struct zoo_model *mod
     return status;
 }
 
+// Puts a model for one item on the device.
+static enum status open_model(struct zoo_batch *out, struct device *device,
+                              const struct zoo_model *model, const struct zoo_weights *weights,
+                              const struct zoo_layer_int8 *int8, struct error *err)
+{
+    struct zoo_plan *plan;
+    enum status status = zoo_plan_new(&plan, model, weights, int8, err);
+    if (status != STATUS_OK)
+        return status;
+    status = zoo_batch_init(out, device, zoo_plan_network(plan), 1, err);
+    zoo_plan_free(plan);
+    return status;
+}
+
 enum status zoo_losses_measure(struct zoo_losses *out, struct device *device,
                                const struct zoo_model *model, const struct zoo_weights *weights,
                                const struct zoo_compressed *compressed,
                                const struct zoo_loss_options *options, struct error *err)
 {
-    struct side original = {0}, other = {0};
-    float *inputs[ZOO_INPUTS_MAX] = {NULL};
+    struct zoo_batch original = {0}, other = {0};
     *out = (struct zoo_losses){0};
-    enum status status = open_side(&original, device, model, weights, NULL, err);
+    enum status status = open_model(&original, device, model, weights, NULL, err);
     if (status == STATUS_OK)
-        status = open_side(&other, device, compressed->model, &compressed->weights,
-                           compressed->int8, err);
-    for (size_t i = 0; i < model->input_count && status == STATUS_OK; i++) {
-        inputs[i] = calloc(elements_of(&model->layers[model->inputs[i]]), sizeof(float));
-        if (!inputs[i])
-            status = error_no_memory(err, model->name);
-    }
+        status = open_model(&other, device, compressed->model, &compressed->weights,
+                            compressed->int8, err);
     if (status == STATUS_OK)
-        status = run_items(out, model, &original, &other, inputs, options, err);
-    for (size_t i = 0; i < ZOO_INPUTS_MAX; i++)
-        free(inputs[i]);
-    close_side(&original);
-    close_side(&other);
+        status = run_items(out, model, &original, &other, options, err);
+    zoo_batch_deinit(&original);
+    zoo_batch_deinit(&other);
     return status;
 }

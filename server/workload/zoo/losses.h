@@ -1,4 +1,9 @@
-// Losses of a compressed model, beside the original, over seeded inputs.
+// Losses of a compressed model, beside the original, over seeded inputs.  The distillation loss of
+// a student beside its teacher (Hinton et al., arXiv:1503.02531) is
+//
+//   L = alpha * T^2 * KL(softmax(t / T) || softmax(s / T)) + (1 - alpha) * CE(argmax t, softmax(s))
+//
+// T^2 keeps the first term's gradients, which shrink by 1 / T^2, as large at any temperature.
 #ifndef INFERSTAT_SERVER_WORKLOAD_ZOO_LOSSES_H
 #define INFERSTAT_SERVER_WORKLOAD_ZOO_LOSSES_H
 
@@ -8,7 +13,19 @@
 
 #include "common/core/base/error.h"
 #include "server/workload/zoo/compress.h"
-#include "server/workload/zoo/distillation.h"
+
+struct zoo_distillation {
+    double temperature; // > 0
+    double alpha;       // 0..1
+};
+
+// L of one position's logits, of `classes` >= 1 each, `stride` floats apart.  Logits of any finite
+// size give a finite loss.
+double zoo_distillation_loss(const struct zoo_distillation *how, const float *teacher,
+                             const float *student, size_t classes, size_t stride);
+
+// The first largest of n values that are `stride` apart.
+size_t zoo_top1(const float *values, size_t n, size_t stride);
 
 struct zoo_loss_options {
     struct zoo_distillation distillation;
@@ -23,7 +40,7 @@ struct zoo_losses {
     double distillation;   // mean over positions
     double agreement;      // share of positions whose most likely class is the original's
     double relative_error; // of all outputs: |difference| / |original|, Euclidean norms
-    double max_error;      // the largest difference of an output value
+    double max_error;      // the largest difference of an output value; NaN: one is no number
 };
 
 // Runs both models on `device`.  Fails as zoo_plan_new, device_network_new and device_network_run

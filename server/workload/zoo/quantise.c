@@ -71,7 +71,7 @@ static int compare_floats(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-void zoo_sort(float *values, size_t n)
+static void sort(float *values, size_t n)
 {
     qsort(values, n, sizeof *values, compare_floats);
 }
@@ -91,7 +91,7 @@ struct zoo_grid zoo_grid_of(const struct zoo_quantiser *how, const float *values
     if (how->clip == ZOO_CLIP_PERCENTILE) {
         for (size_t i = 0; i < n; i++)
             scratch[i] = how->affine ? values[i] : fabsf(values[i]);
-        zoo_sort(scratch, n);
+        sort(scratch, n);
         const double outside = (1.0 - how->percentile / 100.0) / (how->affine ? 2.0 : 1.0);
         low = how->affine ? (double)quantile(scratch, n, outside) : 0.0;
         high = (double)quantile(scratch, n, 1.0 - outside);
@@ -115,4 +115,38 @@ void zoo_round_to_grid(const struct zoo_grid *grid, float *out, const float *val
 {
     for (size_t i = 0; i < n; i++)
         out[i] = round_value(grid, values[i]) * grid->scale;
+}
+
+// ---- Pruning ------------------------------------------------------------------
+
+void zoo_prune(float *values, size_t n, double share, float *scratch)
+{
+    const size_t count = (size_t)(share * (double)n);
+    if (count == 0)
+        return;
+    for (size_t i = 0; i < n; i++)
+        scratch[i] = fabsf(values[i]);
+    sort(scratch, n);
+    const float threshold = scratch[count - 1];
+    size_t below = 0; // magnitudes less than the threshold
+    while (scratch[below] < threshold)
+        below++;
+    size_t equal = count - below; // of those at the threshold, to be set to zero
+    for (size_t i = 0; i < n; i++) {
+        const float magnitude = fabsf(values[i]);
+        const bool at = magnitude == threshold && equal > 0;
+        if (at)
+            equal--;
+        if (at || magnitude < threshold)
+            values[i] = 0.0F;
+    }
+}
+
+size_t zoo_sparse_bytes(const float *values, size_t n)
+{
+    size_t bytes = (n + 7) / 8;
+    for (size_t i = 0; i < n; i++)
+        if (values[i] != 0.0F)
+            bytes += sizeof *values;
+    return bytes;
 }

@@ -1,4 +1,5 @@
-// Quantisation of floats to integers of 2 to 8 bits:
+// Compression of tensors: pruning by magnitude, and quantisation of floats to integers of 2 to 8
+// bits:
 //
 //   q = clamp(round_to_even(x / scale) + zero, least, most)        x' = scale * (q - zero)
 //
@@ -40,7 +41,11 @@ void zoo_quantise(const struct zoo_grid *grid, int8_t *out, const float *values,
 // x' of n values.  `out` may be `values`.
 void zoo_round_to_grid(const struct zoo_grid *grid, float *out, const float *values, size_t n);
 
-// Sorts n values that are not NaN, the smallest first.
-void zoo_sort(float *values, size_t n);
+// Sets the floor(share * n) values with the smallest magnitudes to zero, of equal ones the first.
+// 0 <= share < 1.  Sorts a copy in `scratch` (n floats).
+void zoo_prune(float *values, size_t n, double share, float *scratch);
+
+// Bytes of n values of which some are zeros: a bitmap, and 4 bytes for each other value.
+size_t zoo_sparse_bytes(const float *values, size_t n);
 
 #endif

@@ -99,8 +99,7 @@ void zoo_input_seeded(float *out, const struct zoo_model *model, size_t input, s
     char name[ZOO_NAME_SIZE + 40];
     (void)snprintf(name, sizeof name, "input.%s.%zu", layer->name, item);
     const uint64_t start = seed + hash_name(name);
-    const size_t elements =
-        (size_t)layer->shape.channels * layer->shape.height * layer->shape.width;
+    const size_t elements = zoo_elements(&layer->shape);
     for (size_t i = 0; i < elements; i++) {
         const double unit = unit_at(start, i);
         out[i] =

@@ -148,6 +148,9 @@ struct zoo_text {
 extern const struct zoo_text zoo_texts[];
 extern const size_t zoo_text_count;
 
+// Values of a result; UINT64_MAX if there are more.
+uint64_t zoo_elements(const struct zoo_shape *shape);
+
 // "3x96x96", for messages.
 enum { ZOO_SHAPE_TEXT_SIZE = 40 };
 const char *zoo_shape_text(char text[ZOO_SHAPE_TEXT_SIZE], const struct zoo_shape *shape);

@@ -7,13 +7,15 @@
 
 #include "common/core/base/text.h"
 #include "common/core/base/unit.h"
+#include "common/core/stats/sketch.h"
 #include "common/core/stats/stats.h"
 #include "common/sys/clock.h"
 #include "server/workload/byte_source.h"
 #include "server/workload/llm/gguf.h"
 #include "server/workload/telemetry.h"
+#include "server/workload/zoo/zoo_batch.h"
 
-enum { SAMPLES_MAX = 1 << 20, CHECKED_ITEMS = 2, ARRAYS_MAX = ZOO_INPUTS_MAX + ZOO_OUTPUTS_MAX };
+enum { SAMPLES_MAX = 1 << 20, CHECKED_ITEMS = 2 };
 
 struct zoo_runner {
     struct zoo_load_options options;
@@ -26,9 +28,7 @@ struct zoo_runner {
     const struct zoo_parts *parts;
     struct zoo_plan *plan;
     const struct network_plan *network_plan; // of `plan`
-    struct device_network *network;
-    size_t batch;
-    float *arrays[ARRAYS_MAX];   // inputs, from ZOO_INPUTS_MAX on outputs
+    struct zoo_batch batch;
     struct byte_source file;     // the weights' file, while it loads
     uint64_t begun_ns, first_ns; // of the load, and of the end of the first inference
     uint64_t requests;
@@ -41,32 +41,20 @@ static bool is_cancelled(const struct zoo_runner *runner)
 
 // ---- A batch ----------------------------------------------------------------
 
-// Input or output `i` of `arrays`; NULL: the model has fewer.
-static const struct network_tensor *tensor_of(const struct network_plan *plan, size_t i)
-{
-    if (i < ZOO_INPUTS_MAX)
-        return i < plan->input_count ? &plan->inputs[i] : NULL;
-    i -= ZOO_INPUTS_MAX;
-    return i < plan->output_count ? &plan->outputs[i] : NULL;
-}
-
-static size_t elements(const struct network_tensor *tensor)
-{
-    return tensor ? (size_t)tensor->height * tensor->width * tensor->channels : 0;
-}
-
 // A model has fewer than 2^36 floats an item, so that no product overflows.
-static enum status check_memory(const struct zoo_runner *runner, struct error *err)
+static enum status check_memory(const struct zoo_runner *runner, size_t items, struct error *err)
 {
     struct device_description device;
     device_describe(runner->device, &device);
     const struct network_plan *plan = runner->network_plan;
     // A CPU has one arena per thread, other devices one per item.
     const bool is_cpu = strncmp(device.name, "cpu", 3) == 0;
-    const size_t arenas = is_cpu && runner->batch > device.threads ? device.threads : runner->batch;
+    const size_t arenas = is_cpu && items > device.threads ? device.threads : items;
     uint64_t need = plan->arena * arenas + runner->parts->model->parameters;
-    for (size_t i = 0; i < ARRAYS_MAX; i++)
-        need += elements(tensor_of(plan, i)) * runner->batch;
+    for (size_t i = 0; i < plan->input_count; i++)
+        need += zoo_tensor_elements(&plan->inputs[i]) * items;
+    for (size_t i = 0; i < plan->output_count; i++)
+        need += zoo_tensor_elements(&plan->outputs[i]) * items;
     need *= sizeof(float);
     if (device.memory_available_bytes < 0 || need <= (uint64_t)device.memory_available_bytes)
         return STATUS_OK;
@@ -74,47 +62,21 @@ static enum status check_memory(const struct zoo_runner *runner, struct error *e
     return error_set(err, STATUS_NOMEM,
                      "%s: a batch of %zu items needs %s, but device %s has only %s available%s%s "
                      "(take a smaller --batch-size)",
-                     runner->parts->name, runner->batch,
-                     unit_format(text[0], UNIT_BYTES, (double)need), device.name,
+                     runner->parts->name, items, unit_format(text[0], UNIT_BYTES, (double)need),
+                     device.name,
                      unit_format_int(text[1], UNIT_BYTES, device.memory_available_bytes),
                      *device.memory_cgroup ? " by the limit of cgroup " : "", device.memory_cgroup);
 }
 
-static void free_batch(struct zoo_runner *runner)
-{
-    device_network_free(runner->network);
-    runner->network = NULL;
-    for (size_t i = 0; i < ARRAYS_MAX; i++) {
-        free(runner->arrays[i]);
-        runner->arrays[i] = NULL;
-    }
-}
-
-static enum status fill_batch(struct zoo_runner *runner, struct error *err)
-{
-    for (size_t i = 0; i < ARRAYS_MAX; i++) {
-        const size_t size = elements(tensor_of(runner->network_plan, i));
-        if (size == 0)
-            continue;
-        float *array = runner->arrays[i] = calloc(runner->batch * size, sizeof *array);
-        if (!array)
-            return error_no_memory(err, "batch");
-        for (size_t item = 0; i < ZOO_INPUTS_MAX && item < runner->batch; item++)
-            zoo_input_seeded(array + item * size, runner->parts->model, i, item,
-                             runner->options.seed);
-    }
-    return STATUS_OK;
-}
-
 enum status zoo_runner_set_batch(struct zoo_runner *runner, size_t batch, struct error *err)
 {
-    free_batch(runner);
-    runner->batch = batch;
-    enum status status = check_memory(runner, err);
+    zoo_batch_deinit(&runner->batch);
+    enum status status = check_memory(runner, batch, err);
     if (status == STATUS_OK)
-        status =
-            device_network_new(runner->device, &runner->network, runner->network_plan, batch, err);
-    return status == STATUS_OK ? fill_batch(runner, err) : status;
+        status = zoo_batch_init(&runner->batch, runner->device, runner->network_plan, batch, err);
+    if (status == STATUS_OK)
+        zoo_batch_seed(&runner->batch, runner->parts->model, 0, runner->options.seed);
+    return status;
 }
 
 // ---- Loading ------------------------------------------------------------------
@@ -176,7 +138,7 @@ static void describe_model(const struct zoo_runner *runner)
             model.digest = digest;
     } else {
         struct network_memory memory;
-        device_network_memory(runner->network, &memory);
+        device_network_memory(runner->batch.network, &memory);
         inferstat_load_set_model_bytes(runner->load, (int64_t)memory.weight_bytes);
     }
     model.name = runner->parts->name;
@@ -280,7 +242,7 @@ void zoo_runner_free(struct zoo_runner *runner)
     if (!runner)
         return;
     inferstat_inference_free(runner->inference);
-    free_batch(runner);
+    zoo_batch_deinit(&runner->batch);
     zoo_plan_free(runner->plan);
     zoo_weights_free(&runner->own.weights);
     zoo_model_free(runner->own.model);
@@ -294,11 +256,9 @@ enum status zoo_runner_infer(struct zoo_runner *runner, struct error *err)
     const struct inferstat_request request = {.model = runner->model_number,
                                               .device = runner->device_number,
                                               .request = ++runner->requests,
-                                              .items = (uint32_t)runner->batch};
+                                              .items = (uint32_t)runner->batch.items};
     inferstat_inference_begin(runner->inference, &request);
-    const enum status status =
-        device_network_run(runner->network, (const float *const *)runner->arrays,
-                           runner->arrays + ZOO_INPUTS_MAX, runner->batch, err);
+    const enum status status = zoo_batch_run(&runner->batch, err);
     if (status == STATUS_OK)
         inferstat_inference_end(runner->inference, INFERSTAT_FINISH_STOP);
     else
@@ -331,18 +291,13 @@ static enum status run_trials(struct zoo_runner *runner, const struct zoo_trials
     return status;
 }
 
-static uint64_t nearest_rank(const double *sorted, size_t count, unsigned int percent)
-{
-    return (uint64_t)sorted[(count * percent + 99) / 100 - 1];
-}
-
 static void sum_up(struct zoo_figures *out, double *times, size_t capacity)
 {
     const size_t count = out->trials < capacity ? (size_t)out->trials : capacity;
     stats_sort(times, count);
-    out->p50_ns = nearest_rank(times, count, 50);
-    out->p95_ns = nearest_rank(times, count, 95);
-    out->p99_ns = nearest_rank(times, count, 99);
+    out->p50_ns = (uint64_t)times[sketch_rank(0.50, count)];
+    out->p95_ns = (uint64_t)times[sketch_rank(0.95, count)];
+    out->p99_ns = (uint64_t)times[sketch_rank(0.99, count)];
     out->items_per_second =
         (double)out->trials * (double)out->batch * 1e9 / (double)out->duration_ns;
 }
@@ -352,7 +307,7 @@ static void record_figures(const struct zoo_runner *runner, const struct zoo_fig
 {
     const struct zoo_model *model = runner->parts->model;
     char name[2 * ZOO_NAME_SIZE + 32], extra[256];
-    (void)snprintf(name, sizeof name, "zoo %s %zu", runner->parts->name, runner->batch);
+    (void)snprintf(name, sizeof name, "zoo %s %zu", runner->parts->name, runner->batch.items);
     (void)snprintf(extra, sizeof extra,
                    "{\"trials\":%llu,\"p50_ns\":%llu,\"p95_ns\":%llu,\"p99_ns\":%llu,"
                    "\"parameters\":%llu,\"macs\":%llu,\"weight_bytes\":%zu,"
@@ -374,8 +329,8 @@ enum status zoo_runner_measure(struct zoo_runner *runner, const struct zoo_trial
                                struct zoo_figures *out, struct error *err)
 {
     struct network_memory memory;
-    device_network_memory(runner->network, &memory);
-    *out = (struct zoo_figures){.batch = runner->batch,
+    device_network_memory(runner->batch.network, &memory);
+    *out = (struct zoo_figures){.batch = runner->batch.items,
                                 .weight_bytes = memory.weight_bytes,
                                 .activation_bytes = memory.activation_bytes};
     const size_t capacity =
@@ -402,7 +357,7 @@ static double visit(float *arena, const struct network_tensor *tensor, const flo
     const size_t width = tensor->width + tensor->border[1] + tensor->border[3];
     const size_t area = (size_t)tensor->height * tensor->width;
     double worst = 0.0, largest = 0.0;
-    for (size_t i = 0; i < elements(tensor); i++) {
+    for (size_t i = 0; i < zoo_tensor_elements(tensor); i++) {
         const size_t y = i % area / tensor->width, x = i % tensor->width;
         const size_t pixel = (y + tensor->border[0]) * width + x + tensor->border[1];
         float *value = arena + tensor->offset + pixel * tensor->pitch + i / area;
@@ -423,15 +378,16 @@ static double check_item(const struct zoo_runner *runner, float *arena, size_t i
     const struct network_plan *plan = runner->network_plan;
     double worst = 0.0;
     memset(arena, 0, plan->arena * sizeof *arena);
-    for (size_t i = 0; i < ARRAYS_MAX; i++) {
-        if (i == ZOO_INPUTS_MAX)
-            for (size_t step = 0; step < plan->step_count; step++)
-                network_step_reference(&plan->steps[step], arena);
-        const struct network_tensor *tensor = tensor_of(plan, i);
-        if (tensor)
-            worst = fmax(worst, visit(arena, tensor, runner->arrays[i] + item * elements(tensor),
-                                      i >= ZOO_INPUTS_MAX));
-    }
+    for (size_t i = 0; i < plan->input_count; i++)
+        (void)visit(arena, &plan->inputs[i],
+                    runner->batch.inputs[i] + item * zoo_tensor_elements(&plan->inputs[i]), false);
+    for (size_t i = 0; i < plan->step_count; i++)
+        network_step_reference(&plan->steps[i], arena);
+    for (size_t i = 0; i < plan->output_count; i++)
+        worst = fmax(worst,
+                     visit(arena, &plan->outputs[i],
+                           runner->batch.outputs[i] + item * zoo_tensor_elements(&plan->outputs[i]),
+                           true));
     return worst;
 }
 
@@ -442,7 +398,7 @@ enum status zoo_runner_check(struct zoo_runner *runner, double *difference, stru
         return error_no_memory(err, "reference");
     enum status status = zoo_runner_infer(runner, err);
     *difference = 0.0;
-    for (size_t i = 0; status == STATUS_OK && i < runner->batch && i < CHECKED_ITEMS; i++)
+    for (size_t i = 0; status == STATUS_OK && i < runner->batch.items && i < CHECKED_ITEMS; i++)
         *difference = fmax(*difference, check_item(runner, arena, i));
     free(arena);
     return status;
@@ -453,11 +409,6 @@ enum status zoo_runner_check(struct zoo_runner *runner, double *difference, stru
 const struct zoo_parts *zoo_runner_parts(const struct zoo_runner *runner)
 {
     return runner->parts;
-}
-
-const float *zoo_runner_output(const struct zoo_runner *runner, size_t output)
-{
-    return runner->arrays[ZOO_INPUTS_MAX + output];
 }
 
 uint64_t zoo_runner_start_ns(const struct zoo_runner *runner)

@@ -82,9 +82,6 @@ MUST_CHECK enum status zoo_runner_check(struct zoo_runner *runner, double *diffe
 // Borrowed until zoo_runner_free.
 const struct zoo_parts *zoo_runner_parts(const struct zoo_runner *runner);
 
-// Output `output` of the last inference: (batch, channels, height, width).
-const float *zoo_runner_output(const struct zoo_runner *runner, size_t output);
-
 // From the beginning of the load to the end of the first inference; 0: there was none.
 uint64_t zoo_runner_start_ns(const struct zoo_runner *runner);
 

@@ -116,7 +116,7 @@ static enum status slide_both(const struct zoo_parser *parser, const struct zoo_
                               (uint64_t)in->width + layer->pad[1] + layer->pad[3], in->channels));
 }
 
-static uint64_t elements_of(const struct zoo_shape *shape)
+uint64_t zoo_elements(const struct zoo_shape *shape)
 {
     return product(shape->channels, shape->height, shape->width);
 }
@@ -140,7 +140,7 @@ static enum status infer_conv(const struct zoo_parser *parser, const struct zoo_
     }
     // A product too large is that of a result or of weights too large, which are refused.
     layer->macs =
-        product(elements_of(&layer->shape), (uint64_t)layer->kernel[HEIGHT] * layer->kernel[WIDTH],
+        product(zoo_elements(&layer->shape), (uint64_t)layer->kernel[HEIGHT] * layer->kernel[WIDTH],
                 in->channels / layer->groups);
     return status;
 }
@@ -214,7 +214,7 @@ enum status zoo_infer_shape(const struct zoo_parser *parser, const struct zoo_re
         status = slide_both(parser, request, layer, in);
     } else if (layer->kind == ZOO_DENSE) {
         layer->shape = (struct zoo_shape){request->out, 1, 1, 1};
-        layer->macs = product(elements_of(in), request->out, 1);
+        layer->macs = product(zoo_elements(in), request->out, 1);
     } else if (layer->kind == ZOO_EMBED) {
         layer->shape.channels = request->out;
     } else if (layer->kind == ZOO_GRU) {
@@ -225,7 +225,7 @@ enum status zoo_infer_shape(const struct zoo_parser *parser, const struct zoo_re
         status = infer_merge(parser, layer);
     }
     if (status == STATUS_OK)
-        status = check_size(parser, "a result", elements_of(&layer->shape));
+        status = check_size(parser, "a result", zoo_elements(&layer->shape));
     return status;
 }
 
@@ -262,7 +262,7 @@ static void list_tensors(struct tensor_list *list, const struct zoo_layer *layer
                 list, "weight", 4,
                 (const uint32_t[]){out, in->channels / groups, kernel[HEIGHT], kernel[WIDTH]});
     } else if (layer->kind == ZOO_DENSE) {
-        list_tensor(list, "weight", 2, (const uint32_t[]){out, (uint32_t)elements_of(in)});
+        list_tensor(list, "weight", 2, (const uint32_t[]){out, (uint32_t)zoo_elements(in)});
     } else if (layer->kind == ZOO_EMBED) {
         list_tensor(list, "weight", 2, (const uint32_t[]){vocabulary, out});
     } else if (layer->kind == ZOO_GRU) {

@@ -3,7 +3,6 @@
 
 #include "server/workload/zoo/compress.h"
 #include "server/workload/zoo/losses.h"
-#include "server/workload/zoo/prune.h"
 #include "tests/support/test.h"
 
 static const char text[] = "name: tiny\n"
@@ -311,6 +310,35 @@ TEST_CASE(nothing_to_compress)
     assert_non_null(strstr(err.text, "tiny: "));
 }
 
+// Outputs that overflow are no numbers, whose errors are not 0.
+TEST_CASE(activations_that_overflow)
+{
+    static const char deep[] = "name: deep\ninput: x 8\ny = x -> dense 8 -> dense 8 -> dense 4\n";
+    static const char *const methods[] = {"int8", "int4", "prune:0.5"};
+    const struct zoo_loss_options options = {.distillation = {4.0, 0.7}, .inputs = 2, .seed = 1};
+    struct error err = {0};
+    struct zoo_model *layers;
+    struct zoo_weights huge;
+    expect_ok(zoo_model_parse(&layers, "deep", deep, sizeof deep - 1, &err), &err);
+    expect_ok(zoo_weights_seeded(&huge, layers, 1, &err), &err);
+    for (size_t t = 0; t < layers->tensor_count; t++)
+        for (size_t i = 0; i < layers->tensors[t].elements; i++)
+            huge.values[t][i] *= 1e37F;
+    for (size_t i = 0; i < COUNT_OF(methods); i++) {
+        struct zoo_compression compression = how(methods[i]);
+        struct zoo_compressed compressed;
+        struct zoo_losses losses;
+        expect_ok(zoo_compress(&compressed, device, layers, &huge, &compression, &err), &err);
+        expect_ok(zoo_losses_measure(&losses, device, layers, &huge, &compressed, &options, &err),
+                  &err);
+        assert_true(isnan(losses.max_error) && isnan(losses.relative_error));
+        assert_int_equal(losses.positions, 0);
+        zoo_compressed_free(&compressed);
+    }
+    zoo_weights_free(&huge);
+    zoo_model_free(layers);
+}
+
 static bool stop(void)
 {
     return true;
@@ -349,5 +377,6 @@ int main(void)
 {
     return TEST_RUN_ONCE(set_up, tear_down, integers_of_weights, runs_in_integers,
                          factors_of_layers, more_energy_is_nearer, pruned_weights,
-                         words_that_are_refused, nothing_to_compress, cancelled);
+                         words_that_are_refused, nothing_to_compress, activations_that_overflow,
+                         cancelled);
 }

@@ -1,7 +1,7 @@
 // The distillation loss against PyTorch's (scripts/zoo/distillation.py).
 #include <math.h>
 
-#include "server/workload/zoo/distillation.h"
+#include "server/workload/zoo/losses.h"
 #include "tests/support/test.h"
 
 static const struct {

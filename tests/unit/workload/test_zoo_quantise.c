@@ -2,7 +2,6 @@
 #include <float.h>
 #include <math.h>
 
-#include "server/workload/zoo/prune.h"
 #include "server/workload/zoo/quantise.h"
 #include "tests/support/test.h"
 
