@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 #include "common/core/base/parse.h"
@@ -65,17 +64,17 @@ static enum status add_model(struct models *models, const char *name, const char
                              struct error *err)
 {
     const char *names[MODELS_MAX];
+    const struct zoo_text *text = zoo_text_find(name);
     assert(zoo_text_count <= MODELS_MAX);
-    for (size_t i = 0; i < zoo_text_count; i++) {
-        names[i] = zoo_texts[i].name;
-        if (strcasecmp(names[i], name) != 0)
-            continue;
-        for (size_t k = 0; k < models->count; k++)
-            if (models->texts[k] == &zoo_texts[i])
-                return error_set(err, STATUS_INVALID, "%s: %s is there twice", what, names[i]);
-        models->texts[models->count++] = &zoo_texts[i];
+    for (size_t i = 0; i < models->count; i++)
+        if (models->texts[i] == text)
+            return error_set(err, STATUS_INVALID, "%s: %s is there twice", what, text->name);
+    if (text) {
+        models->texts[models->count++] = text;
         return STATUS_OK;
     }
+    for (size_t i = 0; i < zoo_text_count; i++)
+        names[i] = zoo_texts[i].name;
     const char *nearest = parse_nearest(name, names, (unsigned int)zoo_text_count);
     return error_set(err, STATUS_INVALID, "%s: unknown model '%.60s' (%s%s)", what, name,
                      nearest ? "did you mean " : "--list has all", nearest ? nearest : "");
@@ -245,14 +244,12 @@ static void fill_row(struct zoo_row *row, const struct zoo_model *model, const c
 // A model from a file may have the name of one that is built in only if it is that one.
 static enum status check_name(const struct zoo_model *model, struct error *err)
 {
-    for (size_t i = 0; i < zoo_text_count; i++)
-        if (strcasecmp(zoo_texts[i].name, model->name) == 0 &&
-            strcmp(zoo_texts[i].text, model->text) != 0)
-            return error_set(err, STATUS_INVALID,
-                             "%s: another model that is built in is called '%s' (choose another "
-                             "name)",
-                             options.load.path, zoo_texts[i].name);
-    return STATUS_OK;
+    const struct zoo_text *text = zoo_text_find(model->name);
+    if (!text || strcmp(text->text, model->text) == 0)
+        return STATUS_OK;
+    return error_set(err, STATUS_INVALID,
+                     "%s: another model that is built in is called '%s' (choose another name)",
+                     options.load.path, text->name);
 }
 
 // Describes the chosen models, and leaves out those of other categories.

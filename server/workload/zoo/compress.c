@@ -263,21 +263,12 @@ static enum status prune(struct zoo_compressed *out, double share, struct error 
 static void name_model(char *out, const char *name, const struct zoo_compression *how)
 {
     char suffix[32];
-    switch (how->method) {
-    case ZOO_INT8:
-        (void)snprintf(suffix, sizeof suffix, "%s", how->simulate ? "int8-simulated" : "int8");
-        break;
-    case ZOO_INT4:
-        (void)snprintf(suffix, sizeof suffix, "int4");
-        break;
-    case ZOO_LOW_RANK:
-    case ZOO_PRUNE:
+    if (how->method == ZOO_LOW_RANK || how->method == ZOO_PRUNE)
         (void)snprintf(suffix, sizeof suffix, "%s-%.6g",
                        how->method == ZOO_PRUNE ? "prune" : "lowrank", how->amount);
-        break;
-    case ZOO_UNCOMPRESSED:
-        suffix[0] = '\0';
-    }
+    else
+        (void)snprintf(suffix, sizeof suffix, "%s%s", how->method == ZOO_INT4 ? "int4" : "int8",
+                       how->method == ZOO_INT8 && how->simulate ? "-simulated" : "");
     const int room = ZOO_NAME_SIZE - 2 - (int)strlen(suffix);
     (void)snprintf(out, ZOO_NAME_SIZE, "%.*s-%s", room, name, suffix);
 }
@@ -300,7 +291,8 @@ enum status zoo_compress(struct zoo_compressed *out, struct device *device,
         status = error_set(err, STATUS_INVALID, "%s: %s", model->name,
                            how->method == ZOO_LOW_RANK
                                ? "no layer has fewer weights with factors of that rank"
-                               : "no layer has weights to compress");
+                           : how->method == ZOO_PRUNE ? "no layer has so many weights to prune"
+                                                      : "no layer has weights to compress");
     if (status != STATUS_OK)
         zoo_compressed_free(out);
     return status;

@@ -179,8 +179,8 @@ static enum status append(struct zoo_parser *parser, struct chain *chain,
         layer->kind != ZOO_CONCAT)
         return zoo_fail(parser, "%s reads one source, not %zu (merge them by concat or add)",
                         zoo_kind_name(layer->kind), layer->source_count);
-    (void)snprintf(layer->name, sizeof layer->name, "%.*s.%zu", ZOO_NAME_SIZE - 8,
-                   chain->line->name, chain->line->count + 1);
+    (void)snprintf(layer->name, sizeof layer->name, "%.*s.%zu", ZOO_LINE_SIZE, chain->line->name,
+                   chain->line->count + 1);
     enum status status = zoo_add_layer(parser, request);
     if (status != STATUS_OK)
         return status;

@@ -84,63 +84,46 @@ enum status zoo_expect(struct zoo_parser *parser, const char *word)
     return zoo_fail(parser, "expected '%s', not %s", word, zoo_token_text(shown, &token));
 }
 
-enum status zoo_numbers(const struct zoo_parser *parser, const struct zoo_token *token,
-                        const char *what, uint32_t minimum, uint32_t maximum, uint32_t out[3],
-                        unsigned int *count)
+enum status zoo_sizes(struct zoo_parser *parser, const char *what, uint32_t minimum,
+                      uint32_t maximum, unsigned int most, uint32_t *out, unsigned int *count)
 {
-    enum { NUMBERS = 3 };
-    const char *at = token->text, *end = at + token->size;
+    static const char *const wrong[] = {"", "is not one number", "has more than two numbers",
+                                        "is not a size such as 3 or 10x4"};
+    const struct zoo_token token = zoo_next(parser);
+    const char *at = token.text, *end = at + token.size;
     char shown[ZOO_TOKEN_TEXT_SIZE];
-    *count = 0;
-    for (;;) {
+    for (*count = 0;; at++) {
         uint64_t value = 0;
         const char *digits = at;
         for (; at < end && isdigit((unsigned char)*at); at++)
             value = value > UINT32_MAX ? value : value * 10 + (uint64_t)(*at - '0');
-        if (at == digits || (at < end && *at != 'x') || *count == NUMBERS)
-            return zoo_fail(parser, "%s: %s is not a size such as 3 or 10x4", what,
-                            zoo_token_text(shown, token));
+        if (at == digits || (at < end && *at != 'x') || *count == most)
+            return zoo_fail(parser, "%s: %s %s", what, zoo_token_text(shown, &token),
+                            wrong[*count == most ? most : ZOO_SIZES_MAX]);
         if (value < minimum || value > maximum)
             return zoo_fail(parser, "%s: %s is not within %u to %u", what,
-                            zoo_token_text(shown, token), minimum, maximum);
+                            zoo_token_text(shown, &token), minimum, maximum);
         out[(*count)++] = (uint32_t)value;
         if (at == end)
             return STATUS_OK;
-        at++;
     }
 }
 
 enum status zoo_pair(struct zoo_parser *parser, const char *what, uint32_t minimum,
                      uint32_t maximum, uint32_t out[2])
 {
-    const struct zoo_token token = zoo_next(parser);
-    uint32_t values[3];
     unsigned int count;
-    char shown[ZOO_TOKEN_TEXT_SIZE];
-    enum status status = zoo_numbers(parser, &token, what, minimum, maximum, values, &count);
-    if (status != STATUS_OK)
-        return status;
-    if (count > 2)
-        return zoo_fail(parser, "%s: %s has more than two numbers", what,
-                        zoo_token_text(shown, &token));
-    out[0] = values[0];
-    out[1] = values[count - 1];
-    return STATUS_OK;
+    enum status status = zoo_sizes(parser, what, minimum, maximum, 2, out, &count);
+    if (status == STATUS_OK)
+        out[1] = out[count - 1];
+    return status;
 }
 
 enum status zoo_number(struct zoo_parser *parser, const char *what, uint32_t minimum,
                        uint32_t maximum, uint32_t *out)
 {
-    const struct zoo_token token = zoo_peek(parser);
-    uint32_t values[2];
-    char shown[ZOO_TOKEN_TEXT_SIZE];
-    enum status status = zoo_pair(parser, what, minimum, maximum, values);
-    if (status != STATUS_OK)
-        return status;
-    if (memchr(token.text, 'x', token.size))
-        return zoo_fail(parser, "%s: %s is not one number", what, zoo_token_text(shown, &token));
-    *out = values[0];
-    return STATUS_OK;
+    unsigned int count;
+    return zoo_sizes(parser, what, minimum, maximum, 1, out, &count);
 }
 
 enum status zoo_name(const struct zoo_parser *parser, const struct zoo_token *token, char *out,

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "common/core/base/array.h"
 #include "server/workload/byte_source.h"
@@ -61,9 +62,10 @@ static enum status parse_parameters(struct zoo_parser *parser)
 // The shape of an input: 3x96x96, 40x49, 250, or ids 64 of 256.
 static enum status parse_input_shape(struct zoo_parser *parser, struct zoo_layer *layer)
 {
-    struct zoo_token token = zoo_next(parser);
-    uint32_t sizes[3];
+    const struct zoo_token token = zoo_peek(parser);
+    uint32_t sizes[ZOO_SIZES_MAX];
     if (zoo_is(&token, "ids")) {
+        (void)zoo_next(parser);
         layer->shape = (struct zoo_shape){1, 1, 1, 2};
         enum status status = zoo_number(parser, "ids", 1, ZOO_SIZE_MAX, &layer->shape.width);
         if (status == STATUS_OK)
@@ -74,7 +76,8 @@ static enum status parse_input_shape(struct zoo_parser *parser, struct zoo_layer
     }
     struct zoo_shape *shape = &layer->shape;
     *shape = (struct zoo_shape){.height = 1, .width = 1};
-    enum status status = zoo_numbers(parser, &token, "input", 1, ZOO_SIZE_MAX, sizes, &shape->rank);
+    enum status status =
+        zoo_sizes(parser, "input", 1, ZOO_SIZE_MAX, ZOO_SIZES_MAX, sizes, &shape->rank);
     if (status != STATUS_OK)
         return status;
     shape->channels = sizes[0];
@@ -94,10 +97,9 @@ static enum status parse_input(struct zoo_parser *parser)
     struct zoo_request request = {.layer = {.kind = ZOO_INPUT, .weights_of = SIZE_MAX}};
     struct zoo_line *line;
     const struct zoo_token name = zoo_next(parser);
-    enum { PLACE_SIZE = 8 }; // of a layer's place behind the name of its line
     if (model->input_count == ZOO_INPUTS_MAX)
         return zoo_fail(parser, "more than %d inputs", ZOO_INPUTS_MAX);
-    enum status status = zoo_name(parser, &name, request.layer.name, ZOO_NAME_SIZE - PLACE_SIZE);
+    enum status status = zoo_name(parser, &name, request.layer.name, ZOO_LINE_SIZE);
     if (status == STATUS_OK)
         status = parse_input_shape(parser, &request.layer);
     if (status == STATUS_OK)
@@ -172,8 +174,7 @@ static enum status parse_key(struct zoo_parser *parser, const struct zoo_token *
 
 static enum status parse_line(struct zoo_parser *parser, bool seen[KEYS])
 {
-    enum { PLACE_SIZE = 8 };
-    char name[ZOO_NAME_SIZE - PLACE_SIZE];
+    char name[ZOO_LINE_SIZE];
     const struct zoo_token first = zoo_next(parser);
     if (first.size == 0)
         return STATUS_OK;
@@ -301,6 +302,14 @@ enum status zoo_model_read(struct zoo_model **out, const char *path, struct erro
     free(text);
     byte_source_close(&source);
     return status;
+}
+
+const struct zoo_text *zoo_text_find(const char *name)
+{
+    for (size_t i = 0; i < zoo_text_count; i++)
+        if (strcasecmp(zoo_texts[i].name, name) == 0)
+            return &zoo_texts[i];
+    return NULL;
 }
 
 void zoo_model_free(struct zoo_model *model)

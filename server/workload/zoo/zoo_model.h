@@ -148,6 +148,9 @@ struct zoo_text {
 extern const struct zoo_text zoo_texts[];
 extern const size_t zoo_text_count;
 
+// The one of that name, in upper or lower case; NULL: there is none.
+const struct zoo_text *zoo_text_find(const char *name);
+
 // Values of a result; UINT64_MAX if there are more.
 uint64_t zoo_elements(const struct zoo_shape *shape);
 

@@ -6,6 +6,7 @@
 #include "server/workload/zoo/zoo_model.h"
 
 enum {
+    ZOO_LINE_SIZE = ZOO_NAME_SIZE - 8,    // of a line's name, which a layer's place follows
     ZOO_WINDOW_MAX = 1024,                // kernel, stride, dilation, padding
     ZOO_SIZE_MAX = 1024 * 1024,           // channels, height, width
     ZOO_ELEMENTS_MAX = 1024 * 1024 * 256, // of an activation with its padding, and of all weights
@@ -75,15 +76,16 @@ const char *zoo_token_text(char text[ZOO_TOKEN_TEXT_SIZE], const struct zoo_toke
 // Fails unless the next token is `word`.
 MUST_CHECK enum status zoo_expect(struct zoo_parser *parser, const char *word);
 
-// Parses a number minimum..maximum, and the numbers of "A x B x C" without spaces; `what` names
-// them in messages.  Of a pair, "3" is 3 and 3.
+// Parses up to `most` numbers minimum..maximum of "A x B x C" without spaces; `what` names them in
+// messages.  Of a pair, "3" is 3 and 3.
+enum { ZOO_SIZES_MAX = 3 };
+MUST_CHECK enum status zoo_sizes(struct zoo_parser *parser, const char *what, uint32_t minimum,
+                                 uint32_t maximum, unsigned int most, uint32_t *out,
+                                 unsigned int *count);
 MUST_CHECK enum status zoo_number(struct zoo_parser *parser, const char *what, uint32_t minimum,
                                   uint32_t maximum, uint32_t *out);
 MUST_CHECK enum status zoo_pair(struct zoo_parser *parser, const char *what, uint32_t minimum,
                                 uint32_t maximum, uint32_t out[2]);
-MUST_CHECK enum status zoo_numbers(const struct zoo_parser *parser, const struct zoo_token *token,
-                                   const char *what, uint32_t minimum, uint32_t maximum,
-                                   uint32_t out[3], unsigned int *count);
 
 // Copies a name: a letter, then letters, digits, `_` and `-`, less than `size`.
 MUST_CHECK enum status zoo_name(const struct zoo_parser *parser, const struct zoo_token *token,

@@ -43,6 +43,7 @@ expect_text "$WORK/err" "fold"
 printf 'name: DS-CNN\ncategory: sensor\ninput: x 4\ny = x -> dense 3\n' >"$WORK/taken.model"
 refused 2 "another model that is built in is called 'ds-cnn'" --file "$WORK/taken.model" --trials 1
 refused 2 "$WORK/taken.model" --file "$WORK/taken.model" --list
+expect_exit 0 zoo --file "${INFERSTAT_SOURCE-$(dirname "$0")/../../..}/server/workload/zoo/models/ds-cnn.model" --list
 expect_exit 4 zoo --model mobilenet-v1 --batch-size 16777216
 expect_text "$WORK/err" "mobilenet-v1: a batch of 16777216 items needs "
 expect_text "$WORK/err" "but device cpu has only "
@@ -65,7 +66,7 @@ expect_json 'm["batch_size"] == 1 and m["trials"] == 30 and m["macs"] > 1000000 
 expect_json 'm["weight_bytes"] > 0 and m["activation_bytes"] > 0 and 0 <= m["check_difference"] <= 1e-4'
 expect_json '[b["batch_size"] for b in m["batches"]] == [1, 3]'
 expect_json 'm["best_items_per_second"] == max(b["items_per_second"] for b in m["batches"])'
-expect_json 'all(abs(b["items_per_second"] * b["p50_ns"] / 1e9 / b["batch_size"] - 1) < 0.9 for b in m["batches"])'
+expect_json 'all(0 < b["items_per_second"] * b["p50_ns"] / 1e9 / b["batch_size"] < 2.1 for b in m["batches"])'
 expect_exit 0 zoo --model falldetect --until-steady 1 --repeats 7 --trials 5 --json
 expect_json 'm["repeats"] == 5 and m["steady"] is True and m["items_per_second_median"] > 0'
 
@@ -96,6 +97,19 @@ expect_text "$WORK/out" "mine"
 expect_exit 1 zoo --file "$WORK/huge.model" --trials 1 --check
 refused 4 "$WORK/mine.gguf" --model ds-cnn --weights "$WORK/mine.gguf"
 refused 4 "$WORK/odd.model" --file "$WORK/mine.model" --weights "$WORK/odd.model"
+
+# ---- Nothing to compress, and no LAPACKE ----
+
+printf 'name: pool\ninput: x 3x8x8\ny = x -> maxpool 2\n' >"$WORK/pool.model"
+refused 2 "pool: no layer has weights to compress" --file "$WORK/pool.model" --trials 1 --compress int8
+refused 2 "pool: no layer has fewer weights" --file "$WORK/pool.model" --trials 1 --compress lowrank:2
+refused 2 "mine: no layer has so many weights to prune" --file "$WORK/mine.model" --trials 1 --compress prune:0.001
+mkdir "$WORK/none"
+echo "no library" >"$WORK/none/liblapacke.so.3"
+expect_exit 4 env LD_LIBRARY_PATH="$WORK/none" "$WORKER" --device cpu zoo --no-report --model ds-cnn,resnet-8 \
+  --trials 1 --compress lowrank:2
+expect_text "$WORK/err" "install LAPACKE"
+expect_text "$WORK/out" "failed before the end: 1 of 2 models were measured"
 
 # ---- A stop ----
 

@@ -5,10 +5,9 @@
 
 enum status zoo_rig_model(struct zoo_model **out, const char *name, struct error *err)
 {
-    for (size_t i = 0; i < zoo_text_count; i++)
-        if (strcmp(zoo_texts[i].name, name) == 0)
-            return zoo_model_parse(out, name, zoo_texts[i].text, zoo_texts[i].size, err);
-    return zoo_model_read(out, name, err);
+    const struct zoo_text *text = zoo_text_find(name);
+    return text ? zoo_model_parse(out, name, text->text, text->size, err)
+                : zoo_model_read(out, name, err);
 }
 
 size_t zoo_rig_elements(const struct zoo_rig *rig, size_t layer)

@@ -19,11 +19,9 @@ static struct zoo_model *parse(const char *text)
 static struct zoo_model *compiled_in(const char *name)
 {
     struct zoo_model *model = NULL;
-    for (size_t i = 0; i < zoo_text_count; i++)
-        if (strcmp(zoo_texts[i].name, name) == 0)
-            expect_ok(zoo_model_parse(&model, name, zoo_texts[i].text, zoo_texts[i].size, &err),
-                      &err);
-    assert_non_null(model);
+    const struct zoo_text *text = zoo_text_find(name);
+    assert_non_null(text);
+    expect_ok(zoo_model_parse(&model, name, text->text, text->size, &err), &err);
     return model;
 }
 
