@@ -28,9 +28,20 @@ target_compile_definitions(bench_query PRIVATE
   INFERSTATD="$<TARGET_FILE:inferstatd>" INFERSTAT="$<TARGET_FILE:inferstat>")
 add_dependencies(bench_query inferstatd inferstat)
 
+add_executable(bench_samples bench_samples.c samples_fleet.c)
+target_link_libraries(bench_samples PRIVATE
+  inferstat_options inferstat_bench_store inferstat_bench inferstat_store inferstat_test_history
+  inferstat_test_producer inferstat_test_folder Threads::Threads)
+target_compile_definitions(bench_samples PRIVATE INFERSTATD="$<TARGET_FILE:inferstatd>")
+add_dependencies(bench_samples inferstatd)
+
 # A few records, to see that the benches work; what they find is nobody's verdict.
 if(NOT INFERSTAT_SANITIZE)
   inferstat_add_test(bench.ingest COMMAND $<TARGET_FILE:bench_ingest> --json --quick LABELS bench)
   inferstat_add_test(bench.latency COMMAND $<TARGET_FILE:bench_latency> --json --quick LABELS bench)
+  inferstat_add_test(bench.samples COMMAND $<TARGET_FILE:bench_samples> --json --quick LABELS bench)
+  inferstat_add_test(fleet.samples COMMAND $<TARGET_FILE:bench_samples> --seconds 60 LABELS fleet)
+  # Alone: it takes most of two processors, and the other tests of fleets have bounds of time.
+  set_tests_properties(fleet.samples PROPERTIES RUN_SERIAL TRUE)
   inferstat_add_test(bench.query COMMAND $<TARGET_FILE:bench_query> --json --quick LABELS bench)
 endif()

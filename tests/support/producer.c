@@ -6,7 +6,7 @@
 
 #include "common/sys/clock.h"
 
-enum { NAMES_MAX = 8, PATIENCE_MS = 10000 };
+enum { NAMES_MAX = 24, PATIENCE_MS = 10000 };
 
 static void die(const char *what, const struct error *err)
 {
@@ -79,7 +79,9 @@ static struct wire_bytes text(const char *bytes)
 void producer_hello(struct producer *producer, const struct delivery_stream *streams, size_t count)
 {
     char host[32];
-    (void)snprintf(host, sizeof host, "host-%u", producer->run[0]);
+    unsigned run;
+    memcpy(&run, producer->run, sizeof run);
+    (void)snprintf(host, sizeof host, "host-%u", run);
     struct message message = {.kind = MESSAGE_HELLO};
     message.hello = (struct message_hello){.protocol = MESSAGE_PROTOCOL,
                                            .host = text(host),

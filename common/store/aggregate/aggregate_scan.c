@@ -344,6 +344,8 @@ static void say(const struct aggregate_scan_state *state)
     if (state->leaves_out)
         aggregate_scan_say(scan, "records with implausible times count only in windows that begin"
                                  " before 2020");
+    if (scan->sketches > 0 && scan->metrics[0].wants_quantiles && !rollup_has_sketches(scan->kind))
+        aggregate_scan_say(scan, "rollups of samples have no quantiles");
     if (scan->sketches > AGGREGATE_SCAN_SKETCHES_MAX) {
         (void)snprintf(text, sizeof text,
                        "%lld rollups were read, more than %d: so many %s and pieces of time",

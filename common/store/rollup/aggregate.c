@@ -95,7 +95,8 @@ double aggregate_mean(const struct aggregate *aggregate)
 double aggregate_quantile(const struct aggregate *aggregate, double q)
 {
     double value = NAN;
-    if (!aggregate->sketch || !sketch_quantile(aggregate->sketch, q, &value))
+    if (!aggregate->sketch || sketch_count(aggregate->sketch) != aggregate->count ||
+        !sketch_quantile(aggregate->sketch, q, &value))
         return NAN;
     // The ends are known exactly.
     const uint64_t rank = sketch_rank(q, aggregate->count);

@@ -56,7 +56,8 @@ void aggregate_add_encoded(struct aggregate *aggregate, struct sketch *scratch, 
 int64_t aggregate_sum(const struct aggregate *aggregate);
 // NaN if empty.
 double aggregate_mean(const struct aggregate *aggregate);
-// Within 1 % of the true quantile and inside [min, max]; NaN if empty or without a sketch.
+// Within 1 % of the true quantile and inside [min, max]; NaN if empty, or if the sketch lacks
+// values (those of rollups without sketches).
 double aggregate_quantile(const struct aggregate *aggregate, double q);
 
 // Aggregate of a metric.  If the metric is a ratio, `numerator` and `denominator` are the sums of

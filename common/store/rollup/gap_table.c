@@ -215,8 +215,12 @@ enum status gap_set_read(struct gap_set *set, sqlite3 *db, enum record_kind kind
                                           false, err);
     if (status != STATUS_OK)
         return status;
+    // Devices and hosts have no months of their own: their days are read.
+    if (!rollup_has_sketches(kind) && grouping == ROLLUP_FULL &&
+        gap_set_add(set, ROLLUP_MONTHS_ALONE, INT64_MIN, INT64_MAX) != STATUS_OK)
+        status = error_no_memory(err, "store");
     database_bind(stmt, (int64_t[]){(int64_t)kind, (int64_t)grouping}, 2);
-    while (database_step(db, stmt, &status, err))
+    while (status == STATUS_OK && database_step(db, stmt, &status, err))
         status = read_row(set, stmt, but, err);
     (void)sqlite3_finalize(stmt);
     if (status != STATUS_OK)

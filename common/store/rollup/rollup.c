@@ -87,6 +87,11 @@ bool rollup_has_kind(enum record_kind kind)
     return (unsigned)kind < RECORD_KIND_COUNT && has[kind];
 }
 
+bool rollup_has_sketches(enum record_kind kind)
+{
+    return kind != RECORD_KIND_DEVICE_SAMPLE && kind != RECORD_KIND_HOST_SAMPLE;
+}
+
 // Never seen by users: what rates are computed from (common/store/aggregate/throughput.h).
 #define INTERNAL(over, under)                                                                      \
     {                                                                                              \

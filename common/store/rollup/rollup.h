@@ -84,6 +84,10 @@ int64_t rollup_next(enum rollup_level level, int64_t bucket);
 // devices and events have none.
 bool rollup_has_kind(enum record_kind kind);
 
+// False if the kind's rollups have no sketches, and queries that read them no quantiles: samples of
+// devices and hosts, which come every second and have some thirty metrics.
+bool rollup_has_sketches(enum record_kind kind);
+
 // The number that identifies a metric in the table rollup.  It never changes, since new columns and
 // derived metrics (RECORD_DERIVED) are only appended.
 //   metric that is a column   256 * kind + the column's position in the kind, from 0

@@ -140,12 +140,14 @@ static bool is_one_value(const struct aggregate *values)
                              : values->min_integer == values->max_integer;
 }
 
-static enum status add_sketch(struct sketch *into, const struct aggregate *values,
+static enum status add_sketch(struct sketch *into, const struct aggregate *values, int metric,
                               const unsigned char *bytes, size_t size, struct error *err)
 {
     if (size == 0) {
         if (!is_one_value(values))
-            return damaged(err, "it has no sketch");
+            return rollup_has_sketches((enum record_kind)(metric / 256))
+                       ? damaged(err, "it has no sketch")
+                       : STATUS_OK;
         sketch_add(into, values->min, values->count);
         return STATUS_OK;
     }
@@ -178,7 +180,7 @@ enum status rollup_row_add(struct ratio *into, const struct rollup_row_key *key,
     if (!values_of(&from, numbers))
         return damaged(err, "its sum or extremes are of no values");
     if (into->values.sketch) {
-        const enum status status = add_sketch(into->values.sketch, &from.values,
+        const enum status status = add_sketch(into->values.sketch, &from.values, key->metric,
                                               blob + CHECKSUM_SIZE, size - CHECKSUM_SIZE, err);
         if (status != STATUS_OK)
             return status;
@@ -253,7 +255,8 @@ enum status rollup_row_bind(sqlite3_stmt *stmt, int first, const struct rollup_r
 {
     const struct aggregate *values = &cell->values;
     struct number numbers[PLACE_SKETCH];
-    assert(values->count > 0 && values->sketch);
+    assert(values->count > 0);
+    assert(values->sketch || !rollup_has_sketches((enum record_kind)(key->metric / 256)));
     numbers_of(numbers, cell, derived);
     for (int place = PLACE_COUNT; place < PLACE_SKETCH; place++)
         if (numbers[place].type == SQLITE_INTEGER)

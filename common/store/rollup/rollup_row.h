@@ -7,9 +7,10 @@
 //                the sum, with carry 0
 //   min, max     of the type of the sum
 //   numerator, denominator   of derived metrics the sums of both; else null
-//   sketch       a checksum, then the sketch (sketch.h), which is omitted if min = max.  The
-//                checksum is the CRC-32C of the row's key, of the other value columns and of
-//                the sketch (4 bytes, little-endian)
+//   sketch       a checksum, then the sketch (sketch.h), which is omitted if min = max, and of
+//   kinds
+//                without sketches (rollup_has_sketches).  The checksum is the CRC-32C of the row's
+//                key, of the other value columns and of the sketch (4 bytes, little-endian)
 #ifndef INFERSTAT_STORE_ROLLUP_ROLLUP_ROW_H
 #define INFERSTAT_STORE_ROLLUP_ROLLUP_ROW_H
 
@@ -40,8 +41,8 @@ MUST_CHECK enum status rollup_row_add(struct ratio *into, const struct rollup_ro
                                       struct sqlite3_stmt *row, int first, struct error *err);
 
 // Binds the cell's columns to consecutive parameters of `stmt`, starting at `first` (from 1).
-// `cell` has at least one value, and its sketch has all values.  `derived`: the metric is a derived
-// one.
+// `cell` has at least one value, and its sketch, unless the kind has none, has all values.
+// `derived`: the metric is a derived one.
 MUST_CHECK enum status rollup_row_bind(struct sqlite3_stmt *stmt, int first,
                                        const struct rollup_row_key *key, const struct ratio *cell,
                                        bool derived, struct error *err);

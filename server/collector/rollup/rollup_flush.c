@@ -23,6 +23,7 @@ struct rollup_flush {
     unsigned char *bytes;
     size_t bytes_used, bytes_room;
     struct ratio sum;      // the group or row that is being computed
+    struct sketch *values; // of that
     struct sketch *sketch; // a record's
 };
 
@@ -54,8 +55,7 @@ enum status rollup_flush_new(struct rollup_flush **out, sqlite3 *db, struct erro
         return error_no_memory(err, "rollups");
     flush->db = db;
     enum status status = STATUS_OK;
-    if (sketch_new(&flush->sketch) != STATUS_OK ||
-        sketch_new(&flush->sum.values.sketch) != STATUS_OK)
+    if (sketch_new(&flush->sketch) != STATUS_OK || sketch_new(&flush->values) != STATUS_OK)
         status = error_no_memory(err, "rollups");
     if (status == STATUS_OK)
         status = prepare(flush, err);
@@ -90,7 +90,7 @@ void rollup_flush_free(struct rollup_flush *flush)
     sqlite3_stmt *const all[] = {flush->find, flush->put, flush->find_series, flush->insert_series};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         (void)sqlite3_finalize(all[i]);
-    aggregate_deinit(&flush->sum.values);
+    sketch_free(flush->values);
     sketch_free(flush->sketch);
     free(flush);
 }
@@ -121,9 +121,13 @@ static enum status name_groups(struct rollup_groups *groups, const struct rollup
     const struct rollup_memtable *memtable = slice->memtable;
     const size_t groups_most = slice->groups_most ? slice->groups_most : UINT32_MAX;
     const size_t bytes_most = slice->bytes_most ? slice->bytes_most : SIZE_MAX;
+    const size_t rows = memtable->count - slice->first_row;
+    const size_t end_row = slice->rows_most && slice->rows_most < rows
+                               ? slice->first_row + slice->rows_most
+                               : memtable->count;
     int64_t minute = 0, next = INT64_MIN;
     size_t group = 0, bytes = 0, row = slice->first_row;
-    for (; row < memtable->count && bytes < bytes_most; row++) {
+    for (; row < end_row && bytes < bytes_most; row++) {
         const int64_t started = memtable->started_ns[row];
         const bool same_minute = started >= minute && started < next;
         if (!same_minute) {
@@ -246,9 +250,11 @@ enum status rollup_flush_begin(struct rollup_flush *flush, const struct rollup_s
 
 static void reset_sum(struct rollup_flush *flush)
 {
-    struct sketch *sketch = flush->sum.values.sketch;
-    sketch_reset(sketch);
-    flush->sum = (struct ratio){.values.sketch = sketch};
+    flush->sum = (struct ratio){0};
+    if (!rollup_has_sketches(flush->groups.memtable->kind))
+        return;
+    sketch_reset(flush->values);
+    flush->sum.values.sketch = flush->values;
 }
 
 // Rows of the memtable, at most a block.
@@ -273,7 +279,8 @@ static struct rows rows_with(const struct rollup_column *column, struct rows row
 static void add_values(struct rollup_flush *flush, const struct ratio *sums, const double *values)
 {
     ratio_merge(&flush->sum, sums);
-    sketch_add_values(flush->sum.values.sketch, values, sums->values.count);
+    if (flush->sum.values.sketch)
+        sketch_add_values(flush->sum.values.sketch, values, sums->values.count);
 }
 
 static void add_integers(struct rollup_flush *flush, const struct rollup_column *column,
@@ -371,7 +378,7 @@ static enum status aggregate_group(struct rollup_flush *flush, const struct roll
     }
     *cell = (struct cell){.sums = flush->sum, .first = flush->bytes_used};
     cell->sums.values.sketch = NULL;
-    if (cell->sums.values.count == 0)
+    if (cell->sums.values.count == 0 || !flush->sum.values.sketch)
         return STATUS_OK;
     if (!ARRAY_RESERVE(&flush->bytes, &flush->bytes_room, flush->bytes_used + SKETCH_SIZE_MAX))
         return STATUS_NOMEM;
@@ -476,17 +483,18 @@ static enum status write_metric(struct rollup_flush *flush, const struct rollup_
     return status;
 }
 
-enum status rollup_flush_write(struct rollup_flush *flush, unsigned levels,
-                               const struct gap_set *gaps, struct rollup_row_key *damaged,
-                               struct error *err)
+enum status rollup_flush_write(struct rollup_flush *flush, const struct rollup_metric_span *span,
+                               unsigned levels, const struct gap_set *gaps,
+                               struct rollup_row_key *damaged, struct error *err)
 {
     const struct rollup_metrics *metrics = rollup_metrics_of(flush->groups.memtable->kind);
     enum status status = STATUS_OK;
     *damaged = (struct rollup_row_key){0};
-    flush->cells = calloc(flush->groups.index.count + 1, sizeof *flush->cells);
+    if (!flush->cells)
+        flush->cells = calloc(flush->groups.index.count + 1, sizeof *flush->cells);
     if (!flush->cells)
         return error_no_memory(err, "rollups");
-    for (unsigned m = 0; m < metrics->count && status == STATUS_OK; m++)
+    for (unsigned m = span->first; m < span->end && m < metrics->count && status == STATUS_OK; m++)
         status = write_metric(flush, &metrics->list[m], levels, gaps, damaged, err);
     return status;
 }

@@ -30,11 +30,11 @@ MUST_CHECK enum status rollup_flush_new(struct rollup_flush **out, struct sqlite
                                         struct error *err);
 void rollup_flush_free(struct rollup_flush *flush); // NULL is fine
 
-// A range of a memtable's rows: from `first_row` on, until the number of groups or the bytes of
-// quantile sketches reach a limit.  The next slice begins at rollup_groups.end_row.
+// A range of a memtable's rows: from `first_row` on, until the number of rows or groups or the
+// bytes of quantile sketches reach a limit.  The next slice begins at rollup_groups.end_row.
 struct rollup_slice {
     const struct rollup_memtable *memtable;
-    size_t first_row;
+    size_t first_row, rows_most;
     size_t groups_most, bytes_most; // the limits; 0: none
 };
 
@@ -67,11 +67,18 @@ const struct rollup_groups *rollup_flush_groups(const struct rollup_flush *flush
 
 enum { ROLLUP_ALL_LEVELS = (1 << ROLLUP_LEVEL_COUNT) - 1 };
 
-// Adds the slice's records to the rollup rows of the levels (bit i: enum rollup_level i), for all
+// Metrics of a kind: places in rollup_metrics_of.
+struct rollup_metric_span {
+    unsigned first, end;
+};
+#define ROLLUP_METRICS_ALL ((struct rollup_metric_span){0, ROLLUP_METRICS_MAX})
+
+// Adds the slice's records to the rollup rows of the levels (bit i: enum rollup_level i), for some
 // metrics.  `gaps` is an array with a set per grouping: rollup rows that overlap a gap, an interval
 // without rollups (gap_table.h), are left out.  Returns STATUS_CORRUPT if an existing row is
 // damaged, and sets `*damaged` to the key of that row; otherwise `damaged->metric` is 0.
-MUST_CHECK enum status rollup_flush_write(struct rollup_flush *flush, unsigned levels,
+MUST_CHECK enum status rollup_flush_write(struct rollup_flush *flush,
+                                          const struct rollup_metric_span *span, unsigned levels,
                                           const struct gap_set *gaps,
                                           struct rollup_row_key *damaged, struct error *err);
 

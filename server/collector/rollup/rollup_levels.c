@@ -251,7 +251,8 @@ enum status rollup_levels_write(struct rollup_levels *levels, struct rollup_flus
     struct forecast forecast = {rollup_flush_groups(flush), gaps, job, INT64_MAX};
     bool added = false;
     enum status status = read_gaps(levels, job, gaps, err);
-    if (status == STATUS_OK && job->slice.first_row == 0 && whole.memtable->count > 0) {
+    if (status == STATUS_OK && !job->goes_on && job->slice.first_row == 0 &&
+        whole.memtable->count > 0) {
         status = rollup_flush_begin(flush, &whole, err);
         if (status == STATUS_OK && !job->keeps_days)
             status =
@@ -261,13 +262,14 @@ enum status rollup_levels_write(struct rollup_levels *levels, struct rollup_flus
         if (status == STATUS_OK && added)
             status = read_gaps(levels, job, gaps, err);
     }
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && !job->goes_on)
         status = rollup_flush_begin(flush, &job->slice, err);
     if (status == STATUS_OK)
-        status = rollup_flush_write(flush, job->levels, gaps, damaged, err);
+        status = rollup_flush_write(flush, &job->metrics, job->levels, gaps, damaged, err);
     if (status == STATUS_OK)
         *end_row = rollup_flush_groups(flush)->end_row;
-    rollup_flush_end(flush);
+    if (status != STATUS_OK || !job->is_part)
+        rollup_flush_end(flush);
     for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++)
         gap_set_deinit(&gaps[g]);
     return status;

@@ -43,18 +43,22 @@ struct rollup_levels {
 // Makes rollup_levels_step begin with the oldest day of the SQL table.
 void rollup_levels_restart(struct rollup_levels *levels);
 
-// A slice of a memtable to write.
+// A slice of a memtable to write, or some metrics of it.
 struct rollup_job {
     struct rollup_slice slice;
-    unsigned levels;         // bit i: enum rollup_level i
+    struct rollup_metric_span metrics;
+    bool goes_on;    // the flush has the slice's groups already, of a call for other metrics
+    bool is_part;    // calls for other metrics follow: the flush keeps the groups
+    unsigned levels; // bit i: enum rollup_level i
     struct gap_span rebuilt; // the day being rebuilt, which is written although it is a gap
     bool is_whole_day;       // the memtable has all records of a day
     bool keeps_days;         // the level of days is kept, however few records its rows hold
     int64_t wall_ns;         // current wall-clock time
 };
 
-// Writes the slice with `flush`, except in gaps.  Before a memtable's first slice, adds gaps for
-// days and months that have no rows yet and would get too many rows for their records.  Sets
+// Writes metrics of the slice with `flush`, except in gaps.  Before a memtable's first slice, adds
+// gaps for days and months that have no rows yet and would get too many rows for their records.
+// Sets
 // `*end_row` to the first row after the slice, and `*damaged` as rollup_flush_write does.
 MUST_CHECK enum status rollup_levels_write(struct rollup_levels *levels, struct rollup_flush *flush,
                                            const struct rollup_job *job, size_t *end_row,

@@ -29,6 +29,10 @@ void rollup_memtable_init(struct rollup_memtable *memtable, enum record_kind kin
 {
     const struct rollup_metrics *metrics = rollup_metrics_of(kind);
     memtable->kind = kind;
+    // A minute of 6,000 devices: a sum for each of them is worth many of its samples.
+    memtable->room = kind == RECORD_KIND_DEVICE_SAMPLE || kind == RECORD_KIND_HOST_SAMPLE
+                         ? ROLLUP_MEMTABLE_ROWS_MAX
+                         : ROLLUP_MEMTABLE_ROWS;
     memtable->full_series.width = SERIES_WIDTH;
     for (unsigned i = 0; i < metrics->count; i++) {
         const struct rollup_metric *metric = &metrics->list[i];
@@ -66,15 +70,37 @@ void rollup_memtable_clear(struct rollup_memtable *memtable, bool keeps_memory)
 
 bool rollup_memtable_fits(const struct rollup_memtable *memtable, size_t count)
 {
-    return count <= ROLLUP_MEMTABLE_ROWS - memtable->count &&
+    return count <= memtable->room - memtable->count &&
            memtable->bytes_used < ROLLUP_MEMTABLE_BYTES;
 }
 
+void rollup_memtable_drop(struct rollup_memtable *memtable, size_t count)
+{
+    const size_t left = memtable->count - count;
+    if (left == 0) {
+        rollup_memtable_clear(memtable, true);
+        return;
+    }
+    memmove(memtable->ids, memtable->ids + count, left * sizeof *memtable->ids);
+    memmove(memtable->started_ns, memtable->started_ns + count,
+            left * sizeof *memtable->started_ns);
+    memmove(memtable->series, memtable->series + count, left * sizeof *memtable->series);
+    for (size_t c = 0; c < MESSAGE_COLUMNS_MAX; c++) {
+        struct rollup_column *column = &memtable->columns[c];
+        if (!column->used)
+            continue;
+        memmove(column->has, column->has + count, left);
+        memmove(column->integers, column->integers + count, left * sizeof *column->integers);
+    }
+    memtable->count = left;
+}
+
 // Returns an array of items of that size, one a row, at `*at`, which moves past it.
-static void *carve_array(unsigned char **at, size_t item_size)
+static void *carve_array(const struct rollup_memtable *memtable, unsigned char **at,
+                         size_t item_size)
 {
     void *array = *at;
-    *at += ROLLUP_MEMTABLE_ROWS * item_size;
+    *at += memtable->room * item_size;
     return array;
 }
 
@@ -88,7 +114,7 @@ static enum status map_arrays(struct rollup_memtable *memtable)
         return STATUS_OK;
     for (size_t c = 0; c < MESSAGE_COLUMNS_MAX; c++)
         row_size += columns[c].used ? sizeof(int64_t) + 1 : 0;
-    const size_t size = ROLLUP_MEMTABLE_ROWS * row_size;
+    const size_t size = memtable->room * row_size;
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return STATUS_NOMEM;
@@ -96,15 +122,15 @@ static enum status map_arrays(struct rollup_memtable *memtable)
     unsigned char *at = memory;
     memtable->memory = memory;
     memtable->memory_size = size;
-    memtable->ids = carve_array(&at, sizeof(int64_t));
-    memtable->started_ns = carve_array(&at, sizeof(int64_t));
+    memtable->ids = carve_array(memtable, &at, sizeof(int64_t));
+    memtable->started_ns = carve_array(memtable, &at, sizeof(int64_t));
     for (size_t c = 0; c < MESSAGE_COLUMNS_MAX; c++)
         if (columns[c].used)
-            columns[c].integers = carve_array(&at, sizeof(int64_t));
-    memtable->series = carve_array(&at, sizeof(uint32_t));
+            columns[c].integers = carve_array(memtable, &at, sizeof(int64_t));
+    memtable->series = carve_array(memtable, &at, sizeof(uint32_t));
     for (size_t c = 0; c < MESSAGE_COLUMNS_MAX; c++)
         if (columns[c].used)
-            columns[c].has = carve_array(&at, 1);
+            columns[c].has = carve_array(memtable, &at, 1);
     return STATUS_OK;
 }
 

@@ -22,8 +22,9 @@ struct sqlite3;
 struct sqlite3_stmt;
 
 enum {
-    ROLLUP_MEMTABLE_ROWS = 131072,   // most records in a memtable
-    ROLLUP_MEMTABLE_BYTES = 8388608, // most bytes of sketches in a memtable
+    ROLLUP_MEMTABLE_ROWS = 131072,                       // most records in a memtable
+    ROLLUP_MEMTABLE_ROWS_MAX = 3 * ROLLUP_MEMTABLE_ROWS, // in one of samples
+    ROLLUP_MEMTABLE_BYTES = 8388608,                     // most bytes of sketches in a memtable
 };
 
 // Position of a quantile sketch in rollup_memtable.bytes.
@@ -46,7 +47,7 @@ struct rollup_column {
 
 struct rollup_memtable {
     enum record_kind kind;
-    size_t count;              // of rows; a row is a record
+    size_t count, room;        // of rows, and most of them; a row is a record
     void *memory;              // holds all arrays by row; mapped when the first row is added
     size_t memory_size;        // in bytes
     int64_t *ids, *started_ns; // [row]: the record's id and start time
@@ -64,6 +65,9 @@ void rollup_memtable_deinit(struct rollup_memtable *memtable);
 
 // Drops all records; frees the memory unless `keeps_memory`.
 void rollup_memtable_clear(struct rollup_memtable *memtable, bool keeps_memory);
+
+// Drops the first `count` rows.  Their series and sketches stay until all rows are dropped.
+void rollup_memtable_drop(struct rollup_memtable *memtable, size_t count);
 
 // Returns full series `number`.
 struct rollup_series rollup_memtable_series(const struct rollup_memtable *memtable, size_t number);

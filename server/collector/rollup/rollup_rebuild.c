@@ -227,6 +227,7 @@ static enum status write_some(struct rollup_rebuild *rebuild, int64_t wall_ns, s
                   .first_row = rebuild->first_row,
                   .groups_most = SLICE_GROUPS,
                   .bytes_most = SLICE_BYTES},
+        .metrics = ROLLUP_METRICS_ALL,
         .levels = DAY_LEVELS,
         .rebuilt = {INT64_MIN, INT64_MAX},
         .is_whole_day = rebuild->is_first && rebuild->is_at_end,

@@ -10,9 +10,10 @@
 //     131072 to 262143                                    1/5
 //     262144 and more                                     1/7
 //
-// A memtable (rollup_memtable.h) holds 131072 records of a kind.  Records that do not fit must be
-// read from the store later, which costs more.  Near that limit, a larger share prevents this.
-// From 262144 on, the larger share has not helped, and ends.  No I/O; the caller passes the time.
+// A memtable (rollup_memtable.h) holds 131072 records of a kind (more of samples).  Records that do
+// not fit must be read from the store later, which costs more.  Near that limit, a larger share
+// prevents this. From 262144 on, the larger share has not helped, and ends.  No I/O; the caller
+// passes the time.
 #ifndef INFERSTAT_COLLECTOR_ROLLUP_THROTTLE_H
 #define INFERSTAT_COLLECTOR_ROLLUP_THROTTLE_H
 

@@ -23,6 +23,7 @@ enum {
     SLICE_GROUPS = 128,  // written in one transaction while others wait
     QUIET_GROUPS = 4096, // and while none do
     SLICE_BYTES = 1048576,
+    ROWS_A_SERIES = 24, // of many series: the more, the fewer sums a record
     PRUNE_REST_TIMES = 4,
 };
 
@@ -33,20 +34,34 @@ enum {
 #define REBUILD_REST_NS UINT64_C(60000000000) // the same of a rebuild
 
 // Of one kind.  The table has the records with ids up to `watermark`, memory those up to
-// `fed`; rows of the memtable before `first_row` are written.
+// `fed`; rows of the memtable before `first_row` are written.  Of a pass that was broken off the
+// table has the records up to `ahead_id` in the first `ahead` metrics.
 struct of_kind {
     const struct rollup_metrics *metrics;
     struct rollup_memtable memtable;
     size_t first_row;
     int64_t watermark, fed, last; // `last`: the highest id there is
-    uint64_t since_ns;            // when the first record of the memtable came
+    int64_t ahead_id;
+    unsigned ahead;    // 0: none was broken off
+    uint64_t since_ns; // when the first record of the memtable came
     sqlite3_stmt *read;
+};
+
+// Records of many series come in turn: a slice of them would have one record of each.  So all rows
+// of the memtable are written at once, but one metric after the other, each with its watermark.
+struct pass {
+    struct rollup_flush *flush;
+    unsigned kind;   // RECORD_KIND_COUNT: none goes on
+    unsigned metric; // the next one
+    size_t above;    // for kinds with more series
+    size_t end_row;  // of the rows that are written
 };
 
 struct rollups {
     sqlite3 *db;
     sqlite3_stmt *save, *find_host;
     struct rollup_flush *flush;
+    struct pass pass;
     struct rollup_levels levels;
     struct rollup_rebuild rebuild;
     struct of_kind kinds[RECORD_KIND_COUNT];
@@ -62,23 +77,36 @@ struct rollups {
 
 // ---- Opening -----------------------------------------------------------------------------
 
+static void end_pass(struct rollups *rollups)
+{
+    rollup_flush_end(rollups->pass.flush);
+    rollups->pass.kind = RECORD_KIND_COUNT;
+}
+
 static void clear_sheet(struct of_kind *kind)
 {
     rollup_memtable_clear(&kind->memtable, false);
     kind->first_row = 0;
 }
 
-static enum status save_watermark(struct rollups *rollups, struct of_kind *kind, int64_t id,
-                                  struct error *err)
+// Saves the watermark of the metrics from `first` up to `end`; that of the last is the kind's.
+static enum status save_watermarks(struct rollups *rollups, struct of_kind *kind, unsigned first,
+                                   unsigned end, int64_t id, struct error *err)
 {
     enum status status = STATUS_OK;
-    for (unsigned m = 0; m < kind->metrics->count && status == STATUS_OK; m++) {
+    for (unsigned m = first; m < end && status == STATUS_OK; m++) {
         database_bind(rollups->save, (int64_t[]){kind->metrics->list[m].number, id}, 2);
         status = database_run(rollups->db, rollups->save, err);
     }
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && end == kind->metrics->count)
         kind->watermark = id;
     return status;
+}
+
+static enum status save_watermark(struct rollups *rollups, struct of_kind *kind, int64_t id,
+                                  struct error *err)
+{
+    return save_watermarks(rollups, kind, 0, kind->metrics->count, id, err);
 }
 
 // Older versions moved the watermarks of a kind's metrics one by one, and a new version may
@@ -101,19 +129,41 @@ static enum status level_watermarks(struct rollups *rollups, enum record_kind k,
     return database_end(rollups->db, status, err);
 }
 
+// Whether the watermarks are those of a pass that was broken off: the first metrics have one, the
+// others a lower one.
+static bool is_broken_pass(struct of_kind *kind, const int64_t watermarks[ROLLUP_METRICS_MAX])
+{
+    const unsigned count = kind->metrics->count;
+    unsigned ahead = 1, rest = 0;
+    while (ahead < count && watermarks[ahead] == watermarks[0])
+        ahead++;
+    while (ahead + rest < count && watermarks[ahead + rest] == watermarks[ahead])
+        rest++;
+    if (rest == 0 || ahead + rest < count || watermarks[ahead] <= 0 ||
+        watermarks[ahead] > watermarks[0])
+        return false;
+    kind->ahead = ahead;
+    kind->ahead_id = watermarks[0];
+    kind->watermark = watermarks[ahead];
+    return true;
+}
+
 static enum status load_kind(struct rollups *rollups, enum record_kind k, struct error *err)
 {
     struct of_kind *kind = &rollups->kinds[k];
-    int64_t level = 0;
-    enum status status = database_integerf(
-        rollups->db, &kind->watermark, err,
-        "SELECT max(watermark) FROM rollup_state WHERE metric / 256 = %u", (unsigned)k);
-    if (status == STATUS_OK)
-        status = database_integerf(
-            rollups->db, &level, err,
-            "SELECT count(*) FROM rollup_state WHERE metric / 256 = %u AND watermark = %lld",
-            (unsigned)k, (long long)kind->watermark);
-    if (status == STATUS_OK && kind->watermark > 0 && level < (int64_t)kind->metrics->count)
+    int64_t watermarks[ROLLUP_METRICS_MAX], lowest = INT64_MAX;
+    enum status status = STATUS_OK;
+    kind->ahead = 0;
+    kind->watermark = 0;
+    for (unsigned m = 0; m < kind->metrics->count && status == STATUS_OK; m++) {
+        watermarks[m] = 0;
+        status = database_integerf(rollups->db, &watermarks[m], err,
+                                   "SELECT max(watermark) FROM rollup_state WHERE metric = %d",
+                                   kind->metrics->list[m].number);
+        lowest = watermarks[m] < lowest ? watermarks[m] : lowest;
+        kind->watermark = watermarks[m] > kind->watermark ? watermarks[m] : kind->watermark;
+    }
+    if (status == STATUS_OK && lowest < kind->watermark && !is_broken_pass(kind, watermarks))
         status = level_watermarks(rollups, k, err);
     kind->fed = kind->watermark;
     return status == STATUS_OK ? gap_last_id(rollups->db, k, &kind->last, err) : status;
@@ -122,6 +172,7 @@ static enum status load_kind(struct rollups *rollups, enum record_kind k, struct
 static enum status load(struct rollups *rollups, struct error *err)
 {
     enum status status = STATUS_OK;
+    end_pass(rollups);
     for (unsigned k = 0; k < RECORD_KIND_COUNT && status == STATUS_OK; k++) {
         clear_sheet(&rollups->kinds[k]);
         if (rollups->kinds[k].metrics->count > 0)
@@ -137,6 +188,7 @@ enum status rollups_new(struct rollups **out, sqlite3 *db, struct error *err)
     if (!rollups)
         return error_no_memory(err, "rollups");
     rollups->db = db;
+    rollups->pass.above = SLICE_GROUPS;
     rollups->levels.db = db;
     rollup_levels_restart(&rollups->levels);
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++) {
@@ -144,6 +196,8 @@ enum status rollups_new(struct rollups **out, sqlite3 *db, struct error *err)
         rollup_memtable_init(&rollups->kinds[k].memtable, (enum record_kind)k);
     }
     enum status status = rollup_flush_new(&rollups->flush, db, err);
+    if (status == STATUS_OK)
+        status = rollup_flush_new(&rollups->pass.flush, db, err);
     rollups->rebuild =
         (struct rollup_rebuild){.db = db, .flush = rollups->flush, .levels = &rollups->levels};
     rollup_rebuild_stop(&rollups->rebuild);
@@ -175,9 +229,15 @@ void rollups_free(struct rollups *rollups)
     }
     rollup_rebuild_stop(&rollups->rebuild);
     rollup_flush_free(rollups->flush);
+    rollup_flush_free(rollups->pass.flush);
     (void)sqlite3_finalize(rollups->save);
     (void)sqlite3_finalize(rollups->find_host);
     free(rollups);
+}
+
+void rollups_pass_above(struct rollups *rollups, size_t series)
+{
+    rollups->pass.above = series;
 }
 
 void rollups_watch(struct rollups *rollups, struct queue *inbox)
@@ -263,6 +323,7 @@ void rollups_forget(struct rollups *rollups)
 {
     rollups_cleared(rollups);
     rollup_flush_end(rollups->flush);
+    end_pass(rollups);
     rollup_levels_restart(&rollups->levels);
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++)
         clear_sheet(&rollups->kinds[k]);
@@ -281,6 +342,7 @@ void rollups_rows_removed(struct rollups *rollups, enum record_kind kind)
 {
     struct of_kind *of = &rollups->kinds[kind];
     rollups_cleared(rollups);
+    rollups->is_stale |= rollups->pass.kind == kind; // its metrics have different watermarks
     clear_sheet(of);
     of->fed = of->watermark;
 }
@@ -302,6 +364,19 @@ static bool is_full(const struct of_kind *kind)
     return !rollup_memtable_fits(&kind->memtable, 1);
 }
 
+// Whether the metrics are written in a pass each.
+static bool is_wide(const struct rollups *rollups, const struct of_kind *kind)
+{
+    return kind->ahead > 0 || (kind->memtable.full_series.count > rollups->pass.above &&
+                               kind->memtable.bytes_used == 0);
+}
+
+// Whether memory has all rows of a pass that was broken off.
+static bool has_ahead(const struct of_kind *kind)
+{
+    return kind->fed >= kind->ahead_id || kind->fed == kind->last;
+}
+
 // A memtable that is begun is written to its end.  Otherwise the larger it is, the fewer rows a
 // record: where there is more to read, it is filled first.
 static bool is_due(const struct rollups *rollups, const struct of_kind *kind, uint64_t now_ns)
@@ -309,11 +384,16 @@ static bool is_due(const struct rollups *rollups, const struct of_kind *kind, ui
     const struct rollup_throttle *throttle = &rollups->throttle;
     const bool is_loaded =
         !rollup_throttle_is_light(throttle) && !rollup_throttle_is_quiet(throttle, now_ns);
-    const size_t rows = unwritten(kind), enough = is_loaded ? LOADED_ROWS : TAIL_ROWS;
-    const bool is_ready = is_full(kind) || kind->first_row > 0 ||
-                          now_ns - kind->since_ns >= AGE_NS ||
-                          (rows >= enough && kind->fed == kind->last);
-    return rows > 0 && is_ready && rollup_throttle_allows(throttle, now_ns);
+    const size_t rows = unwritten(kind), few = is_loaded ? LOADED_ROWS : TAIL_ROWS;
+    const size_t many =
+        is_wide(rollups, kind) ? ROWS_A_SERIES * kind->memtable.full_series.count : 0;
+    const size_t most = kind->memtable.room / 2;
+    const size_t enough = many <= few ? few : many < most ? many : most;
+    const bool is_ready =
+        is_full(kind) || kind->first_row > 0 || rollups->pass.kind == kind->memtable.kind ||
+        now_ns - kind->since_ns >= AGE_NS || (rows >= enough && kind->fed == kind->last);
+    return rows > 0 && is_ready && (kind->ahead == 0 || has_ahead(kind)) &&
+           rollup_throttle_allows(throttle, now_ns);
 }
 
 bool rollups_are_due(const struct rollups *rollups, uint64_t now_ns)
@@ -331,8 +411,14 @@ static unsigned choose(const struct rollups *rollups, enum rollups_pace pace, ui
 {
     unsigned chosen = RECORD_KIND_COUNT;
     size_t most = 0;
+    const unsigned passing = rollups->pass.kind;
+    if (passing != RECORD_KIND_COUNT &&
+        (pace != ROLLUPS_DUE || is_due(rollups, &rollups->kinds[passing], now_ns)))
+        return passing;
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++) {
         const struct of_kind *kind = &rollups->kinds[k];
+        if (kind->ahead > 0 && !has_ahead(kind))
+            continue;
         if (unwritten(kind) > most && (pace != ROLLUPS_DUE || is_due(rollups, kind, now_ns))) {
             chosen = k;
             most = unwritten(kind);
@@ -341,10 +427,83 @@ static unsigned choose(const struct rollups *rollups, enum rollups_pace pace, ui
     return chosen;
 }
 
+bool rollups_are_long(const struct rollups *rollups, uint64_t now_ns)
+{
+    const unsigned k = choose(rollups, ROLLUPS_DUE, now_ns);
+    if (k == RECORD_KIND_COUNT || is_full(&rollups->kinds[k]))
+        return false;
+    return rollups->pass.kind == k || is_wide(rollups, &rollups->kinds[k]);
+}
+
+// The rows that a pass writes: all, or those that the first metrics of a pass broken off have.
+static size_t pass_rows(const struct of_kind *kind)
+{
+    size_t rows = kind->memtable.count;
+    while (kind->ahead > 0 && rows > 0 && kind->memtable.ids[rows - 1] > kind->ahead_id)
+        rows--;
+    return rows;
+}
+
+// All metrics have the rows of the pass.
+static void finish_pass(struct rollups *rollups, struct of_kind *kind, size_t rows, uint64_t now_ns)
+{
+    end_pass(rollups);
+    kind->ahead = 0;
+    kind->since_ns = now_ns;
+    rollup_memtable_drop(&kind->memtable, rows);
+}
+
+// Writes the next metric of a pass, which it begins where none goes on.
+static enum status write_metric(struct rollups *rollups, unsigned k, uint64_t now_ns,
+                                struct rollup_row_key *damaged, struct error *err)
+{
+    struct of_kind *kind = &rollups->kinds[k];
+    struct pass *pass = &rollups->pass;
+    const bool goes_on = pass->kind == k;
+    if (!goes_on) {
+        rollup_memtable_drop(&kind->memtable, kind->first_row);
+        kind->first_row = 0;
+    }
+    const size_t rows = goes_on ? pass->end_row : pass_rows(kind);
+    if (rows == 0) { // what the first metrics have was deleted since
+        enum status status = save_watermark(rollups, kind, kind->ahead_id, err);
+        if (status == STATUS_OK)
+            finish_pass(rollups, kind, 0, now_ns);
+        return status;
+    }
+    const unsigned metric = goes_on ? pass->metric : kind->ahead;
+    const unsigned next = metric + 1;
+    const struct rollup_job job = {
+        .slice = {.memtable = &kind->memtable, .rows_most = rows},
+        .metrics = {metric, next},
+        .goes_on = goes_on,
+        .is_part = next < kind->metrics->count,
+        .levels = ROLLUP_ALL_LEVELS,
+        .rebuilt = rollups->rebuild.kind == k ? rollup_rebuild_span(&rollups->rebuild)
+                                              : (struct gap_span){0},
+        .wall_ns = rollups->wall_ns,
+    };
+    size_t end_row = 0;
+    enum status status =
+        rollup_levels_write(&rollups->levels, pass->flush, &job, &end_row, damaged, err);
+    if (status == STATUS_OK)
+        status = save_watermarks(rollups, kind, metric, next, kind->memtable.ids[rows - 1], err);
+    if (status != STATUS_OK)
+        return status;
+    pass->kind = k;
+    pass->metric = next;
+    pass->end_row = rows;
+    if (next == kind->metrics->count)
+        finish_pass(rollups, kind, rows, now_ns);
+    return STATUS_OK;
+}
+
 static enum status write_slice(struct rollups *rollups, unsigned k, enum rollups_pace pace,
                                uint64_t now_ns, struct rollup_row_key *damaged, struct error *err)
 {
     struct of_kind *kind = &rollups->kinds[k];
+    if (rollups->pass.kind == k || is_wide(rollups, kind))
+        return write_metric(rollups, k, now_ns, damaged, err);
     const bool is_quiet = pace != ROLLUPS_ALL &&
                           rollup_throttle_is_quiet(&rollups->throttle, now_ns) &&
                           !(rollups->inbox && queue_is_nonempty(rollups->inbox));
@@ -353,6 +512,7 @@ static enum status write_slice(struct rollups *rollups, unsigned k, enum rollups
                   .first_row = kind->first_row,
                   .groups_most = is_quiet ? QUIET_GROUPS : SLICE_GROUPS,
                   .bytes_most = is_quiet ? 0 : SLICE_BYTES},
+        .metrics = ROLLUP_METRICS_ALL,
         .levels = ROLLUP_ALL_LEVELS,
         .rebuilt = rollups->rebuild.kind == k ? rollup_rebuild_span(&rollups->rebuild)
                                               : (struct gap_span){0},
@@ -535,8 +695,11 @@ bool rollups_rebuild(struct rollups *rollups, uint64_t now_ns)
 {
     struct error err = {.text = ""};
     if (rollups->is_stale || rollups->is_rebuilt || now_ns < rollups->retry_ns ||
-        now_ns < rollups->rebuild_rest_ns)
+        now_ns < rollups->rebuild_rest_ns || rollups->pass.kind != RECORD_KIND_COUNT)
         return false;
+    for (unsigned k = 0; k < RECORD_KIND_COUNT; k++)
+        if (rollups->kinds[k].ahead > 0) // its metrics have different records
+            return false;
     const enum status status = rebuild_some(rollups, &err);
     if (status == STATUS_OK) {
         rollups->rebuild_has_complained = false;

@@ -7,6 +7,8 @@
 
 #include "common/core/record/record.h"
 
+enum { HEALTH_DEVICES_MAX = 16 }; // of a host, of those who make samples
+
 // What goes on from sample to sample.  Begins with zeros and a seed.
 struct health {
     uint64_t random;

@@ -21,11 +21,15 @@ struct rollup_rig {
     struct table_builder *builder;
     uint64_t random, number;
     uint64_t now_ns; // monotonic, as told
+    bool by_metrics; // with rollup_rig_by_metrics
 };
 extern struct rollup_rig rollup_rig;
 
 int rollup_rig_set_up(void **state);
 int rollup_rig_tear_down(void **state);
+
+// From now on all kinds' metrics are written one after the other.
+void rollup_rig_by_metrics(void);
 
 // Ends and begins anew, as after a crash.
 void rollup_rig_restart(void);

@@ -190,6 +190,33 @@ TEST_CASE(one_value_needs_no_sketch)
     aggregate_deinit(&cell.values);
 }
 
+// Of samples nobody knows the quantiles, unless all values are one.
+TEST_CASE(cells_of_samples_have_no_sketch)
+{
+    const struct rollup_row_key key = {256 * RECORD_KIND_DEVICE_SAMPLE + DEVICE_SAMPLE_POWER,
+                                       ROLLUP_FULL, ROLLUP_MINUTE, 0, 1};
+    for (int step = 0; step < 2; step++) {
+        struct ratio cell = {0}, read = new_ratio();
+        struct error err = {0};
+        for (int i = 0; i < 60; i++)
+            aggregate_add_real(&cell.values, 300 + step * i);
+        exec("DELETE FROM cell");
+        (void)sqlite3_reset(insert);
+        assert_int_equal(rollup_row_bind(insert, 1, &key, &cell, false, &err), STATUS_OK);
+        assert_int_equal(sqlite3_step(insert), SQLITE_DONE);
+        (void)sqlite3_reset(row);
+        assert_int_equal(sqlite3_step(row), SQLITE_ROW);
+        assert_int_equal(rollup_row_add(&read, &key, row, 0, &err), STATUS_OK);
+        (void)sqlite3_reset(row);
+        assert_int_equal(read.values.count, 60);
+        assert_true(aggregate_mean(&read.values) == (step ? 329.5 : 300));
+        assert_int_equal(isnan(aggregate_quantile(&read.values, 0.5)), step);
+        aggregate_add_real(&read.values, 1); // a record beside the rollup
+        assert_int_equal(isnan(aggregate_quantile(&read.values, 0.5)), step);
+        aggregate_deinit(&read.values);
+    }
+}
+
 TEST_CASE(sums_of_reals_are_never_nan)
 {
     struct ratio cell = new_ratio();
@@ -307,7 +334,7 @@ TEST_CASE(counts_do_not_wrap)
     aggregate_deinit(&cell.values);
 }
 
-TEST_MAIN_ONCE(set_up, tear_down, cells_are_what_was_added_however_it_was_cut,
-               sums_are_exact_beyond_64_bits, one_value_needs_no_sketch,
-               sums_of_reals_are_never_nan, the_largest_sketch_fits, damaged_cells_are_said,
-               a_cell_of_another_row_is_damaged, counts_do_not_wrap)
+TEST_MAIN_ONCE(set_up, tear_down, cells_of_samples_have_no_sketch,
+               cells_are_what_was_added_however_it_was_cut, sums_are_exact_beyond_64_bits,
+               one_value_needs_no_sketch, sums_of_reals_are_never_nan, the_largest_sketch_fits,
+               damaged_cells_are_said, a_cell_of_another_row_is_damaged, counts_do_not_wrap)

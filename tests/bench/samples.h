@@ -1,0 +1,28 @@
+// The parts of bench_samples.
+#ifndef INFERSTAT_TESTS_BENCH_SAMPLES_H
+#define INFERSTAT_TESTS_BENCH_SAMPLES_H
+
+#include "tests/bench/bench.h"
+
+// A fleet that reports to one inferstatd over ipc, live: each host sends every second a sample of
+// each of its devices, of itself and of its process in one batch, and half a second later an
+// inference.
+struct fleet_plan {
+    const char *folder; // for its files
+    unsigned hosts, devices, seconds;
+};
+
+struct fleet_result {
+    double acknowledged_p50_ms, acknowledged_p99_ms, acknowledged_max_ms; // from when it was due
+    double processors, busiest; // of the collector: processors busy, and of its busiest thread
+    double own_processors;      // of the bench
+    uint64_t peak_bytes;        // resident memory of the collector
+    uint64_t log_bytes;         // of the store's log at the end
+    double lacking;             // device samples that rollups lacked at the end
+    double sample_bytes;        // of the store, a device sample: the row and its index entries
+    double host_sample_bytes;
+};
+
+void fleet_run(const struct fleet_plan *plan, struct fleet_result *result);
+
+#endif
