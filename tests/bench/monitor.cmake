@@ -19,7 +19,15 @@ if(LTTNG_UST_FOUND)
   add_dependencies(bench_record bench_tracepoint)
 endif()
 
+add_executable(bench_sampler bench_sampler.c)
+target_link_libraries(bench_sampler PRIVATE
+  inferstat_options inferstat_bench inferstat_monitor inferstat_fake_collector
+  inferstat_test_folder)
+target_compile_definitions(bench_sampler PRIVATE BENCH_NVML="$<TARGET_FILE:fake_nvml>")
+add_dependencies(bench_sampler fake_nvml)
+
 if(NOT INFERSTAT_SANITIZE)
+  inferstat_add_test(bench.sampler COMMAND $<TARGET_FILE:bench_sampler> --json --quick LABELS bench)
   inferstat_add_test(bench.record COMMAND $<TARGET_FILE:bench_record> --json --quick LABELS bench)
   inferstat_add_test(bench.overhead LABELS bench
     COMMAND "${INFERSTAT_PYTHON}" "${CMAKE_CURRENT_SOURCE_DIR}/bench_overhead.py" --json
