@@ -63,6 +63,9 @@
 //   itl_ns: sums, minimum and maximum are those of the sketches, within 1 %.  mbu_ratio: from
 //   records, of requests with known weights and device bandwidth; the note has the number of
 //   requests without a known KV cache size (bandwidth.h).
+//   tokens_per_joule, joules_per_request (energy.h): count is the number of requests, sum the
+//   tokens or joules that were divided, window_ns as of throughput; mean is null if no device
+//   counts, and the note says how often one was left out and why; quantiles and extremes are null.
 //   goodput_per_second (requires slo; from records): count is the number of requests; mean is the
 //   number of requests that met all objectives per second (goodput.h has the divisor); met_ratio is
 //   their share of all requests (null for other metrics).  A request without a second token meets

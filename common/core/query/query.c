@@ -121,6 +121,14 @@ static const struct query_metric metrics[] = {
     COMPUTED(INFERENCE, QUERY_METRIC_BUSY_RATE, TOKEN_RATE,
              "of comparisons: tokens put out, by all requests / time with a request "
              "in progress"),
+    COMPUTED(INFERENCE, QUERY_METRIC_MFU, RATIO,
+             "model arithmetic utilisation: 2 * parameters * tokens computed (prompt_tokens -"
+             " cached_prompt_tokens + generated_tokens - 1) / time without the queue / the device's"
+             " measured arithmetic rate"),
+    COMPUTED(INFERENCE, QUERY_METRIC_TOKENS_PER_JOULE, TOKENS_PER_JOULE,
+             "tokens put out in the window / joules that the devices of the requests used in it"),
+    COMPUTED(INFERENCE, QUERY_METRIC_JOULES_PER_REQUEST, JOULES,
+             "joules that the devices of the requests used in the window / requests that ended"),
 };
 
 enum { METRIC_COUNT = sizeof metrics / sizeof *metrics };

@@ -196,6 +196,7 @@ const struct query_metric *query_metrics(unsigned *count);
 // Metrics that exist only as aggregates.
 #define QUERY_METRIC_ITL     "itl_ns"             // inter-token latency
 #define QUERY_METRIC_MBU     "mbu_ratio"          // model bandwidth utilisation
+#define QUERY_METRIC_MFU     "mfu_ratio"          // model arithmetic utilisation
 #define QUERY_METRIC_FLOOR   "floor_ns"           // least time that a load can take
 #define QUERY_METRIC_GOODPUT "goodput_per_second" // requests that met every objective / time
 
@@ -207,6 +208,10 @@ const struct query_metric *query_metrics(unsigned *count);
 #define QUERY_METRIC_ERRORS       "error_ratio"
 #define QUERY_METRIC_CANCELLED    "cancelled_ratio"
 #define QUERY_METRIC_BUSY_RATE    "busy_output_token_rate" // only COMPARE has it
+
+// Metrics of a window of time and its energy (store/aggregate/energy.h).
+#define QUERY_METRIC_TOKENS_PER_JOULE   "tokens_per_joule"
+#define QUERY_METRIC_JOULES_PER_REQUEST "joules_per_request"
 
 // True if a single record has a value of the metric, stored or derived.
 bool query_metric_is_of_records(const struct query_metric *metric);

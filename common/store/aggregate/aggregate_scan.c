@@ -109,10 +109,7 @@ static enum status read_filter(struct aggregate_scan_state *state, struct error 
         if (!state->of->query->filter.by[i][0] || i == QUERY_BY_RUN)
             continue;
         state->filter_ids[i] = -1;
-        sqlite3_str *sql = sqlite3_str_new(state->store->db);
-        sqlite3_str_appendf(sql, "SELECT id FROM name WHERE text = :%s",
-                            query_dimension_name((enum query_dimension)i));
-        status = reader_scan(state->store, sql, &state->of->query->filter, reader_on_integer,
+        status = reader_name(state->store, &state->of->query->filter, (enum query_dimension)i,
                              &state->filter_ids[i], err);
     }
     return status;
@@ -371,6 +368,8 @@ static enum status find_formulas(struct aggregate_scan *scan, struct error *err)
             one->derived = one->metric->derived;
         else if (strcmp(one->metric->name, QUERY_METRIC_MBU) == 0)
             one->derived = &bandwidth_used;
+        else if (strcmp(one->metric->name, QUERY_METRIC_MFU) == 0)
+            one->derived = &arithmetic_used;
         else if (strcmp(one->metric->name, QUERY_METRIC_FLOOR) == 0)
             one->derived = &load_floor;
         else if (strcmp(one->metric->name, QUERY_METRIC_BUSY_RATE) == 0)

@@ -7,7 +7,8 @@
 //   rollups, from the table of records (rollup_plan.h decides).
 // - Records above the watermark: from the table of records.
 // The scan reads no rollups if the query filters or groups by a dimension that rollups do not have
-// (run, stage, status, ...), or if one of its metrics has no rollups (mbu_ratio, goodput).
+// (run, stage, status, ...), or if one of its metrics has no rollups (mbu_ratio, mfu_ratio,
+// goodput).
 //
 // The caller zeroes struct aggregate_scan, sets `query` and `kind`, adds metrics with
 // aggregate_scan_want, and calls aggregate_scan_run once.

@@ -29,6 +29,18 @@ const struct record_derived bandwidth_used = {
     .unit = UNIT_RATIO,
 };
 
+const struct record_derived arithmetic_used = {
+    .name = QUERY_METRIC_MFU,
+    .numerator =
+        "2.0 * " OF_MODEL("parameters") " * (t.prompt_tokens - coalesce(t.cached_prompt_tokens, 0)"
+                                        " + t.generated_tokens - 1) * 1e9",
+    .denominator = "CASE WHEN t.generated_tokens >= 1 THEN (t.e2e_ns - t.queue_ns) *"
+                   " (SELECT d.flops_per_second FROM device d WHERE d.run = t.run"
+                   " AND d.name = t.device ORDER BY d.id DESC LIMIT 1) END",
+    .kind = RECORD_KIND_INFERENCE,
+    .unit = UNIT_RATIO,
+};
+
 static const struct record_derived of_weights = {
     .name = "mbu_of_weights",
     .numerator = "1",

@@ -9,6 +9,7 @@
 #include "common/store/aggregate/bandwidth.h"
 #include "common/store/aggregate/coverage.h"
 #include "common/store/aggregate/aggregate_scan.h"
+#include "common/store/aggregate/energy.h"
 #include "common/store/aggregate/goodput.h"
 #include "common/store/aggregate/process_samples.h"
 #include "common/store/aggregate/throughput.h"
@@ -62,6 +63,8 @@ struct average {
     struct coverage coverage;
     struct throughput throughput; // instead of the scan, of its metrics
     bool is_throughput;
+    struct energy energy; // likewise
+    bool is_energy;
     struct groups *processes; // seconds of processes' lives by group and step; NULL: not asked
     struct rollup_span span;  // in which they are counted
     bool is_bandwidth;
@@ -76,6 +79,8 @@ struct average {
 static enum unit sum_unit(const struct query_metric *metric)
 {
     if (metric->unit == UNIT_TOKEN_RATE)
+        return UNIT_TOKENS;
+    if (metric->unit == UNIT_TOKENS_PER_JOULE)
         return UNIT_TOKENS;
     return throughput_has(metric->name) ? UNIT_COUNT : metric->unit;
 }
@@ -121,6 +126,24 @@ static void set_throughput(struct result *answer, const struct average *average,
     answer_int(answer, "count", (int64_t)sums[THROUGHPUT_REQUESTS]);
     answer_real(answer, "mean", throughput_value(average->metric->name, sums, seconds));
     answer_int(answer, "sum", saturate_round(throughput_sum(average->metric->name, sums)));
+    if (seconds > 0)
+        answer_int(answer, "window_ns", (int64_t)(seconds * 1e9));
+}
+
+static void set_energy(struct result *answer, const struct average *average,
+                       const struct group *group)
+{
+    const struct energy_sums *sums = group->data;
+    const char *metric = average->metric->name;
+    const int64_t step_ns =
+        average->query->step_ns > 0 ? group->keys[average->query->group_count] : 0;
+    const double seconds = throughput_seconds(&average->energy.throughput, step_ns);
+    answer_int(answer, "count", saturate_round(sums->requests));
+    answer_real(answer, "mean", energy_value(metric, sums));
+    if (average->metric->unit == UNIT_JOULES)
+        answer_real(answer, "sum", energy_sum(metric, sums));
+    else
+        answer_int(answer, "sum", saturate_round(energy_sum(metric, sums)));
     if (seconds > 0)
         answer_int(answer, "window_ns", (int64_t)(seconds * 1e9));
 }
@@ -373,6 +396,8 @@ static enum status add_group_row(struct store *store, struct result *answer,
         answer_int(answer, "started_ns", group->keys[average->query->group_count]);
     if (average->is_throughput)
         set_throughput(answer, average, group);
+    else if (average->is_energy)
+        set_energy(answer, average, group);
     else if (average->is_goodput)
         set_goodput(answer, average, group);
     else
@@ -391,6 +416,10 @@ static enum status add_group_row(struct store *store, struct result *answer,
 // How much a group has of the metric; 0: nothing.
 static double size_of(const struct average *average, const struct group *group)
 {
+    if (average->is_energy) {
+        const struct energy_sums *sums = group->data;
+        return fmax(fmax(sums->requests, sums->tokens), (double)sums->left_out);
+    }
     if (!average->is_throughput)
         return (double)aggregate_scan_ratio(group, 0)->values.count;
     return fmax(throughput_sums(group)[THROUGHPUT_REQUESTS],
@@ -414,8 +443,9 @@ static enum status add_rows(struct store *store, struct result *answer,
 {
     const uint32_t asked = average->query->limit;
     const uint32_t limit = asked && asked < QUERY_ROWS_MAX ? asked : QUERY_ROWS_MAX;
-    struct groups *groups =
-        average->is_throughput ? average->throughput.groups : average->scan.groups;
+    struct groups *groups = average->is_throughput ? average->throughput.groups
+                            : average->is_energy   ? average->energy.groups
+                                                   : average->scan.groups;
     enum status status = STATUS_OK;
     groups_sort(groups, by_step_and_size, average);
     for (size_t i = 0;
@@ -504,17 +534,31 @@ static void say_bandwidth(struct average *average)
 }
 
 // What the answer says of the scan are the throughput's.
-static enum status read_throughput(struct average *average, struct store *store, struct error *err)
+static void use_throughput(struct aggregate_scan *scan, const struct throughput *throughput)
 {
-    struct aggregate_scan *scan = &average->scan;
-    struct throughput *throughput = &average->throughput;
-    const enum status status = throughput_read(throughput, store, average->query,
-                                               average->metric->name, clock_wall_ns(), err);
     scan->sketches = throughput->sketches;
     scan->rows = throughput->rows;
     scan->window = throughput->scanned;
     if (throughput->note[0])
         aggregate_scan_say(scan, throughput->note);
+}
+
+static enum status read_throughput(struct average *average, struct store *store, struct error *err)
+{
+    const enum status status = throughput_read(&average->throughput, store, average->query,
+                                               average->metric->name, clock_wall_ns(), err);
+    use_throughput(&average->scan, &average->throughput);
+    return status;
+}
+
+static enum status read_energy(struct average *average, struct store *store, struct error *err)
+{
+    struct energy *energy = &average->energy;
+    const enum status status =
+        energy_read(energy, store, average->query, average->metric->name, clock_wall_ns(), err);
+    use_throughput(&average->scan, &energy->throughput);
+    if (energy->note[0])
+        aggregate_scan_say(&average->scan, energy->note);
     return status;
 }
 
@@ -539,9 +583,12 @@ enum status query_average(struct store *store, const struct query *query, struct
         average.scan.models = is_by_model(query) ? AGGREGATE_WITH_MODEL : AGGREGATE_WITHOUT_MODEL;
     find_bandwidth(&average);
     average.is_throughput = throughput_has(average.metric->name);
+    average.is_energy = energy_has(average.metric->name);
     status = find_goodput(&average, err);
     if (status == STATUS_OK && average.is_throughput)
         status = read_throughput(&average, store, err);
+    else if (status == STATUS_OK && average.is_energy)
+        status = read_energy(&average, store, err);
     else if (status == STATUS_OK)
         status = aggregate_scan_run(&average.scan, store, err);
     if (status == STATUS_OK && is_of_requests(average.metric) && is_by_model(query))
@@ -561,6 +608,7 @@ enum status query_average(struct store *store, const struct query *query, struct
     coverage_deinit(&average.coverage);
     aggregate_scan_deinit(&average.scan);
     throughput_deinit(&average.throughput);
+    energy_deinit(&average.energy);
     groups_free(average.processes);
     return status;
 }

@@ -161,12 +161,7 @@ static enum status read_name(struct events *events, enum query_dimension dimensi
 {
     const struct query_filter *filter = &events->query->filter;
     *out = filter->by[dimension][0] ? -1 : 0;
-    if (*out == 0)
-        return STATUS_OK;
-    sqlite3_str *sql = sqlite3_str_new(events->store->db);
-    sqlite3_str_appendf(sql, "SELECT id FROM main.name WHERE text = :%s",
-                        query_dimension_name(dimension));
-    return reader_scan(events->store, sql, filter, reader_on_integer, out, err);
+    return *out ? reader_name(events->store, filter, dimension, out, err) : STATUS_OK;
 }
 
 // ---- The answer ---------------------------------------------------------------------------------

@@ -69,6 +69,15 @@ enum status reader_as_of(struct store *store, int64_t *out, struct error *err)
     return status;
 }
 
+enum status reader_name(struct store *store, const struct query_filter *filter,
+                        enum query_dimension dimension, int64_t *out, struct error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendf(sql, "SELECT id FROM main.name WHERE text = :%s",
+                        query_dimension_name(dimension));
+    return reader_scan(store, sql, filter, reader_on_integer, out, err);
+}
+
 enum { NAMES_MAX = 1000 }; // among which a nearest name is looked for
 
 enum status reader_unknown_name(sqlite3 *db, const char *sql, const char *what, const char *name,

@@ -42,6 +42,11 @@ MUST_CHECK enum status reader_scan_with(struct store *store, struct sqlite3_str 
 // keeps up to date (store_set_live) that of its last message, if earlier.
 MUST_CHECK enum status reader_as_of(struct store *store, int64_t *out, struct error *err);
 
+// Sets `*out` to the id of the name that the filter has for a dimension of names; leaves it if the
+// store has no such name.
+MUST_CHECK enum status reader_name(struct store *store, const struct query_filter *filter,
+                                   enum query_dimension dimension, int64_t *out, struct error *err);
+
 // Calls groups_find (aggregate.h); if it fails, sets `err` to a message for the user.
 MUST_CHECK enum status reader_group(struct groups *groups, const int64_t *keys, struct group **out,
                                     struct error *err);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/store/aggregate/energy.h"
 #include "common/store/aggregate/throughput.h"
 #include "common/store/compare/baseline.h"
 #include "common/store/sqlite/fd_path.h"
@@ -68,7 +69,8 @@ bool query_worker_scans(const struct query *query)
     struct error err;
     return query->kind == QUERY_AVERAGE && query_check(query, &err) == STATUS_OK &&
            query_metric_find(&metric, query->metric, NULL) == STATUS_OK &&
-           ((rollup_metric_number(metric) < 0 && !throughput_has(metric->name)) ||
+           ((rollup_metric_number(metric) < 0 && !throughput_has(metric->name) &&
+             !energy_has(metric->name)) ||
             !rollup_grouping_for(&grouping, query));
 }
 

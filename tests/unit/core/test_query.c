@@ -48,11 +48,20 @@ TEST_CASE(test_metrics_are_the_table)
     unsigned count = 0, derived_count = 0;
     const struct query_metric *metrics = query_metrics(&count);
     const struct record_derived *derived = record_derived(&derived_count);
-    static const char *const of_averages[] = {
-        QUERY_METRIC_ITL,         QUERY_METRIC_FLOOR,        QUERY_METRIC_MBU,
-        QUERY_METRIC_GOODPUT,     QUERY_METRIC_REQUEST_RATE, QUERY_METRIC_OUTPUT_RATE,
-        QUERY_METRIC_PROMPT_RATE, QUERY_METRIC_ITEM_RATE,    QUERY_METRIC_ERRORS,
-        QUERY_METRIC_CANCELLED,   QUERY_METRIC_BUSY_RATE};
+    static const char *const of_averages[] = {QUERY_METRIC_ITL,
+                                              QUERY_METRIC_FLOOR,
+                                              QUERY_METRIC_MBU,
+                                              QUERY_METRIC_GOODPUT,
+                                              QUERY_METRIC_REQUEST_RATE,
+                                              QUERY_METRIC_OUTPUT_RATE,
+                                              QUERY_METRIC_PROMPT_RATE,
+                                              QUERY_METRIC_ITEM_RATE,
+                                              QUERY_METRIC_ERRORS,
+                                              QUERY_METRIC_CANCELLED,
+                                              QUERY_METRIC_BUSY_RATE,
+                                              QUERY_METRIC_MFU,
+                                              QUERY_METRIC_TOKENS_PER_JOULE,
+                                              QUERY_METRIC_JOULES_PER_REQUEST};
     unsigned expected = derived_count + (unsigned)COUNT_OF(of_averages);
     for (unsigned k = RECORD_KIND_RUN + 1; k < RECORD_KIND_COUNT; k++) {
         const struct record_kind_info *info = record_kind_info((enum record_kind)k);

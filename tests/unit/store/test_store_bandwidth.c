@@ -145,6 +145,46 @@ TEST_CASE(test_the_largest_numbers)
     result_free(result);
 }
 
+// Two operations for each parameter and token computed, in the time without the queue.
+TEST_CASE(test_arithmetic)
+{
+    static const struct {
+        const char *change; // of the store
+        double ratio;       // NaN: the request has none
+    } cases[] = {
+        {"UPDATE inference SET id = id", 2.0 * 1e9 * (7 + 4 - 1) / (2 * 1e12)},
+        {"UPDATE inference SET queue_ns = 1000000000", 2.0 * 1e9 * (7 + 4 - 1) / 1e12},
+        {"UPDATE inference SET cached_prompt_tokens = 5", 2.0 * 1e9 * (2 + 4 - 1) / 1e12},
+        {"UPDATE inference SET generated_tokens = 1", 2.0 * 1e9 * 2 / 1e12},
+        {"UPDATE inference SET generated_tokens = NULL", (double)NAN},
+        {"UPDATE inference SET generated_tokens = 1, queue_ns = e2e_ns", (double)NAN},
+        {"UPDATE inference SET queue_ns = 0; UPDATE device SET flops_per_second = NULL",
+         (double)NAN},
+        {"UPDATE device SET flops_per_second = 1e12; UPDATE model SET parameters = NULL",
+         (double)NAN},
+    };
+    seed = 3;
+    make_store(RECORD_KIND_INFERENCE, 1);
+    set_request(1, 7, 4, 100, 2000000000);
+    exec("UPDATE inference SET queue_ns = 0, cached_prompt_tokens = NULL");
+    add_device(1, 4, "NULL");
+    exec("UPDATE device SET flops_per_second = 1e12");
+    add_model(1, 6, "1", "1", "1");
+    exec("UPDATE model SET parameters = 1000000000");
+    store = open_store();
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct query query = bandwidth();
+        struct result *result = NULL;
+        (void)snprintf(query.metric, sizeof query.metric, "%s", QUERY_METRIC_MFU);
+        exec(cases[i].change);
+        assert_int_equal(try_ask(&query, &result),
+                         isnan(cases[i].ratio) ? STATUS_NO_DATA : STATUS_OK);
+        if (!isnan(cases[i].ratio))
+            expect_near("mean", result_number(result, 0, "mean", NAN), cases[i].ratio);
+        result_free(result);
+    }
+}
+
 // What plain SQL knows of a request that has a value.
 struct request {
     int64_t started_ns, prompt, generated, ns, weights, kv_bytes;
@@ -407,4 +447,4 @@ TEST_CASE(test_it_is_what_plain_sql_says)
 }
 
 TEST_MAIN_EACH(random_set_up, random_tear_down, test_a_token_reads_weights_and_cache,
-               test_the_largest_numbers, test_it_is_what_plain_sql_says)
+               test_arithmetic, test_the_largest_numbers, test_it_is_what_plain_sql_says)
