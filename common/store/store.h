@@ -181,11 +181,11 @@
 //   derived from them, of that sample; of its description memory_bytes? power_cap_watts?
 //   slowdown_celsius? sm_clock_max_hz? memory_clock_max_hz? pcie_generation_max? pcie_width_max?;
 //   processes? (text: at most 8, those with most memory first) events? (text: names of those that
-//   last); with a window window_ns? (null without since) samples and, of those in it,
-//   gpu_util_mean_ratio? gpu_util_max_ratio? memory_used_mean_bytes? memory_used_max_bytes?
-//   temperature_mean_celsius? temperature_max_celsius? power_mean_watts? power_max_watts?
-//   sm_clock_mean_hz? sm_clock_min_hz? energy_window_joules? throttled_mean_ratio?  The filter may
-//   have a host, a device and a run.
+//   last, among the run's newest 1,000 records of events); with a window window_ns? (null without
+//   since) samples and, of those in it, gpu_util_mean_ratio? gpu_util_max_ratio?
+//   memory_used_mean_bytes? memory_used_max_bytes? temperature_mean_celsius?
+//   temperature_max_celsius? power_mean_watts? power_max_watts? sm_clock_mean_hz? sm_clock_min_hz?
+//   energy_window_joules? throttled_mean_ratio?  The filter may have a host, a device and a run.
 // HOST_HEALTH, one row per host that such a run has sampled, by host: host sampled_ns as_of_ns, the
 //   columns of host_sample, devices (that the run describes) events?; with a window window_ns?
 //   samples cpu_util_mean_ratio? cpu_util_max_ratio? memory_available_min_bytes?

@@ -13,8 +13,15 @@
 #define DAY_NS INT64_C(86400000000000)
 
 // Newest samples, and newest processes, that are read of a run: of one with few devices, and of
-// others.  Enough for one sample of each device that a run can have.
-enum { FEW_DEVICES = 16, NEWEST_OF_FEW = 32, NEWEST_OF_MANY = 160, PROCESSES_SHOWN = 8 };
+// others.  Enough for one sample of each device that a run can have.  Newest records of events of a
+// run, among which those are that last.
+enum {
+    FEW_DEVICES = 16,
+    NEWEST_OF_FEW = 32,
+    NEWEST_OF_MANY = 160,
+    PROCESSES_SHOWN = 8,
+    NEWEST_EVENTS = 1000,
+};
 
 // ---- What the answers have -------------------------------------------------------------
 
@@ -140,8 +147,9 @@ static const struct subject hosts = {
     .figures = host_figures,
     .figure_count = sizeof host_figures / sizeof *host_figures,
     .from = " FROM (SELECT host, run, 0 AS name, sample, row_number() OVER (PARTITION BY host"
-            " ORDER BY sample DESC) AS place FROM (SELECT host, run, (SELECT max(s.id)"
-            " FROM host_sample s WHERE s.run = o.run) AS sample FROM recent o)) c"
+            " ORDER BY sample DESC) AS place FROM (SELECT host, run, (SELECT s.id"
+            " FROM host_sample s WHERE s.run = o.run ORDER BY s.started_ns DESC LIMIT 1) AS sample"
+            " FROM recent o)) c"
             " JOIN host_sample t ON t.id = c.sample WHERE c.place = 1 ORDER BY host",
 };
 
@@ -267,7 +275,7 @@ static void append_newest(sqlite3_str *sql, const char *table)
             sql,
             "%s SELECT s.* FROM (SELECT run FROM recent WHERE run %s (SELECT run FROM many)) r"
             " CROSS JOIN %s s ON s.id IN (SELECT i.id FROM %s i WHERE i.run = r.run"
-            " ORDER BY i.id DESC LIMIT %d)",
+            " ORDER BY i.started_ns DESC LIMIT %d)",
             i == 0 ? " FROM (" : " UNION ALL", sizes[i].runs, table, table, sizes[i].rows);
     sqlite3_str_appendall(sql, ") t");
 }
@@ -306,12 +314,13 @@ static void append_tables(sqlite3_str *sql, const struct query *query)
         " process AS MATERIALIZED (SELECT t.*, max(t.started_ns) OVER"
         " (PARTITION BY t.run, t.device) AS newest");
     append_newest(sql, "device_process");
-    sqlite3_str_appendall(
-        sql, "), lasting AS MATERIALIZED (SELECT r.host, e.run, e.device, e.event FROM recent r"
-             " CROSS JOIN event e ON e.run = r.run AND e.duration_ns IS NULL WHERE r.\"end\" = 0"
-             " AND NOT EXISTS (SELECT 1 FROM event f WHERE f.started_ns = e.started_ns"
-             " AND +f.run = e.run AND f.event = e.event AND f.device IS e.device"
-             " AND f.duration_ns IS NOT NULL)) ");
+    sqlite3_str_appendf(
+        sql,
+        "), lasting AS MATERIALIZED (SELECT r.host, e.run, e.device, e.event FROM recent r"
+        " CROSS JOIN event e ON e.id IN (SELECT b.id FROM event b WHERE b.run = r.run"
+        " ORDER BY b.started_ns DESC LIMIT %d) WHERE r.\"end\" = 0"
+        " GROUP BY e.run, e.device, e.event, e.started_ns HAVING count(e.duration_ns) = 0) ",
+        NEWEST_EVENTS);
 }
 
 enum { FIRST_COLUMN = 2 }; // before it the host and the device, as ids

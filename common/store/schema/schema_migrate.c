@@ -108,18 +108,14 @@ static const char added_indexes[] =
     " WHERE error IS NOT NULL;"
     "CREATE INDEX IF NOT EXISTS pipeline_failed ON pipeline(started_ns) WHERE status = 1;"
     "CREATE INDEX IF NOT EXISTS device_run ON device(run);"
-    // The newest sample of a host, the processes of its devices, and its events.
-    "CREATE INDEX IF NOT EXISTS host_sample_run ON host_sample(run);"
-    "CREATE INDEX IF NOT EXISTS device_process_run ON device_process(run);"
-    "CREATE INDEX IF NOT EXISTS event_run ON event(run);"
     "CREATE INDEX IF NOT EXISTS range_dropped ON range(run, first, last, reason) WHERE state = 1;"
     "CREATE INDEX IF NOT EXISTS stream_unnumbered ON stream(run, unnumbered)"
     " WHERE unnumbered > 0;"
     // A run's model, and its size as it was loaded last, for each of its inferences.
     "CREATE INDEX IF NOT EXISTS model_run ON model(run, name);"
     "CREATE INDEX IF NOT EXISTS load_run ON load(run, model) WHERE status = 0;"
-    // The newest samples of a run, and those of a host in a window, among those of a fleet.  Before
-    // version 14 the first of them had no time.
+    // The newest samples, processes and events of a run, and those of a host in a window, among
+    // those of a fleet.  Before version 14 the first index had no time.
     "DROP INDEX IF EXISTS device_sample_run;"
     "CREATE INDEX device_sample_run ON device_sample(run, started_ns);"
     "CREATE INDEX IF NOT EXISTS host_sample_run ON host_sample(run, started_ns);"

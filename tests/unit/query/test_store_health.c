@@ -201,6 +201,10 @@ TEST_CASE(events_that_last)
     event(1, "device_lost", "cuda:0", 1, 5);
     event(1, "xid", "cuda:1", 1, 0);
     event(1, "memory_pressure", NULL, 1, -1);
+    for (int i = 0; i < 400; i++) { // of a producer that repeats itself
+        event(1, "xid", "cuda:1", 2, -1);
+        event(1, "xid", "cuda:1", 2, 0);
+    }
     struct record record;
     health_host_sample(&record, &(struct health){.random = 1}, START_NS, SECOND);
     rows_add(db, 1, &record);
