@@ -40,20 +40,21 @@ struct cost_reader {
     size_t sample_count, sample_room;
 };
 
-static bool overlap(struct event_span a, struct event_span b)
-{
-    return a.since_ns < b.until_ns && b.since_ns < a.until_ns;
-}
-
 static int side_of(const struct cost_reader *reader, struct event_span span)
 {
-    const struct event_cost_question *question = reader->question;
+    const struct event_span *others = reader->question->others;
+    const size_t count = reader->question->other_count;
     if (span.since_ns >= reader->during.since_ns && span.since_ns < reader->during.until_ns)
         return DURING;
-    for (size_t i = 0; i < question->other_count; i++)
-        if (overlap(span, question->others[i]))
-            return SIDES;
-    return USUAL;
+    size_t first = 0, end = count;
+    while (first < end) { // finds the first that ends after the start of `span`
+        const size_t middle = first + (end - first) / 2;
+        if (others[middle].until_ns <= span.since_ns)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    return first < count && others[first].since_ns < span.until_ns ? SIDES : USUAL;
 }
 
 // ---- Requests -------------------------------------------------------------------------------
@@ -87,7 +88,8 @@ static enum status on_request(void *context, sqlite3_stmt *row, struct error *er
         .ttft_ns = real_or_nan(row, TTFT),
         .tokens = sqlite3_column_double(row, TOKENS),
     };
-    request->side = side_of(reader, (struct event_span){started_ns, request->ended_ns + 1});
+    request->side =
+        side_of(reader, (struct event_span){started_ns, saturate_add(request->ended_ns, 1)});
     return STATUS_OK;
 }
 
@@ -158,6 +160,8 @@ static enum status read_requests(struct cost_reader *reader, bool *is_cut, struc
 
 // ---- Energy -----------------------------------------------------------------------------------
 
+// The devices of a host are read one shortly after the other: a sample that begins in the first
+// half of another one's time belongs to the same reading, so that tokens count once.
 static enum status on_sample(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct cost_reader *reader = context;
@@ -169,6 +173,13 @@ static enum status on_sample(void *context, sqlite3_stmt *row, struct error *err
                                                 span.until_ns <= reader->covered.until_ns;
     if (side == SIDES || !is_inside)
         return STATUS_OK;
+    struct sample *last =
+        reader->sample_count > 0 ? &reader->samples[reader->sample_count - 1] : NULL;
+    if (reader->question->device == 0 && last && last->side == side &&
+        since_ns < last->span.since_ns + (last->span.until_ns - last->span.since_ns) / 2) {
+        last->joules += sqlite3_column_double(row, 2);
+        return STATUS_OK;
+    }
     if (!ARRAY_RESERVE(&reader->samples, &reader->sample_room, reader->sample_count + 1))
         return error_no_memory(err, "store");
     reader->samples[reader->sample_count++] =
@@ -176,8 +187,8 @@ static enum status on_sample(void *context, sqlite3_stmt *row, struct error *err
     return STATUS_OK;
 }
 
-// The samples of the device in a part of the time; of a host those of all its devices, which a run
-// samples together.
+// The samples of the device in a part of the time, by their start; of a host those of all its
+// devices.
 static enum status read_samples(struct cost_reader *reader, struct event_span part,
                                 struct error *err)
 {

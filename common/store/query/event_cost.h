@@ -40,7 +40,8 @@ struct event_span {
 struct event_cost_question {
     int64_t run, host, device;
     struct event_span span;
-    // Those of all events of its device and host, itself included, in any order; borrowed.
+    // The times in which any event of its device and host lasted, itself included; they rise and do
+    // not overlap; borrowed.
     const struct event_span *others;
     size_t other_count;
 };

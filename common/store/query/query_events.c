@@ -246,6 +246,13 @@ static void set_cost(struct result *answer, const struct event_cost *cost,
         answer_text(answer, "note", note);
 }
 
+// Producers may send any times: their difference may not fit.
+static int64_t length_of(struct event_span span)
+{
+    int64_t length;
+    return __builtin_sub_overflow(span.until_ns, span.since_ns, &length) ? INT64_MAX : length;
+}
+
 static enum status begin_row(struct events *events, const struct event *event, struct error *err)
 {
     struct result *answer = events->answer;
@@ -261,7 +268,7 @@ static enum status begin_row(struct events *events, const struct event *event, s
     answer_int(answer, "started_ns", event->span.since_ns);
     if (!event->lasts)
         answer_int(answer, "ended_ns", event->span.until_ns);
-    answer_int(answer, "duration_ns", event->span.until_ns - event->span.since_ns);
+    answer_int(answer, "duration_ns", length_of(event->span));
     if (event->has_code)
         answer_int(answer, "code", event->code);
     if (event->detail)
@@ -299,11 +306,19 @@ static enum status add_event(struct events *events, const struct event *event, s
                                            .device = event->device,
                                            .span = event->span,
                                            .others = events->others};
-    for (size_t i = 0; i < events->count; i++) {
+    struct event_span *last = NULL;
+    for (size_t i = events->count; i-- > 0;) {
         const struct event *other = &events->list[i];
-        if (other->host == event->host &&
-            (!event->device || !other->device || other->device == event->device))
-            events->others[question.other_count++] = other->span;
+        if (other->host != event->host ||
+            (event->device && other->device && other->device != event->device))
+            continue;
+        if (last && other->span.since_ns <= last->until_ns) {
+            if (other->span.until_ns > last->until_ns)
+                last->until_ns = other->span.until_ns;
+            continue;
+        }
+        last = &events->others[question.other_count++];
+        *last = other->span;
     }
     struct event_cost cost;
     enum status status = event_cost_read(&cost, events->store, &question, err);

@@ -302,6 +302,20 @@ TEST_CASE(test_other_events_are_left_out)
     result_free(result);
 }
 
+// Tokens of a host count once, although its devices are read one after the other.
+TEST_CASE(test_energy_of_a_host)
+{
+    add_history(1000, 0, 0, 1);
+    execf("UPDATE device_sample SET started_ns = started_ns + 3000000 WHERE device = %u", namesake);
+    add_event(SAMPLER, pressure, 0, AT(400), 200 * SECOND, 0);
+    const struct query query = {.kind = QUERY_EVENTS};
+    struct result *result = ask(&query);
+    assert_int_equal(result_row_count(result), 1);
+    expect_about(result, "joules_per_token", 6.14, 0.02);
+    expect_about(result, "usual_joules_per_token", 6.14, 0.02);
+    result_free(result);
+}
+
 TEST_CASE(test_what_is_unknown_is_null)
 {
     add_history(400, 0, 0, 1);
@@ -367,11 +381,15 @@ TEST_CASE(test_refusals_and_absurd_rows)
          " WHERE id % 3 = 0; UPDATE inference SET generated_tokens = 9223372036854775807"
          " WHERE id % 3 = 1; UPDATE device_sample SET duration_ns = 9223372036854775807"
          " WHERE id % 5 = 0");
+    add_event(ENDED, pressure, 0, INT64_MIN, -1, 4);
+    exec("UPDATE run SET ended_ns = 9223372036854775807 WHERE run = 3");
     struct result *result = ask(&query);
-    assert_true(result_row_count(result) >= 3);
+    assert_true(result_row_count(result) >= 4);
+    for (size_t row = 0; row < result_row_count(result); row++)
+        assert_true(result_integer(result, row, "duration_ns", -1) >= 0);
     result_free(result);
 }
 
 TEST_MAIN_EACH(set_up, store_tear_down, test_records_are_merged, test_window_filter_and_limit,
-               test_cost_is_what_was_planted, test_other_events_are_left_out,
+               test_cost_is_what_was_planted, test_other_events_are_left_out, test_energy_of_a_host,
                test_what_is_unknown_is_null, test_no_change_is_none, test_refusals_and_absurd_rows)
