@@ -11,6 +11,7 @@ static const double watts_max = 100000.0; // more than any device draws: a count
 struct sampled_device {
     struct gpu_info info; // of the last description
     bool is_described;
+    bool is_counted;  // among the devices of the run
     bool is_present;  // not lost
     uint64_t seen_in; // number of the last reading that had it
     uint32_t name;
@@ -81,6 +82,13 @@ void device_samples_close(struct device_samples *samples)
                                &(struct health_sink){add_event, &context});
     }
     free(samples);
+}
+
+static void end_events(struct device_samples *samples, struct sampled_device *device,
+                       int64_t wall_ns)
+{
+    struct device_context context = {&samples->output, device->name};
+    health_detector_end(&device->events, wall_ns, &(struct health_sink){add_event, &context});
 }
 
 static void lose(struct device_samples *samples, struct sampled_device *device, int64_t wall_ns)
@@ -176,11 +184,18 @@ static void describe(struct device_samples *samples, struct sampled_device *devi
         log_sink_write(&output->log, INFERSTAT_LOG_INFO, "devices: sampling %s (%s, %s)",
                        names_text(output->names, name, NULL), info.product,
                        *info.uuid ? info.uuid : "no UUID");
-        if (match != DEVICE_DESCRIBED)
-            atomic_fetch_add_explicit(output->device_count, 1, memory_order_relaxed);
+    }
+    if (match != DEVICE_DESCRIBED && !device->is_described) {
+        device->is_counted = true;
+        atomic_fetch_add_explicit(output->device_count, 1, memory_order_relaxed);
+    } else if (match == DEVICE_DESCRIBED && device->is_counted) {
+        device->is_counted = false; // inferstat_add_device has counted it, too
+        atomic_fetch_sub_explicit(output->device_count, 1, memory_order_relaxed);
     }
     if (!is_same_record(&record, &device->description) && ring_push(output->ring, &record, 1) > 0)
         device->description = record;
+    if (device->is_described && name != device->name)
+        end_events(samples, device, wall_ns); // their ends have the name of their beginnings
     device->info = info;
     device->name = name;
     device->is_described = true;
@@ -299,7 +314,7 @@ static struct sampled_device *find(struct device_samples *samples, const char *k
 }
 
 // A place for a device not seen before, of one that is gone if all are taken; NULL: there is none.
-static struct sampled_device *place_for(struct device_samples *samples)
+static struct sampled_device *place_for(struct device_samples *samples, int64_t wall_ns)
 {
     struct sampled_device *place = NULL;
     if (samples->count < GPU_MAX)
@@ -307,8 +322,10 @@ static struct sampled_device *place_for(struct device_samples *samples)
     for (unsigned int i = 0; i < samples->count && !place; i++)
         if (!samples->devices[i].is_present)
             place = &samples->devices[i];
-    if (place)
+    if (place) {
+        end_events(samples, place, wall_ns);
         memset(place, 0, sizeof *place);
+    }
     return place;
 }
 
@@ -317,7 +334,7 @@ static void add_reading(struct device_samples *samples, struct gpu_reading *read
 {
     struct sampled_device *device = find(samples, key_of(&reading->info));
     if (!device && !reading->lost)
-        device = place_for(samples);
+        device = place_for(samples, wall_ns);
     if (!device)
         return;
     device->seen_in = samples->readings;
@@ -340,9 +357,12 @@ static void add_reading(struct device_samples *samples, struct gpu_reading *read
 // A MIG instance that is missing was taken away by an administrator: only its GPU can be lost.
 static void miss(struct device_samples *samples, struct sampled_device *device, int64_t wall_ns)
 {
-    if (!*device->info.parent_uuid)
+    if (!*device->info.parent_uuid) {
         lose(samples, device, wall_ns);
-    device->is_present = device->has_before = false;
+        return;
+    }
+    end_events(samples, device, wall_ns);
+    device->is_present = device->has_before = device->processes_recorded = false;
 }
 
 static void add_xids(struct device_samples *samples, const struct gpu_snapshot *snapshot)

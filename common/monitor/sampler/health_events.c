@@ -163,13 +163,14 @@ static enum evidence see_processes(struct health_detector *detector,
         detector->user = own_pid;
     else if (!find_process(reading, detector->user))
         detector->user = reading->process_count > 0 ? reading->processes[0].pid : 0;
-    const struct gpu_process *foreign =
-        watch->code != detector->user ? find_process(reading, watch->code) : NULL;
+    const struct gpu_process *foreign = NULL;
     for (unsigned int i = 0; i < reading->process_count && !foreign; i++)
         if (reading->processes[i].pid != detector->user)
             foreign = &reading->processes[i];
     if (!foreign)
         return ABSENT;
+    if (watch->is_active)
+        return PRESENT; // its code stays that of the first one
     watch->code = foreign->pid;
     (void)snprintf(watch->detail, sizeof watch->detail, "%s", foreign->name);
     return PRESENT;
@@ -211,15 +212,22 @@ void health_detect_device(struct health_detector *detector, const struct gpu_rea
     detector->uncorrected = uncorrected;
 }
 
-void health_detect_lost(struct health_detector *detector, int64_t at_ns,
-                        const struct health_sink *sink)
+void health_detector_end(struct health_detector *detector, int64_t at_ns,
+                         const struct health_sink *sink)
 {
-    for (unsigned int kind = 0; kind < HEALTH_DEVICE_LOST; kind++) {
+    for (unsigned int kind = 0; kind < HEALTH_KINDS; kind++) {
         struct health_watch *watch = &detector->watches[kind];
         if (watch->is_active)
             end(watch, (enum health_kind)kind, watch->good > 0 ? watch->good_ns : at_ns, sink);
     }
-    detector->has_counters = false; // a driver that was loaded again counts from 0
+    *detector = (struct health_detector){0};
+}
+
+void health_detect_lost(struct health_detector *detector, int64_t at_ns,
+                        const struct health_sink *sink)
+{
+    if (!detector->watches[HEALTH_DEVICE_LOST].is_active)
+        health_detector_end(detector, at_ns, sink); // a driver loaded again counts errors from 0
     detector->watches[HEALTH_DEVICE_LOST].code = -1;
     judge(detector, HEALTH_DEVICE_LOST, PRESENT, at_ns, sink);
 }

@@ -20,7 +20,8 @@ enum health_kind {
                              // could; code: lanes
     HEALTH_ECC_CORRECTED,    // memory errors, code of them
     HEALTH_ECC_UNCORRECTED,  // the same
-    HEALTH_FOREIGN_PROCESS,  // a process other than the user of the device is on it; code: its pid
+    HEALTH_FOREIGN_PROCESS,  // processes other than the user of the device are on it; code: the pid
+                             // of the first of them
     HEALTH_DEVICE_LOST,      // the device was there and is not
     HEALTH_MEMORY_PRESSURE,  // of the host: tasks wait for memory
     HEALTH_CGROUP_THROTTLED, // of the host: this process's control group exceeds its quota
@@ -79,6 +80,11 @@ void health_detect_host(struct health_detector *detector, const struct record *s
 // The driver: whether a call that began at `at_ns` hangs, or a hanging one returned at `at_ns`.
 void health_detect_hang(struct health_detector *detector, bool hangs, int64_t at_ns,
                         const struct health_sink *sink);
+
+// Ends all events, at `at_ns` at the latest, and forgets what was seen: the device is taken away on
+// purpose, or gets another name.
+void health_detector_end(struct health_detector *detector, int64_t at_ns,
+                         const struct health_sink *sink);
 
 // Ends the events for which a reading without them was seen: no more readings follow.
 void health_detector_finish(struct health_detector *detector, const struct health_sink *sink);

@@ -7,7 +7,7 @@ static void log_event(const struct sampler_output *output, const struct health_e
                       uint32_t device)
 {
     const char *name = names_text(output->names, device, NULL);
-    const bool ends = event->duration_ns > 0;
+    const bool ends = event->duration_ns >= 0;
     const double seconds = (double)event->duration_ns / 1e9;
     if (event->kind == HEALTH_XID)
         log_sink_write(&output->log, INFERSTAT_LOG_WARNING, "%s: the driver reports XID %" PRId64,

@@ -86,10 +86,11 @@ static void apply(struct gpu_reading *reading, char letter)
     case '2':
     case '3':
     case '4':
+    case '5':
         reading->processes_known = true;
-        if (strchr("34", letter))
+        if (strchr("345", letter))
             add_process(reading, letter == '3' ? 7 : 8);
-        if (strchr("13", letter))
+        if (strchr("135", letter))
             add_process(reading, OWN_PID);
         if (strchr("2", letter))
             add_process(reading, 2000);
@@ -137,6 +138,12 @@ TEST_CASE(test_devices)
         {"444111", ""},
         {"44433331", "foreign_process@3#7 foreign_process@3+4#7"},
         {"1131311111", "foreign_process@2#7 foreign_process@2+3#7"},
+        // One event while any other is there, with the code of the first.
+        {"13331155111", "foreign_process@1#7 foreign_process@1+7#7"},
+        {"1133551111", "foreign_process@2#7 foreign_process@2+4#7"},
+        // What was about to begin before a device was lost does not begin after it.
+        {"LNNNNxxNNNNNLLL", "device_lost@5 device_lost@5+2 pcie_downgrade@7#8 "
+                            "pcie_downgrade@7+5#8"},
         // Losing it ends the rest.
         {"..cxxx..", "throttling@2#4 throttling@2+1#4 device_lost@3 device_lost@3+3"},
         {"..c.xxx..", "throttling@2#4 throttling@2+1#4 device_lost@4 device_lost@4+3"},

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/devices/gpu.h"
+#include "common/monitor/monitor.h"
 #include "common/sys/clock.h"
 #include "tests/support/monitor_fixture.h"
 
@@ -213,6 +214,30 @@ STATE_CASE(test_processes, struct fixture *fixture)
     assert_int_equal(event.values[EVENT_CODE].i, getpid() + 1);
 }
 
+// A device that the application describes late has its name from then on; an event ends under the
+// name under which it began.
+STATE_CASE(test_named_late, struct fixture *fixture)
+{
+    begin(fixture);
+    atomic_store(&driver.is_stranger_there, true);
+    struct inferstat_monitor *monitor = open_monitor(fixture);
+    wait_for_rows(fixture, RECORD_KIND_DEVICE_SAMPLE, 4);
+    wait_for_rows(fixture, RECORD_KIND_EVENT, 1);
+    struct inferstat_device device;
+    inferstat_device_init(&device);
+    device.name = "gpu";
+    device.uuid = "GPU-1";
+    (void)inferstat_add_device(monitor, &device);
+    wait_for_rows(fixture, RECORD_KIND_EVENT, 3);
+    static const char *const names[] = {"cuda:1", "cuda:1", "gpu"};
+    for (unsigned i = 0; i < 3; i++) {
+        const struct fake_row row = row_of(fixture, RECORD_KIND_EVENT, i);
+        assert_string_equal(row.values[EVENT_DEVICE].text, names[i]);
+        assert_int_equal(row.present >> EVENT_DURATION_NS & 1, i == 1);
+    }
+    assert_int_equal(atomic_load(&runfile_state(monitor->file)->devices), 2);
+}
+
 // While the driver hangs there are samples of the host, and the engine records on; the monitor
 // ends at once; no second thread enters the driver, also not of another monitor, which takes over
 // when the call returns.
@@ -295,5 +320,5 @@ STATE_CASE(test_options, struct fixture *fixture)
     assert_string_equal(err.text, "options: device_ms is 99 (0 or at least 100)");
 }
 
-TEST_MAIN_EACH(set_up, tear_down, test_names, test_device_memory, test_processes, test_hang,
-               test_hang_ends, test_fork, test_options)
+TEST_MAIN_EACH(set_up, tear_down, test_names, test_device_memory, test_processes, test_named_late,
+               test_hang, test_hang_ends, test_fork, test_options)
