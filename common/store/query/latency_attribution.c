@@ -154,6 +154,19 @@ static void append_same_device(sqlite3_str *sql)
 
 #define OR_BIT(bit, text) " | " #bit
 
+// Appends the source of samples `t` of the devices of the request's host.  They are found by its
+// runs: those of a large fleet are thousands in a second.
+static void append_samples(sqlite3_str *sql)
+{
+    sqlite3_str_appendf(
+        sql,
+        " FROM (SELECT s.* FROM run o CROSS JOIN device_sample s ON s.run = o.run"
+        " AND s.started_ns >= $3 - %lld AND s.started_ns < $6 + %lld WHERE o.host = $1"
+        " AND o.heard_ns >= $3 - %lld ORDER BY s.started_ns DESC LIMIT %d) t WHERE 1",
+        (long long)EVENTS_SAMPLE_NS, (long long)EVENTS_SAMPLE_NS, (long long)EVENTS_BEFORE_NS,
+        EVENTS_SAMPLES_MAX);
+}
+
 // Times in which a load ran or the device was throttled.  A sample without duration ends at the
 // start of its run's next one.  Devices of one name in one run are sampled at the same time: their
 // samples end together.
@@ -179,7 +192,7 @@ static void append_spans(sqlite3_str *sql)
                         " t.throttle_reasons & (0" THROTTLE_REASONS(OR_BIT) ") AS reasons",
                         ATTRIBUTION_THROTTLE, (long long)EVENTS_SAMPLE_NS,
                         (long long)EVENTS_SAMPLE_NS);
-    append_newest(sql, "device_sample", EVENTS_SAMPLE_NS, EVENTS_SAMPLE_NS, "", EVENTS_SAMPLES_MAX);
+    append_samples(sql);
     append_same_device(sql);
     sqlite3_str_appendall(sql, ") WHERE reasons)");
 }

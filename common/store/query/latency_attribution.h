@@ -110,12 +110,12 @@ enum attribution_part attribution_main(const int64_t parts[ATTRIBUTION_PART_COUN
 // recorded them: the device is the same if its UUID is, or its name where a run does not know the
 // UUID.
 //
-// The number of records read is limited, over all hosts together:
-//   loads, pipelines  of those that started in the EVENTS_BEFORE_NS before the request, or during
-//   it,
-//                     and ended after it began: the newest EVENTS_SPANS_MAX of each
-//   device samples    the newest EVENTS_SAMPLES_MAX from EVENTS_SAMPLE_NS before the request to
-//                     EVENTS_SAMPLE_NS after it
+// The number of records read is limited:
+//   loads, pipelines  those that began in the EVENTS_BEFORE_NS before the request, or during it,
+//   and
+//                     ended after it began: the newest EVENTS_SPANS_MAX of each, of all hosts
+//   device samples    from EVENTS_SAMPLE_NS before the request to EVENTS_SAMPLE_NS after it: the
+//                     newest EVENTS_SAMPLES_MAX of its host
 // A device sample is valid for its duration; one without, until the next sample of its run; each
 // for at most EVENTS_SAMPLE_NS.
 

@@ -270,6 +270,16 @@ static void plant_throttle_by_name(void)
     }
 }
 
+// Among the samples of a fleet, 25,000 in five seconds.
+static void plant_throttle_in_fleet(void)
+{
+    plant_throttle();
+    execf("INSERT INTO device_sample(run, stream, number, started_ns, received_ns, device) WITH"
+          " RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n WHERE i < 25000)"
+          " SELECT 2, 9, i, %lld + i * 200000, %lld, %u FROM n",
+          (long long)(SLOW_NS + 5 * SECOND), (long long)SLOW_NS, devices[0]);
+}
+
 // During all requests of the host and device.
 static void plant_copy_always(void)
 {
@@ -348,6 +358,7 @@ TEST_CASE(test_planted_causes_are_named)
          {.decode_ns = 2 * SECOND},
          plant_throttle_of_namesake,
          "decode"},
+        {"throttling in a fleet", {.decode_ns = 2 * SECOND}, plant_throttle_in_fleet, "throttle"},
         {"throttling without UUIDs", {.decode_ns = 2 * SECOND}, plant_throttle_by_name, "throttle"},
         {"clocks of others", {.decode_ns = 2 * SECOND}, plant_idle_clocks, "decode"},
         {"copies during all", {.decode_ns = 2 * SECOND}, plant_copy_always, "decode"},
@@ -383,6 +394,7 @@ TEST_CASE(test_planted_causes_are_named)
         const int64_t reasons = result_integer(result, 0, "throttle_reasons", 0);
         const bool is_throttled =
             cases[i].plant == plant_throttle || cases[i].plant == plant_throttle_always ||
+            cases[i].plant == plant_throttle_in_fleet ||
             cases[i].plant == plant_throttle_by_sampler || cases[i].plant == plant_throttle_by_name;
         assert_int_equal(reasons, is_throttled ? 0x24 : 0);
         result_free(result);
