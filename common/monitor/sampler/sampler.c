@@ -81,10 +81,12 @@ void sampler_close(struct sampler *sampler)
 
 // ---- Starting -------------------------------------------------------------
 
-static void log_wait(struct sampler *sampler, enum inferstat_log_level level, const char *why)
+static void log_wait(struct sampler *sampler, enum inferstat_log_level level, const char *what,
+                     const char *why)
 {
     if (!sampler->wait_logged)
-        log_sink_write(&sampler->settings.output.log, level, "devices: not sampled: %s", why);
+        log_sink_write(&sampler->settings.output.log, level, "devices: not sampled: %s%s%s", what,
+                       *why ? ": " : "", why);
     sampler->wait_logged = true;
 }
 
@@ -99,15 +101,15 @@ static bool start_driver(struct sampler *sampler)
     if (fd < 0) {
         if (errno == EWOULDBLOCK)
             log_wait(sampler, INFERSTAT_LOG_INFO,
-                     "another process of this user samples them; this one will when that ends");
+                     "another process of this user samples them; this one will when that ends", "");
         else
-            log_wait(sampler, INFERSTAT_LOG_WARNING, strerror(errno));
+            log_wait(sampler, INFERSTAT_LOG_WARNING, path, strerror(errno));
         return false;
     }
     const struct driver_ops *ops = sampler->settings.driver;
     if (ops->start(&sampler->driver, sampler->settings.driver_context, fd, &err) != STATUS_OK) {
         fork_safe_lock_close(fd);
-        log_wait(sampler, INFERSTAT_LOG_WARNING, err.text);
+        log_wait(sampler, INFERSTAT_LOG_WARNING, err.text, "");
         return false;
     }
     log_sink_write(&sampler->settings.output.log, INFERSTAT_LOG_INFO,

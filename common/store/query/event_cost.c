@@ -161,7 +161,8 @@ static enum status read_requests(struct cost_reader *reader, bool *is_cut, struc
 // ---- Energy -----------------------------------------------------------------------------------
 
 // The devices of a host are read one shortly after the other: a sample that begins in the first
-// half of another one's time belongs to the same reading, so that tokens count once.
+// half of another one's time belongs to the same reading, so that tokens count once.  Such a one of
+// a single device is of another run, which samples it, too.
 static enum status on_sample(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct cost_reader *reader = context;
@@ -175,9 +176,10 @@ static enum status on_sample(void *context, sqlite3_stmt *row, struct error *err
         return STATUS_OK;
     struct sample *last =
         reader->sample_count > 0 ? &reader->samples[reader->sample_count - 1] : NULL;
-    if (reader->question->device == 0 && last && last->side == side &&
+    if (last && last->side == side &&
         since_ns < last->span.since_ns + (last->span.until_ns - last->span.since_ns) / 2) {
-        last->joules += sqlite3_column_double(row, 2);
+        if (reader->question->device == 0)
+            last->joules += sqlite3_column_double(row, 2);
         return STATUS_OK;
     }
     if (!ARRAY_RESERVE(&reader->samples, &reader->sample_room, reader->sample_count + 1))

@@ -280,6 +280,16 @@ TEST_CASE(test_cost_is_what_was_planted)
     expect_about(result, "joules_per_token_ratio", 0.5, 0.02);
     expect_about(result, "joules_lost", -45000, 0.1);
     result_free(result);
+
+    // What two runs sample is used once.
+    execf("INSERT INTO device_sample(run, stream, number, started_ns, received_ns, device,"
+          " duration_ns, energy_used_joules) SELECT %d, 9, id, started_ns + 100000000, received_ns,"
+          " %u, duration_ns, energy_used_joules FROM device_sample WHERE device = %u",
+          ENGINE, gpu, sampled);
+    result = ask(&query);
+    expect_about(result, "joules_per_token_ratio", 0.5, 0.02);
+    expect_about(result, "joules_lost", -45000, 0.1);
+    result_free(result);
 }
 
 // Requests that other events touched are not usual.
