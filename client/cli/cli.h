@@ -34,10 +34,11 @@ struct cli {
     char expired[64];      // set by cli_ask: message that the matching records have expired, or ""
 };
 
-// A row of the table of commands.  If `name` is also a verb of the query language, the command's
-// arguments and options are the clauses of that verb.
+// A row of the table of commands.  If the command has a verb of the query language, its arguments
+// and options are the clauses of that verb.
 struct cli_command {
     const char *name;
+    const char *verb;                      // NULL: `name`, if that is a verb
     const char *arguments;                 // names of the arguments in the usage line; NULL: none
     const char *summary;                   // help, one line
     const char *details;                   // further lines of `COMMAND --help`; NULL: none
@@ -146,6 +147,9 @@ MUST_CHECK enum status command_average(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_query(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_loads(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_list(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_devices(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_hosts(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_events(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_errors(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_fleet(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_metrics(struct cli *cli, struct error *err);

@@ -131,17 +131,43 @@ const struct cli_command cli_commands[] = {
     },
     {
         .name = "devices",
-        .summary = "devices that runs have used, each once for a host",
-        .details = LISTED "  A device is shown as its newest run\ndescribed it, with the number of "
-                          "runs; export device prints what each run said.",
-        .options = TAKES(LISTING, OPTION_DEVICE),
-        .run = command_list,
+        .verb = "health",
+        .summary = "devices now: use, memory, temperature, power, clocks, PCIe, trouble",
+        .details =
+            "Figures are those of the newest sample: util is the share of time in which a kernel "
+            "ran;\nmemory, temperature, power and clock are followed by their limits; PCIe is the "
+            "link's\ngeneration and lanes, with ! below its best.  With --since or --until: means "
+            "and extremes\nof that time.  inferstat-worker watch samples devices, also for other "
+            "engines.",
+        .options = TAKES(SOURCE, OPTION_HOST, OPTION_DEVICE, WINDOW, ROWS, OPTION_LIMIT),
+        .run = command_devices,
+    },
+    {
+        .name = "hosts",
+        .summary = "hosts now: processor, memory, pressure, disk, network, trouble",
+        .details = "Pressure is the share of time in which some task waited.  With --since or "
+                   "--until: means and\nextremes of that time.",
+        .options = TAKES(SOURCE, OPTION_HOST, WINDOW, ROWS, OPTION_LIMIT),
+        .run = command_hosts,
+    },
+    {
+        .name = "events",
+        .summary = "trouble of devices and hosts, and what it cost in speed, tokens and energy",
+        .details =
+            "Newest first: throttling, XID errors, PCIe below its best, ECC errors, memory "
+            "pressure,\nother processes on the device.  Below an event: each model's requests "
+            "while it lasted,\ncompared with those of the hour before and after, with a 99 % "
+            "interval.",
+        .options = TAKES(SOURCE, PLACES, WINDOW, ROWS, OPTION_LIMIT),
+        .run = command_events,
     },
     {
         .name = "samples",
-        .summary = "what processes used over time: processor, memory, requests in progress",
-        .details = LISTED "  --run or --host shows one process, --model one model's requests.",
-        .options = TAKES(OPTION_MODEL, LISTING),
+        ARGUMENTS("[process|device|host]", 0, 1),
+        .summary = "samples of processes (requests in progress, memory), devices or hosts",
+        .details = LISTED "  Of processes without an argument:\n--run or --host shows one, --model "
+                          "one model's requests.",
+        .options = TAKES(OPTION_MODEL, OPTION_DEVICE, LISTING),
         .run = command_list,
     },
     {

@@ -69,7 +69,7 @@ sqlite3 health.db <"$here/health.sql"
 
 # What differs between machines and moments: the file's size, the time of asking.
 masked() {
-  sed -E -e 's/^(source      (store|expired|items|mixed)\.db \().*\)$/\1SIZE)/' \
+  sed -E -e 's/^(source      (store|expired|items|mixed|health)\.db \().*\)$/\1SIZE)/' \
     -e 's/"(store_bytes|now_ns|round_trip_ns)": [0-9]+/"\1": 0/g' \
     -e 's/^(round trip|now|store bytes)( +).*$/\1\2MASKED/' \
     -e 's/this program reads [0-9]+/this program reads N/' \

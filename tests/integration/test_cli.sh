@@ -70,7 +70,7 @@ wait_until 20 closed
 sqlite3 "$DB" 'pragma busy_timeout = 20000' \
   'update device set memory_bandwidth_bytes_per_second = 2e10' >"$WORK/out"
 for command in "summary --json" "loads --json" "inferences --json" "inferences --csv" "runs --json" \
-  "devices --json" "avg tokens_per_second --by model,host --json" "avg load_stage.duration_ns --by stage" \
+  "avg tokens_per_second --by model,host --json" "avg load_stage.duration_ns --by stage" \
   "avg mbu_ratio --by model,device,run --json" "avg mbu_ratio --step 1m --csv" \
   "inferences --slowest 3 --json" "loads --average" "loads --average --by host --csv" "fleet --json" \
   "loads" "runs" "export" "export --json" "export inference --csv" "inferences --since 1h --json"; do

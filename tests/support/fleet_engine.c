@@ -3,11 +3,12 @@
 // on one machine: it sleeps, and takes next to no processor time.
 //
 //     fleet_engine [--model NAME] [--devices N] [--token-ms MS] [--tokens N] [--seconds S]
-//                  [--uuid PREFIX] [--slow DEVICE:FROM:UNTIL:FACTOR]...
+//                  [--uuid PREFIX] [--slow DEVICE:FROM:UNTIL:FACTOR]... [--cycle S]
 //
 // Device I is "cuda:I" and has the UUID PREFIX and I as 12 hexadecimal digits.  From FROM to UNTIL
-// seconds after the start tokens on DEVICE take FACTOR times as long.  SIGTERM or SIGINT ends it,
-// or S seconds.
+// seconds after the start, and with --cycle again every S seconds, tokens on DEVICE take FACTOR
+// times as long.  SIGTERM or SIGINT ends it, or --seconds S.
+#include <math.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -31,7 +32,7 @@ struct slow {
 struct settings {
     const char *model, *uuid;
     unsigned int devices, tokens, slow_count;
-    double token_ms, seconds;
+    double token_ms, seconds, cycle;
     struct slow slow[SLOW_MAX];
 };
 
@@ -61,6 +62,8 @@ static void say(void *context, enum inferstat_log_level level, const char *text)
 // How much longer a token takes than usual.
 static double find_factor(const struct settings *settings, unsigned int device, double second)
 {
+    if (settings->cycle > 0)
+        second = fmod(second, settings->cycle);
     for (unsigned int i = 0; i < settings->slow_count; i++) {
         const struct slow *slow = &settings->slow[i];
         if (slow->device == device && second >= slow->from && second < slow->until)
@@ -163,6 +166,8 @@ static bool read_settings(struct settings *settings, int argc, char **argv)
             settings->token_ms = strtod(value, NULL);
         else if (strcmp(option, "--seconds") == 0)
             settings->seconds = strtod(value, NULL);
+        else if (strcmp(option, "--cycle") == 0)
+            settings->cycle = strtod(value, NULL);
         else if (strcmp(option, "--slow") == 0 && settings->slow_count < SLOW_MAX &&
                  sscanf(value, "%u:%lf:%lf:%lf", &slow->device, &slow->from, &slow->until,
                         &slow->factor) == 4)

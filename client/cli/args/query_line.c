@@ -132,11 +132,22 @@ static void put_clauses(struct line *line, const struct query_verb *verb,
 
 // ---- Verbs --------------------------------------------------------------------
 
-// The verb of the command with these options; NULL: it has none.
+// True for "samples KIND", whose verb is KIND_samples.
+static bool is_samples(const struct cli *cli)
+{
+    return strcmp(cli->command->name, "samples") == 0 && cli->options.argument_count > 0;
+}
+
+// The verb of the command with these options; NULL: it has none, or its argument is unknown.
 static const struct query_verb *find_verb(const struct cli *cli)
 {
     const struct cli_options *options = &cli->options;
-    const char *word = cli->command->name;
+    const char *word = cli->command->verb ? cli->command->verb : cli->command->name;
+    char kind[QUERY_TEXT_SIZE];
+    if (is_samples(cli)) {
+        (void)snprintf(kind, sizeof kind, "%s_samples", options->arguments[0]);
+        word = kind;
+    }
     if (option_given(options, OPTION_SLOWEST))
         word = "slowest";
     if (option_given(options, OPTION_AVERAGE) || option_given(options, OPTION_COMPARE))
@@ -273,6 +284,10 @@ enum status query_line_read(struct cli *cli, struct error *err)
     struct models models = {0};
     if (cli->options.models && split_models(&models, &cli->options, err) != STATUS_OK)
         return error_prefix(err, STATUS_INVALID, "%s", cli->command->name);
+    if (!verb && is_samples(cli))
+        return error_set(err, STATUS_INVALID,
+                         "samples: unknown kind of samples: %s (process, device or host)",
+                         cli->options.arguments[0]);
     put_line(&line, verb, cli, &models);
     if (line.full)
         return error_set(err, STATUS_INVALID, "%s: the options are too long", cli->command->name);

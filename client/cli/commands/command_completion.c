@@ -63,6 +63,8 @@ static void write_words(FILE *out, const struct cli_command *command)
         write_language(out);
     } else if (command->run == command_completion) {
         (void)fputs(" bash zsh fish", out);
+    } else if (strcmp(command->name, "samples") == 0) {
+        (void)fputs(" process device host", out);
     } else if (command->run == command_help) {
         write_commands(out);
     }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client/cli/cli.h"
+#include "client/cli/commands/device_trouble.h"
 #include "common/core/base/text.h"
 #include "common/core/base/unit.h"
 
@@ -40,7 +41,7 @@ static const struct column columns[] = {
 static const struct columns view = {columns, sizeof columns / sizeof *columns, NULL};
 
 // Says of which time the figures are.
-static void print_notes(const struct cli *cli, const struct result *result)
+static void print_notes(struct cli *cli, const struct result *result)
 {
     char length[UNIT_TEXT_SIZE], time[UNIT_TEXT_SIZE], why[ERROR_TEXT_SIZE];
     double longest = 0;
@@ -57,6 +58,7 @@ static void print_notes(const struct cli *cli, const struct result *result)
     if (error.type == VALUE_TEXT)
         (void)fprintf(cli->env.out, "The store cannot be written, figures may lack requests: %s\n",
                       text_escape(why, sizeof why, error.text.bytes, error.text.size));
+    device_trouble_note(cli, "Trouble: ");
 }
 
 enum status command_now(struct cli *cli, struct error *err)

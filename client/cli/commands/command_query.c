@@ -18,6 +18,13 @@ static enum status list_baselines(struct cli *cli, struct error *err)
     return command_baseline(cli, err);
 }
 
+// The commands devices and events answer other queries than the listings of these kinds.
+static enum status list_records(struct cli *cli, struct error *err)
+{
+    return cli->query.records.kind == RECORD_KIND_LOAD ? command_loads(cli, err)
+                                                       : command_list(cli, err);
+}
+
 // The commands that print such answers; other answers are printed with all columns.
 static const struct form {
     enum query_kind kind;
@@ -27,10 +34,13 @@ static const struct form {
     {QUERY_AVERAGE, NULL, NULL},
     {QUERY_SUMMARY, NULL, NULL},
     {QUERY_AUDIT, NULL, NULL},
-    {QUERY_RECORDS, NULL, NULL},
+    {QUERY_RECORDS, NULL, list_records},
     {QUERY_FLEET, NULL, NULL},
     {QUERY_NOW, NULL, NULL},
     {QUERY_ERRORS, NULL, NULL},
+    {QUERY_EVENTS, NULL, NULL},
+    {QUERY_DEVICE_HEALTH, "devices", NULL},
+    {QUERY_HOST_HEALTH, NULL, NULL},
     {QUERY_SLOWEST, "inferences", command_slowest},
     {QUERY_STAGES, "loads", command_load_average},
     {QUERY_BASELINES, "baseline", list_baselines},

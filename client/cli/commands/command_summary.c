@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/cli/cli.h"
+#include "client/cli/commands/device_trouble.h"
 #include "client/cli/commands/stages.h"
 #include "client/cli/output/table.h"
 #include "common/core/base/text.h"
@@ -180,6 +181,7 @@ static void print_for_people(const struct last_load *last, const char *source,
             (!lines[i].count || count_of(summary, lines[i].count) != 0))
             print(out, summary, lines[i].text);
     stages_draw(&last->stages, last->cli->env.width, put_line, out);
+    device_trouble_note(last->cli, "trouble     ");
     print_losses(out, summary);
 }
 

@@ -1,0 +1,122 @@
+#include "client/cli/commands/device_trouble.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/core/base/text.h"
+#include "common/core/record/throttle.h"
+
+// A device whose newest sample is older is not sampled any more.
+#define STALE_NS INT64_C(30000000000)
+
+enum { NOTED_MAX = 3 };
+
+// Appends one kind of trouble, after a comma.
+__attribute__((format(printf, 2, 3))) static void add(char *text, const char *format, ...)
+{
+    size_t used = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    if (used > 0)
+        used += (size_t)snprintf(text + used, TROUBLE_TEXT_SIZE - used, ", ");
+    if (used < TROUBLE_TEXT_SIZE)
+        (void)vsnprintf(text + used, TROUBLE_TEXT_SIZE - used, format, arguments);
+    va_end(arguments);
+}
+
+// Adds the names of lasting events, "pcie_downgrade, throttling", as words, but for the `count`
+// ones in `said`, which the row's figures tell better.
+static void add_events(char *text, struct value events, const char *const *said, unsigned count)
+{
+    char name[64];
+    if (events.type != VALUE_TEXT)
+        return;
+    for (const char *at = events.text.bytes; *at;) {
+        const size_t size = strcspn(at, ",");
+        bool is_said = false;
+        (void)snprintf(name, sizeof name, "%.*s", (int)(size < sizeof name ? size : 0), at);
+        for (char *blank = strchr(name, '_'); blank; blank = strchr(blank, '_'))
+            *blank = ' ';
+        for (unsigned i = 0; i < count; i++)
+            is_said = is_said || strcmp(name, said[i]) == 0;
+        if (!is_said)
+            add(text, "%s", name);
+        at += size;
+        at += strspn(at, ", ");
+    }
+}
+
+char *device_trouble_text(char *text, const struct result *result, size_t row)
+{
+    char raw[TROUBLE_TEXT_SIZE] = "", words[THROTTLE_TEXT_SIZE], age[UNIT_TEXT_SIZE];
+    const int64_t reasons = throttle_bits(result_integer(result, row, "throttle_reasons", 0));
+    const int64_t width = result_integer(result, row, "pcie_width", 0);
+    const int64_t width_max = result_integer(result, row, "pcie_width_max", 0);
+    const int64_t errors = result_integer(result, row, "ecc_uncorrected", 0);
+    const int64_t sampled_ns = result_integer(result, row, "sampled_ns", 0);
+    const int64_t age_ns = result_integer(result, row, "as_of_ns", 0) - sampled_ns;
+    const char *said[2];
+    unsigned said_count = 0;
+    if (reasons) {
+        add(raw, "throttled: %s", throttle_text(words, reasons));
+        said[said_count++] = "throttling";
+    }
+    if (width > 0 && width < width_max) {
+        add(raw, "PCIe x%lld of x%lld", (long long)width, (long long)width_max);
+        said[said_count++] = "pcie downgrade";
+    }
+    if (errors > 0)
+        add(raw, "%lld uncorrected ECC error%s", (long long)errors, cli_plural(errors));
+    add_events(raw, result_get(result, row, "events"), said, said_count);
+    if (sampled_ns > 0 && age_ns > STALE_NS)
+        add(raw, "no sample for %s", unit_format_int(age, UNIT_DURATION, age_ns));
+    return text_escape(text, TROUBLE_TEXT_SIZE, raw, strlen(raw));
+}
+
+char *device_trouble_event(char *text, const struct result *result, size_t row)
+{
+    char raw[TROUBLE_TEXT_SIZE] = "";
+    const struct value detail = result_get(result, row, "detail");
+    if (result_is(result, row, "event", "xid"))
+        add(raw, "XID %lld", (long long)result_integer(result, row, "code", 0));
+    else
+        add_events(raw, result_get(result, row, "event"), NULL, 0);
+    if (detail.type == VALUE_TEXT) {
+        const size_t used = strlen(raw);
+        (void)snprintf(raw + used, sizeof raw - used, ": %s", detail.text.bytes);
+    }
+    return text_escape(text, TROUBLE_TEXT_SIZE, raw, strlen(raw));
+}
+
+void device_trouble_note(struct cli *cli, const char *title)
+{
+    struct query query = {.kind = QUERY_DEVICE_HEALTH};
+    struct result *result = NULL;
+    struct error ignored = {0};
+    size_t count = 0;
+    static const enum query_dimension kept[] = {QUERY_BY_HOST, QUERY_BY_DEVICE};
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        memcpy(query.filter.by[kept[i]], cli->query.filter.by[kept[i]], QUERY_TEXT_SIZE);
+    if (cli_ask(cli, &query, &result, &ignored) != STATUS_OK)
+        return;
+    for (size_t row = 0; row < result_row_count(result); row++) {
+        char text[TROUBLE_TEXT_SIZE];
+        if (!device_trouble_text(text, result, row)[0])
+            continue;
+        if (count++ < NOTED_MAX) {
+            char *host = column_value(&(struct column){.key = "host"}, result, row);
+            char *device = column_value(&(struct column){.key = "device"}, result, row);
+            (void)fprintf(cli->env.out, "%s%s %s: %s", count > 1 ? "; " : title, host ? host : "",
+                          device ? device : "", text);
+            free(host);
+            free(device);
+        }
+    }
+    if (count > NOTED_MAX)
+        (void)fprintf(cli->env.out, "; %zu more devices", count - NOTED_MAX);
+    if (count > 0)
+        (void)fprintf(cli->env.out, " (inferstat devices)\n");
+    result_free(result);
+}
