@@ -10,8 +10,7 @@
 #
 # Each host is a real `inferstat-worker watch` on a library that plays NVIDIA's management
 # library from a script, and an engine that answers requests at a steady pace, slower where
-# its device has trouble.  The last host also runs a real language model.  The trouble comes
-# again every two minutes:
+# its device has trouble.  The trouble comes again every two minutes:
 #
 #   gpu-2  cuda:3  gets too hot and reduces its clocks
 #   gpu-3  cuda:0  has 8 PCIe lanes instead of 16
@@ -57,7 +56,7 @@ on_terminal || seconds=${seconds:-60}
 
 find_programs inferstat inferstatd inferstat-worker fleet_engine fake_nvml
 support=$bin/../tests/support
-export INFERSTAT_TEST_NVML=$support/nvml/libfake-nvml.so
+export INFERSTAT_TEST_NVML=$support/nvml/libfake_nvml.so
 for file in "$support/fleet_engine" "$INFERSTAT_TEST_NVML"; do
   [ -f "$file" ] || usage_error "$file: missing: INFERSTAT_BIN is not of a build with its tests"
 done
@@ -94,10 +93,107 @@ play() {
   done
 }
 
-# slow SINCE UNTIL GPU FACTOR: the engine's options for the same time.
-slow() {
+# again SECOND LINE: the same line of a device's script in each cycle.
+again() {
   local cycle
   for ((cycle = 0; cycle < CYCLES; cycle++)); do
-    printf -- '--slow %s:%s:%s:%s ' "$3" $((cycle * CYCLE + $1)) $((cycle * CYCLE + $2)) "$4"
+    echo "at $((cycle * CYCLE + $1)) $2"
   done
 }
+
+# devices_of HOST ENGINE: what the devices of a host do; ENGINE is the process that uses them.
+devices_of() {
+  local device
+  printf '%s\n' "gpus $DEVICES" "uuid $(uuid_of "$1")" 'delay 20 60' 'noise 0.04' \
+    'gpu all util 88' 'gpu all memory_util 51' 'gpu all memory_used 61000000000' 'gpu all power 540' \
+    'gpu all temperature 64' 'gpu all sm_active 71' 'gpu all tensor_active 38' 'gpu all dram_active 55'
+  for ((device = 0; device < DEVICES; device++)); do
+    echo "process $device $2 60000000000"
+  done
+  case $1 in
+  2) play 20 70 3 'throttle=32 temperature=91 sm_clock=990' 'throttle=0 temperature=64 sm_clock=1980' ;;
+  3) play 15 90 0 'pcie_width=8' 'pcie_width=16' ;;
+  4)
+    again 30 'xid 5 48'
+    echo 'at 30 gpu 5 ecc_uncorrected 2'
+    ;;
+  5) echo 'gpu 1 memory_used 149500000000' ;;
+  6)
+    again 25 "process 2 $$ 20000000000"
+    again 75 "process 2 $$ 0"
+    ;;
+  7) play 40 95 all 'throttle=4 power=650 sm_clock=1500' 'throttle=0 power=540 sm_clock=1980' ;;
+  esac
+}
+
+# slow_devices HOST: the same trouble as options of the engine.
+slow_devices() {
+  local device
+  case $1 in
+  2) echo --slow 3:20:70:2 ;;
+  3) echo --slow 0:15:90:1.2 ;;
+  6) echo --slow 2:25:75:1.6 ;;
+  7)
+    for ((device = 0; device < DEVICES; device++)); do
+      echo --slow "$device:40:95:1.3"
+    done
+    ;;
+  esac
+}
+
+uuid_of() {
+  printf 'GPU-%08x-0000-0000-0000-' "$1"
+}
+
+# start_host HOST: its engine, then its sampler; each host has folders of its own, as on a machine
+# of its own.
+start_host() {
+  local name=gpu-$1 options
+  export INFERSTAT_HOST=$name INFERSTAT_RUN_DIR=$work/$name INFERSTAT_SPOOL=$work/$name/spool
+  export INFERSTAT_TEST_NVML_SCRIPT=$work/$name/devices
+  mkdir -m 700 "$work/$name"
+  read -ra options <<<"$(slow_devices "$1" | tr '\n' ' ')"
+  start "$work/$name/engine.log" "$support/fleet_engine" --devices "$DEVICES" --uuid "$(uuid_of "$1")" \
+    --cycle "$CYCLE" --token-ms 40 "${options[@]}" </dev/null
+  pids+=($!)
+  devices_of "$1" $! >"$work/$name/devices"
+  start "$work/$name/watch.log" "$bin/inferstat-worker" watch </dev/null
+  pids+=($!)
+}
+
+check_alive() {
+  local host pid
+  kill -0 "$collector_pid" 2>/dev/null || give_up inferstatd "$work/collector.log"
+  for ((host = 1; host <= hosts; host++)); do
+    pid=${pids[2 * host - 2]}
+    kill -0 "$pid" 2>/dev/null || give_up fleet_engine "$work/gpu-$host/engine.log"
+    pid=${pids[2 * host - 1]}
+    kill -0 "$pid" 2>/dev/null || give_up 'inferstat-worker watch' "$work/gpu-$host/watch.log"
+  done
+}
+
+start_collector "$work/fleet.db"
+for ((host = 1; host <= hosts; host++)); do
+  start_host "$host"
+done
+say "$hosts hosts with $DEVICES devices each send to $INFERSTAT_COLLECTOR; in another terminal:"
+say "  export INFERSTAT_COLLECTOR=$INFERSTAT_COLLECTOR PATH=$bin:\$PATH"
+say "  inferstat devices; inferstat hosts; inferstat events; inferstat now; inferstat fleet"
+
+if on_terminal; then
+  sleep 3 # the first samples
+  check_alive
+  code=0
+  timeout --foreground "${seconds:-0}" "$bin/inferstat" top || code=$?
+  [ "$code" -ne 124 ] || code=0
+  check_alive
+  exit "$code"
+fi
+for ((second = 1; second <= seconds; second++)); do
+  sleep 1
+  check_alive
+done
+for command in devices hosts events fleet; do
+  printf '\n$ inferstat %s\n' "$command"
+  "$bin/inferstat" "$command" || true
+done
