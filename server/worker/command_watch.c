@@ -45,7 +45,7 @@ static int run_watch(const struct worker_options *worker, char *const *words, in
         (void)error_set(&err, STATUS_INVALID, "watch: --no-report leaves nothing to do");
     if (err.status != STATUS_OK)
         return worker_fail(&err);
-    if (worker->log_level == LOG_LEVEL_WARNING) // the default: says what it samples
+    if (worker->log_level < 0) // says what it samples
         log_open("inferstat-worker", LOG_LEVEL_INFO);
     if (worker_open_monitor(&monitor, worker, &err) != STATUS_OK)
         return worker_fail(&err);

@@ -15,8 +15,7 @@ static const struct worker_command *const commands[] = {
 
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
 
-static struct worker_options options = {.log_level = LOG_LEVEL_WARNING,
-                                        .device_interval_ns = 1000000000};
+static struct worker_options options = {.log_level = -1, .device_interval_ns = 1000000000};
 
 #define OPTION_TARGET struct worker_options
 
@@ -65,7 +64,7 @@ static const struct option rows[] = {
     {"device-interval", "DURATION",
      "between samples of this host and its GPUs (default 1s; 0: none)",
      CUSTOM_AT(device_interval_ns, parse_interval)},
-    {"log-level", "LEVEL", "error, warning, info or debug (default warning)",
+    {"log-level", "LEVEL", "error, warning, info or debug (default warning; of watch: info)",
      CHOICE_AT(log_level, log_level_name)},
     {"help", NULL, "show this text", FLAG_AT(help)},
     {"version", NULL, "show the version", FLAG_AT(version)},
@@ -172,7 +171,8 @@ int main(int argc, char **argv)
     int words = 0;
     const struct worker_command *command = NULL;
     enum status status = read_arguments(&command, argv, argc, &words, &err);
-    log_open("inferstat-worker", options.log_level);
+    log_open("inferstat-worker",
+             options.log_level < 0 ? LOG_LEVEL_WARNING : (enum log_level)options.log_level);
     options.device.spin = options.wait == WORKER_WAIT_SPIN;
     if (status != STATUS_OK)
         return worker_fail(&err);

@@ -30,7 +30,7 @@ struct worker_options {
     struct device_options device; // `spin` follows from `wait`
     int wait;                     // enum worker_wait
     int64_t device_interval_ns;   // between samples of host and GPUs; 0: none
-    enum log_level log_level;
+    int log_level;                // enum log_level; negative: not given
     bool help, version;
     uint32_t ring_records; // of struct inferstat_options, set by a command; 0: default
 };
