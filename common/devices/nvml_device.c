@@ -142,8 +142,9 @@ void nvml_device_describe(const struct nvml_library *library, nvml_handle handle
 static void open_gpm(const struct nvml_library *library, struct nvml_device *device)
 {
     struct nvml_gpm_support support = {.version = NVML_GPM_VERSION};
-    const nvml_handle gpu = device->parent ? device->parent : device->handle;
-    if (nvml_call(library, gpm_support, gpu, &support) != NVML_SUCCESS || !support.is_supported)
+    nvml_handle gpu = device->parent ? device->parent : device->handle;
+    if (!library->gpm_free || nvml_call(library, gpm_support, gpu, &support) != NVML_SUCCESS ||
+        !support.is_supported)
         return;
     for (int i = 0; i < 2; i++)
         if (nvml_call(library, gpm_alloc, &device->gpm[i]) != NVML_SUCCESS)
@@ -161,7 +162,7 @@ static void read_gpm(const struct nvml_library *library, struct nvml_device *dev
                                    {NVML_GPM_DRAM_UTIL, DEVICE_SAMPLE_DRAM_ACTIVE}};
     if (!device->gpm[0] || !device->gpm[1])
         return;
-    const nvml_gpm_sample now = device->gpm[device->gpm_next];
+    nvml_gpm_sample now = device->gpm[device->gpm_next];
     const int taken =
         device->parent ? nvml_call(library, gpm_mig_get, device->parent, device->gpu_instance, now)
                        : nvml_call(library, gpm_get, device->handle, now);
@@ -185,20 +186,21 @@ static void read_gpm(const struct nvml_library *library, struct nvml_device *dev
 
 // ---- Sensors ------------------------------------------------------------------------------
 
-static void read_memory_use(const struct nvml_library *library, nvml_handle handle,
-                            struct gpu_reading *out)
+static int read_memory_use(const struct nvml_library *library, nvml_handle handle,
+                           struct gpu_reading *out)
 {
     int result;
     const struct nvml_memory_v2 memory = read_memory(library, handle, &result);
     out->lost = result == NVML_GPU_IS_LOST || result == NVML_RESET_REQUIRED;
     if (memory.total > memory_max || memory.used > memory.total)
-        return;
+        return result;
     store(&out->sample, DEVICE_SAMPLE_MEMORY_TOTAL, 1,
           (struct told){result, memory.total, memory_max});
     store(&out->sample, DEVICE_SAMPLE_MEMORY_USED, 1,
           (struct told){result, memory.used, memory_max});
     store(&out->sample, DEVICE_SAMPLE_MEMORY_RESERVED, 1,
           (struct told){result, memory.reserved, memory.total});
+    return result;
 }
 
 static void read_utilization(const struct nvml_library *library, nvml_handle handle,
@@ -290,7 +292,7 @@ static void read_errors(const struct nvml_library *library, nvml_handle handle,
 static void read_pcie(const struct nvml_library *library, struct nvml_device *device, bool slow,
                       struct gpu_reading *out)
 {
-    const nvml_handle handle = device->handle;
+    nvml_handle handle = device->handle;
     struct pcie_link *link = &out->info.pcie;
     link->generation = or_zero(number(library->pcie_generation, handle, GENERATION_MAX));
     link->width = or_zero(number(library->pcie_width, handle, WIDTH_MAX));
@@ -360,36 +362,50 @@ static void add_process(struct gpu_reading *out, unsigned int pid, unsigned long
     out->process_count++;
 }
 
-typedef int nvml_processes_v2(nvml_handle device, unsigned int *count, struct nvml_process_v2 *out);
-typedef int nvml_processes_v1(nvml_handle device, unsigned int *count, struct nvml_process_v1 *out);
+typedef int nvml_processes(nvml_handle device, unsigned int *count, void *out);
 
-static bool read_processes_of(nvml_processes_v2 *get, nvml_processes_v1 *get_v1, nvml_handle handle,
-                              struct gpu_reading *out)
+// Adds the processes that the newest of three versions of a function tells.
+static bool add_processes(nvml_processes *const versions[3], nvml_handle handle,
+                          struct gpu_reading *out)
 {
-    unsigned int count = PROCESSES_ASKED;
-    if (get) {
-        struct nvml_process_v2 found[PROCESSES_ASKED];
-        if (get(handle, &count, found) != NVML_SUCCESS || count > PROCESSES_ASKED)
-            return false;
-        for (unsigned int i = 0; i < count; i++)
-            add_process(out, found[i].pid, found[i].memory);
-        return true;
+    static const size_t sizes[] = {sizeof(struct nvml_process_v2), sizeof(struct nvml_process_v2),
+                                   sizeof(struct nvml_process_v1)};
+    unsigned char bytes[PROCESSES_ASKED * sizeof(struct nvml_process_535)];
+    unsigned int count = 0;
+    int version = -1;
+    bool is_told = false;
+    while (!is_told && ++version < 3) {
+        memset(bytes, 0xff, sizeof bytes);
+        count = PROCESSES_ASKED;
+        is_told = versions[version] && versions[version](handle, &count, bytes) == NVML_SUCCESS &&
+                  count <= PROCESSES_ASKED;
     }
-    struct nvml_process_v1 found[PROCESSES_ASKED];
-    if (!get_v1 || get_v1(handle, &count, found) != NVML_SUCCESS || count > PROCESSES_ASKED)
+    if (!is_told)
         return false;
-    for (unsigned int i = 0; i < count; i++)
-        add_process(out, found[i].pid, found[i].memory);
+    size_t size = sizes[version];
+    // It wrote past entries of the usual size: they are larger.
+    for (size_t i = count * size; version == 0 && i < count * sizeof(struct nvml_process_535); i++)
+        if (bytes[i] != 0xff)
+            size = sizeof(struct nvml_process_535);
+    for (unsigned int i = 0; i < count; i++) {
+        struct nvml_process_v1 process; // the other versions begin like it
+        memcpy(&process, bytes + i * size, sizeof process);
+        if (process.pid > 0)
+            add_process(out, process.pid, process.memory);
+    }
     return true;
 }
 
 static void read_processes(const struct nvml_library *library, nvml_handle handle, const char *root,
                            struct gpu_reading *out)
 {
-    const bool computing =
-        read_processes_of(library->compute_processes, library->compute_processes_v1, handle, out);
-    const bool drawing =
-        read_processes_of(library->graphics_processes, library->graphics_processes_v1, handle, out);
+    nvml_processes *const compute[] = {library->compute_processes_v3, library->compute_processes_v2,
+                                       library->compute_processes_v1};
+    nvml_processes *const graphics[] = {library->graphics_processes_v3,
+                                        library->graphics_processes_v2,
+                                        library->graphics_processes_v1};
+    const bool computing = add_processes(compute, handle, out);
+    const bool drawing = add_processes(graphics, handle, out);
     out->processes_known = computing || drawing;
     for (unsigned int i = 0; i < out->process_count; i++)
         read_process_name(&out->processes[i], root);
@@ -413,14 +429,15 @@ void nvml_device_close(const struct nvml_library *library, struct nvml_device *d
     device->gpm[0] = device->gpm[1] = NULL;
 }
 
-void nvml_device_read(const struct nvml_library *library, struct nvml_device *device, bool slow,
-                      const char *root, struct gpu_reading *out)
+int nvml_device_read(const struct nvml_library *library, struct nvml_device *device, bool slow,
+                     const char *root, struct gpu_reading *out)
 {
     *out = (struct gpu_reading){.info = device->info};
     record_init(&out->sample, RECORD_KIND_DEVICE_SAMPLE, clock_wall_ns());
-    read_memory_use(library, device->handle, out);
-    if (out->lost)
-        return;
+    const int result = read_memory_use(library, device->handle, out);
+    // A MIG instance that was destroyed does not even tell its memory.
+    if (out->lost || nvml_is_stale(result) || (device->parent && out->sample.present == 0))
+        return result;
     read_utilization(library, device->handle, &out->sample);
     read_temperature(library, device->handle, &out->sample);
     read_power(library, device->handle, out);
@@ -430,4 +447,5 @@ void nvml_device_read(const struct nvml_library *library, struct nvml_device *de
     read_gpm(library, device, &out->sample);
     read_processes(library, device->handle, root, out);
     device->info = out->info;
+    return result;
 }

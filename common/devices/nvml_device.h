@@ -26,9 +26,11 @@ void nvml_device_describe(const struct nvml_library *library, nvml_handle handle
                           struct gpu_info *info);
 
 // Reads the sensors and processes.  `slow`: measures the PCIe throughput, too, which takes 20 ms in
-// each direction.  /proc is read below `root`.
-void nvml_device_read(const struct nvml_library *library, struct nvml_device *device, bool slow,
-                      const char *root, struct gpu_reading *out);
+// each direction.  /proc is read below `root`.  Returns the result of the first call, which asks
+// for the memory.  The sample is empty if the result is stale (nvml_is_stale), and that of a MIG
+// instance that was destroyed.
+int nvml_device_read(const struct nvml_library *library, struct nvml_device *device, bool slow,
+                     const char *root, struct gpu_reading *out);
 
 // The energy that the device used since the driver was loaded; negative: unknown.
 double nvml_device_energy(const struct nvml_library *library, nvml_handle handle);

@@ -29,7 +29,7 @@ static void find_functions(struct nvml_library *library)
 
 bool nvml_library_open(struct nvml_library *library)
 {
-    const char *path = getenv("INFERSTAT_TEST_NVML");
+    const char *path = secure_getenv("INFERSTAT_TEST_NVML");
     *library = (struct nvml_library){
         .file = dlopen(path ? path : "libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)};
     if (!library->file)

@@ -18,6 +18,14 @@ enum nvml_result {
     NVML_VERSION_MISMATCH = 18, // of library and driver, after an update of one of them
 };
 
+// True if a result says that the library must be opened again: the driver was unloaded, loaded
+// again or updated.
+static inline bool nvml_is_stale(int result)
+{
+    return result == NVML_UNINITIALIZED || result == NVML_DRIVER_NOT_LOADED ||
+           result == NVML_VERSION_MISMATCH;
+}
+
 enum {
     NVML_TEMPERATURE_GPU = 0,
     NVML_THRESHOLD_SLOWDOWN = 1,
@@ -72,7 +80,13 @@ struct nvml_process_v2 { // also of functions ending in _v3
     unsigned long long memory;
     unsigned int gpu_instance, compute_instance;
 };
+// What functions ending in _v3 fill in some drivers of release 535, whose header said so, too.
+struct nvml_process_535 {
+    struct nvml_process_v2 process;
+    unsigned long long protected_memory;
+};
 _Static_assert(sizeof(struct nvml_process_v1) == 16, "as NVML has it");
+_Static_assert(sizeof(struct nvml_process_535) == 32, "as NVML has it");
 _Static_assert(sizeof(struct nvml_process_v2) == 24, "as NVML has it");
 
 struct nvml_event {
@@ -175,16 +189,18 @@ struct nvml_gpm_support {
     X(fields, "nvmlDeviceGetFieldValues", "",                                                      \
       (nvml_handle device, int count, struct nvml_field *fields))                                  \
     X(fan, "nvmlDeviceGetFanSpeed", "", (nvml_handle device, unsigned int *out))                   \
-    X(compute_processes, "nvmlDeviceGetComputeRunningProcesses_v3",                                \
-      "nvmlDeviceGetComputeRunningProcesses_v2",                                                   \
-      (nvml_handle device, unsigned int *count, struct nvml_process_v2 *out))                      \
+    X(compute_processes_v3, "nvmlDeviceGetComputeRunningProcesses_v3", "",                         \
+      (nvml_handle device, unsigned int *count, void *out))                                        \
+    X(compute_processes_v2, "nvmlDeviceGetComputeRunningProcesses_v2", "",                         \
+      (nvml_handle device, unsigned int *count, void *out))                                        \
     X(compute_processes_v1, "nvmlDeviceGetComputeRunningProcesses", "",                            \
-      (nvml_handle device, unsigned int *count, struct nvml_process_v1 *out))                      \
-    X(graphics_processes, "nvmlDeviceGetGraphicsRunningProcesses_v3",                              \
-      "nvmlDeviceGetGraphicsRunningProcesses_v2",                                                  \
-      (nvml_handle device, unsigned int *count, struct nvml_process_v2 *out))                      \
+      (nvml_handle device, unsigned int *count, void *out))                                        \
+    X(graphics_processes_v3, "nvmlDeviceGetGraphicsRunningProcesses_v3", "",                       \
+      (nvml_handle device, unsigned int *count, void *out))                                        \
+    X(graphics_processes_v2, "nvmlDeviceGetGraphicsRunningProcesses_v2", "",                       \
+      (nvml_handle device, unsigned int *count, void *out))                                        \
     X(graphics_processes_v1, "nvmlDeviceGetGraphicsRunningProcesses", "",                          \
-      (nvml_handle device, unsigned int *count, struct nvml_process_v1 *out))                      \
+      (nvml_handle device, unsigned int *count, void *out))                                        \
     X(event_set_create, "nvmlEventSetCreate", "", (nvml_event_set * out))                          \
     X(event_set_free, "nvmlEventSetFree", "", (nvml_event_set set))                                \
     X(register_events, "nvmlDeviceRegisterEvents", "",                                             \

@@ -8,6 +8,7 @@
 #include "common/sys/clock.h"
 
 static const uint64_t retry_after_ns = UINT64_C(10000000000);
+#define GPUS_UNKNOWN UINT32_MAX // of set->gpus: the next reading finds the devices again
 
 // ---- Devices ------------------------------------------------------------------------------
 
@@ -86,7 +87,8 @@ static enum status find_devices(struct nvml_set *set, unsigned int gpus, struct 
     set->devices = calloc(GPU_MAX, sizeof *set->devices);
     if (!set->devices)
         return error_no_memory(err, "nvml");
-    if (nvml_call(&set->library, event_set_create, &set->events) != NVML_SUCCESS)
+    if (!set->library.event_set_free ||
+        nvml_call(&set->library, event_set_create, &set->events) != NVML_SUCCESS)
         set->events = NULL;
     set->gpus = gpus;
     for (unsigned int i = 0; i < gpus && i < GPU_MAX; i++)
@@ -154,6 +156,7 @@ static enum status refresh(struct nvml_set *set, bool slow, struct error *err)
     if (!set->library.file &&
         (!open_library(set) || nvml_call(&set->library, count, &gpus) != NVML_SUCCESS)) {
         nvml_set_close(set);
+        set->retry_ns = clock_monotonic_ns() + retry_after_ns;
         return STATUS_OK;
     }
     if (set->devices && gpus == set->gpus && !(slow && has_new_instances(set)))
@@ -183,15 +186,24 @@ static void collect_xids(struct nvml_set *set, struct gpu_snapshot *snapshot)
 enum status nvml_set_read(struct nvml_set *set, struct gpu_snapshot *snapshot, bool slow,
                           const char *root, struct error *err)
 {
-    const enum status status = refresh(set, slow, err);
     snapshot->count = snapshot->xid_count = 0;
+    collect_xids(set, snapshot); // before refresh, which drops them with the devices
+    const enum status status = refresh(set, slow, err);
+    bool is_stale = false;
+    for (unsigned int i = 0; i < set->count && status == STATUS_OK && !is_stale; i++) {
+        struct gpu_reading *reading = &snapshot->gpus[snapshot->count++];
+        is_stale =
+            nvml_is_stale(nvml_device_read(&set->library, &set->devices[i], slow, root, reading));
+        if (set->devices[i].parent && !reading->lost && reading->sample.present == 0) {
+            snapshot->count--; // the MIG instance was destroyed
+            set->gpus = GPUS_UNKNOWN;
+        }
+    }
+    if (is_stale) { // the next reading opens the library again
+        nvml_set_close(set);
+        snapshot->count = 0;
+    }
     memcpy(snapshot->driver, set->driver, sizeof set->driver);
     memcpy(snapshot->cuda, set->cuda, sizeof set->cuda);
-    if (status != STATUS_OK)
-        return status;
-    for (unsigned int i = 0; i < set->count; i++)
-        nvml_device_read(&set->library, &set->devices[i], slow, root,
-                         &snapshot->gpus[snapshot->count++]);
-    collect_xids(set, snapshot);
-    return STATUS_OK;
+    return status;
 }

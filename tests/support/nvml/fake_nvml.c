@@ -20,6 +20,7 @@
 //   [at T] hang S              the next call takes S seconds
 //   [at T] driver-unload, driver-load    everything answers that there is no driver; again one
 //   broken                     the library cannot be initialised
+//   processes-535              functions of processes fill the larger struct of some drivers
 //
 // Energy grows by the power drawn.  A build with FAKE_NVML_OLD lacks the newer functions.
 #include <stdbool.h>
@@ -120,7 +121,7 @@ struct fake {
     char uuid[64], name[64], driver[64], missing[32][64];
     unsigned int missing_count;
     double delay_us[2], noise, began, energy_at, hang_s;
-    bool is_read, is_broken, is_unloaded;
+    bool is_read, is_broken, is_unloaded, has_processes_535;
     unsigned int initialised, seed;
     struct stat script; // when it was read
 };
@@ -247,6 +248,8 @@ static bool read_setting(const char *line)
         copy_escaped(fake.driver, line + 7);
     else if (strncmp(line, "broken", 6) == 0)
         fake.is_broken = true;
+    else if (strncmp(line, "processes-535", 13) == 0)
+        fake.has_processes_535 = true;
     else if (strncmp(line, "missing ", 8) == 0 && fake.missing_count < 32)
         copy_escaped(fake.missing[fake.missing_count++], line + 8);
     else
@@ -380,6 +383,8 @@ static int enter_device(const char *function, nvml_handle handle, struct gpu **o
         return NOT_FOUND;
     if ((unsigned int)(*out - fake.gpus) >= plugged())
         return NVML_GPU_IS_LOST;
+    if (*instance > (*out)->instances)
+        return NOT_FOUND; // it was destroyed
     return (*out)->error;
 }
 
@@ -682,28 +687,44 @@ int fake_fields(nvml_handle device, int count, struct nvml_field *out)
     return NVML_SUCCESS;
 }
 
-int fake_compute_processes_v1(nvml_handle device, unsigned int *count, struct nvml_process_v1 *out)
+// Entries of `size` bytes each.
+static int tell_processes(const char *function, nvml_handle device, unsigned int *count, void *out,
+                          size_t size)
 {
     struct gpu *gpu = NULL;
     unsigned int instance, found = 0;
-    const int result =
-        enter_device("nvmlDeviceGetComputeRunningProcesses", device, &gpu, &instance);
-    for (unsigned int i = 0; result == NVML_SUCCESS && i < PROCESSES_MAX && found < *count; i++)
-        if (gpu->processes[i].pid)
-            out[found++] = (struct nvml_process_v1){
-                gpu->processes[i].pid, gpu->processes[i].bytes < 0
-                                           ? UINT64_MAX
-                                           : (unsigned long long)gpu->processes[i].bytes};
+    const int result = enter_device(function, device, &gpu, &instance);
+    for (unsigned int i = 0; result == NVML_SUCCESS && i < PROCESSES_MAX && found < *count; i++) {
+        const struct process *process = &gpu->processes[i];
+        const struct nvml_process_535 entry = {
+            {process->pid, process->bytes < 0 ? UINT64_MAX : (unsigned long long)process->bytes,
+             UINT32_MAX, UINT32_MAX},
+            0};
+        if (process->pid)
+            memcpy((char *)out + found++ * size, &entry, size);
+    }
     *count = found;
     return result;
 }
 
-int fake_graphics_processes_v1(nvml_handle device, unsigned int *count, struct nvml_process_v1 *out)
+int fake_compute_processes_v1(nvml_handle device, unsigned int *count, void *out)
+{
+    return tell_processes("nvmlDeviceGetComputeRunningProcesses", device, count, out,
+                          sizeof(struct nvml_process_v1));
+}
+
+// No process draws.
+static int tell_none(const char *function, unsigned int *count)
+{
+    *count = 0;
+    return enter(function);
+}
+
+int fake_graphics_processes_v1(nvml_handle device, unsigned int *count, void *out)
 {
     (void)device;
     (void)out;
-    *count = 0;
-    return enter("nvmlDeviceGetGraphicsRunningProcesses");
+    return tell_none("nvmlDeviceGetGraphicsRunningProcesses", count);
 }
 
 int fake_event_set_create(nvml_event_set *out)
@@ -775,21 +796,31 @@ int fake_throttle_reasons(nvml_handle device, unsigned long long *out)
     return tell_large("nvmlDeviceGetCurrentClocksEventReasons", device, FIELD_throttle, 1, out);
 }
 
-int fake_compute_processes(nvml_handle device, unsigned int *count, struct nvml_process_v2 *out)
+int fake_compute_processes_v2(nvml_handle device, unsigned int *count, void *out)
 {
-    struct nvml_process_v1 found[PROCESSES_MAX];
-    const int result = fake_compute_processes_v1(device, count, found);
-    for (unsigned int i = 0; result == NVML_SUCCESS && i < *count; i++)
-        out[i] = (struct nvml_process_v2){found[i].pid, found[i].memory, UINT32_MAX, UINT32_MAX};
-    return result;
+    return tell_processes("nvmlDeviceGetComputeRunningProcesses_v2", device, count, out,
+                          sizeof(struct nvml_process_v2));
 }
 
-int fake_graphics_processes(nvml_handle device, unsigned int *count, struct nvml_process_v2 *out)
+int fake_compute_processes_v3(nvml_handle device, unsigned int *count, void *out)
+{
+    return tell_processes("nvmlDeviceGetComputeRunningProcesses_v3", device, count, out,
+                          fake.has_processes_535 ? sizeof(struct nvml_process_535)
+                                                 : sizeof(struct nvml_process_v2));
+}
+
+int fake_graphics_processes_v2(nvml_handle device, unsigned int *count, void *out)
 {
     (void)device;
     (void)out;
-    *count = 0;
-    return enter("nvmlDeviceGetGraphicsRunningProcesses_v3");
+    return tell_none("nvmlDeviceGetGraphicsRunningProcesses_v2", count);
+}
+
+int fake_graphics_processes_v3(nvml_handle device, unsigned int *count, void *out)
+{
+    (void)device;
+    (void)out;
+    return tell_none("nvmlDeviceGetGraphicsRunningProcesses_v3", count);
 }
 
 int fake_gpm_support(nvml_handle device, struct nvml_gpm_support *out)
@@ -803,8 +834,9 @@ int fake_gpm_support(nvml_handle device, struct nvml_gpm_support *out)
 
 int fake_gpm_alloc(nvml_gpm_sample *out)
 {
-    *out = calloc(1, sizeof(nvml_handle));
-    return *out ? enter("nvmlGpmSampleAlloc") : FAILED;
+    const int result = enter("nvmlGpmSampleAlloc");
+    *out = result == NVML_SUCCESS ? calloc(1, sizeof(nvml_handle)) : NULL;
+    return result == NVML_SUCCESS && !*out ? FAILED : result;
 }
 
 int fake_gpm_free(nvml_gpm_sample sample)
@@ -813,17 +845,22 @@ int fake_gpm_free(nvml_gpm_sample sample)
     return NVML_SUCCESS;
 }
 
-int fake_gpm_get(nvml_handle device, nvml_gpm_sample sample)
+static int take_sample(const char *function, nvml_handle device, nvml_gpm_sample sample)
 {
     struct gpu *gpu;
     unsigned int instance;
     memcpy(sample, &device, sizeof(nvml_handle));
-    return enter_device("nvmlGpmSampleGet", device, &gpu, &instance);
+    return enter_device(function, device, &gpu, &instance);
+}
+
+int fake_gpm_get(nvml_handle device, nvml_gpm_sample sample)
+{
+    return take_sample("nvmlGpmSampleGet", device, sample);
 }
 
 int fake_gpm_mig_get(nvml_handle device, unsigned int gpu_instance, nvml_gpm_sample sample)
 {
-    return gpu_instance > 0 ? fake_gpm_get(device, sample) : FAILED;
+    return gpu_instance > 0 ? take_sample("nvmlGpmMigSampleGet", device, sample) : FAILED;
 }
 
 int fake_gpm_metrics(struct nvml_gpm_request *request)

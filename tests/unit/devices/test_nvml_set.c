@@ -205,6 +205,37 @@ TEST_CASE(processes)
     assert_int_equal(value_of(&gpu->sample, DEVICE_SAMPLE_PROCESSES), 3);
 }
 
+// Each version of the functions tells the same, also by calls that fail.
+TEST_CASE(versions_of_processes)
+{
+    static const char *const versions[] = {"", "processes-535\n",
+                                           "missing nvmlDeviceGetComputeRunningProcesses_v3\n",
+                                           "missing nvmlDeviceGetComputeRunningProcesses_v3\n"
+                                           "missing nvmlDeviceGetComputeRunningProcesses_v2\n"};
+    for (size_t i = 0; i < COUNT_OF(versions); i++) {
+        play(format_text("%sprocess 0 4000000000 4096\nprocess 0 3999999999 none\n"
+                         "process 0 3999999998 7\n",
+                         versions[i]));
+        read_all(false);
+        const struct gpu_reading *gpu = &snapshot.gpus[0];
+        assert_int_equal(gpu->process_count, 3);
+        for (int j = 0; j < 3; j++)
+            assert_int_equal(gpu->processes[j].pid, INT64_C(3999999998) + j);
+        assert_int_equal(gpu->processes[0].memory_bytes, 7);
+        assert_int_equal(gpu->processes[1].memory_bytes, -1);
+        assert_int_equal(gpu->processes[2].memory_bytes, 4096);
+    }
+    play("missing nvmlDeviceGetComputeRunningProcesses_v3\n"
+         "missing nvmlDeviceGetComputeRunningProcesses_v2\n"
+         "missing nvmlDeviceGetComputeRunningProcesses\n"
+         "missing nvmlDeviceGetGraphicsRunningProcesses_v3\n"
+         "missing nvmlDeviceGetGraphicsRunningProcesses_v2\n"
+         "missing nvmlDeviceGetGraphicsRunningProcesses\n");
+    read_all(false);
+    assert_false(snapshot.gpus[0].processes_known);
+    assert_false(record_has(&snapshot.gpus[0].sample, DEVICE_SAMPLE_PROCESSES));
+}
+
 TEST_CASE(instances)
 {
     play("gpus 2\nmig 1 2\ngpu 1 memory_used 7000000000\nat 0.2 mig 1 3\n");
@@ -262,6 +293,51 @@ TEST_CASE(xids)
     assert_int_equal(snapshot.xid_count, 0);
 }
 
+// An error is told also where its device is gone at the same moment.
+TEST_CASE(xid_of_an_unplugged_device)
+{
+    play("gpus 2\nat 0.05 xid 1 79\nat 0.05 unplug 1\n");
+    read_all(false);
+    pause_ms(60);
+    read_all(false);
+    assert_int_equal(snapshot.count, 1);
+    assert_int_equal(snapshot.xid_count, 1);
+    assert_int_equal(snapshot.xids[0].code, 79);
+    assert_string_equal(snapshot.xids[0].uuid, "GPU-00000000-0000-0000-0000-000000000001");
+}
+
+TEST_CASE(destroyed_instances_are_gone)
+{
+    play("mig 0 2\nat 0.05 mig 0 1\n");
+    read_all(false);
+    assert_int_equal(snapshot.count, 3);
+    pause_ms(60);
+    for (int i = 0; i < 2; i++) {
+        read_all(false);
+        assert_int_equal(snapshot.count, 2);
+    }
+}
+
+// A driver that is replaced while devices are read leaves no half of a snapshot; the next reading
+// opens the library again.
+TEST_CASE(stale_in_the_middle)
+{
+    static const int results[] = {1, 9, 18};
+    for (size_t i = 0; i < COUNT_OF(results); i++) {
+        play(format_text("gpus 2\nat 0.05 error 1 %d\nat 0.1 error 1 0\n", results[i]));
+        read_all(false);
+        assert_int_equal(snapshot.count, 2);
+        pause_ms(60);
+        read_all(false);
+        assert_int_equal(snapshot.count, 0);
+        assert_string_equal(snapshot.driver, "");
+        pause_ms(60);
+        read_all(false);
+        assert_int_equal(snapshot.count, 2);
+        assert_int_not_equal(snapshot.gpus[1].sample.present, 0);
+    }
+}
+
 // While there is no driver there are no devices, and the library is not asked at every reading.
 TEST_CASE(driver_unloaded)
 {
@@ -302,9 +378,11 @@ int main(void)
     const int fd = mkstemp(script_path);
     if (fd < 0 || close(fd) != 0 || setenv("INFERSTAT_TEST_NVML_SCRIPT", script_path, 1) != 0)
         return 1;
-    const int failed = TEST_RUN(every_field, what_is_not_known_is_absent, descriptions,
-                                an_old_library, missing_functions, processes, instances,
-                                unplugged_and_lost, xids, driver_unloaded, no_library);
+    const int failed =
+        TEST_RUN(every_field, what_is_not_known_is_absent, descriptions, an_old_library,
+                 missing_functions, processes, versions_of_processes, instances, unplugged_and_lost,
+                 xids, xid_of_an_unplugged_device, destroyed_instances_are_gone,
+                 stale_in_the_middle, driver_unloaded, no_library);
     gpu_set_close(set);
     gpu_snapshot_deinit(&snapshot);
     (void)unlink(script_path);
