@@ -2,8 +2,11 @@
 // second, and 1,000 inferences a second, into one inferstatd (samples.h).
 //
 //   bench_samples [--json] [--quick] [--hosts N] [--devices N] [--seconds N]
+//   bench_samples --days N [--json] [--hosts N] [--devices N]
 //
-// --quick is a small fleet for some seconds, to see that it works.
+// --quick is a small fleet for some seconds, to see that it works.  --days writes a history
+// instead, of one host with 8 devices unless others are given, lets it expire, and says how large
+// it is and how long averages take.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,44 +15,82 @@
 #include "tests/support/store/health.h"
 
 struct settings {
-    int64_t hosts, devices, seconds;
+    int64_t hosts, devices, seconds, days;
     bool json;
 };
 
 static _Noreturn void usage(void)
 {
     fprintf(stderr, "usage: bench_samples [--json] [--quick] [--hosts N] [--devices N]"
-                    " [--seconds N]\n");
+                    " [--seconds N | --days N]\n");
     exit(2);
 }
 
 static struct settings read_arguments(int argc, char **argv)
 {
-    struct settings settings = {.hosts = 1000, .devices = 8, .seconds = 60};
+    struct settings settings = {.devices = 8, .seconds = 60};
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0)
             settings.json = true;
         else if (strcmp(argv[i], "--quick") == 0)
-            settings = (struct settings){30, 8, 5, settings.json};
+            settings = (struct settings){30, 8, 5, 0, settings.json};
         else if (strcmp(argv[i], "--hosts") == 0)
             bench_option_number(&settings.hosts, argv, argc, &i, 1, 1500);
         else if (strcmp(argv[i], "--devices") == 0)
             bench_option_number(&settings.devices, argv, argc, &i, 1, HEALTH_DEVICES_MAX);
         else if (strcmp(argv[i], "--seconds") == 0)
             bench_option_number(&settings.seconds, argv, argc, &i, 1, 3600);
+        else if (strcmp(argv[i], "--days") == 0)
+            bench_option_number(&settings.days, argv, argc, &i, 1, 30);
         else
             usage();
     }
+    if (settings.hosts == 0)
+        settings.hosts = settings.days ? 1 : 1000;
     return settings;
 }
 
-static void print(const struct settings *settings, const struct fleet_result *fleet)
+struct line {
+    const char *key, *text, *unit, *goal;
+    double value;
+    int digits;
+};
+
+static void print(const struct settings *settings, const struct line *lines, size_t count)
 {
-    const struct {
-        const char *key, *text, *unit, *goal;
-        double value;
-        int digits;
-    } lines[] = {
+    for (size_t i = 0; i < count; i++) {
+        if (settings->json)
+            bench_json_number(lines[i].key, lines[i].value, lines[i].digits);
+        else
+            printf("%-28s %14.*f %-6s %s\n", lines[i].text, lines[i].digits, lines[i].value,
+                   lines[i].unit, lines[i].goal);
+    }
+    if (settings->json)
+        bench_json_end();
+}
+
+static void print_history(const struct settings *settings, const struct history_result *history)
+{
+    const struct line lines[] = {
+        {"hosts", "hosts", "", "", (double)settings->hosts, 0},
+        {"devices", "devices of each", "", "", (double)settings->devices, 0},
+        {"days", "days", "", "", (double)settings->days, 0},
+        {"device_second_bytes", "a device and second", "bytes", "<= 40 (30 days)",
+         history->device_second_bytes, 2},
+        {"raw_bytes", "  samples", "bytes", "", history->raw_bytes, 2},
+        {"rollup_bytes", "  rollups", "bytes", "", history->rollup_bytes, 2},
+        {"host_average_p50_ms", "average of a host, p50", "ms", "", history->host_p50_ms, 2},
+        {"host_average_p99_ms", "average of a host, p99", "ms", "<= 10", history->host_p99_ms, 2},
+        {"fleet_average_p50_ms", "average of the fleet, p50", "ms", "", history->fleet_p50_ms, 2},
+        {"fleet_average_p99_ms", "average of the fleet, p99", "ms", "<= 10", history->fleet_p99_ms,
+         2},
+    };
+    print(settings, lines, sizeof lines / sizeof *lines);
+}
+
+static void print_fleet(const struct settings *settings, const struct fleet_result *fleet)
+{
+    const struct line lines[] = {
         {"hosts", "hosts", "", "", (double)settings->hosts, 0},
         {"devices", "devices of each", "", "", (double)settings->devices, 0},
         {"seconds", "seconds", "", "", (double)settings->seconds, 0},
@@ -65,24 +106,34 @@ static void print(const struct settings *settings, const struct fleet_result *fl
         {"device_sample_bytes", "a device sample", "bytes", "<= 160", fleet->sample_bytes, 1},
         {"host_sample_bytes", "a host sample", "bytes", "", fleet->host_sample_bytes, 1},
     };
-    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-        if (settings->json)
-            bench_json_number(lines[i].key, lines[i].value, lines[i].digits);
-        else
-            printf("%-28s %14.*f %-6s %s\n", lines[i].text, lines[i].digits, lines[i].value,
-                   lines[i].unit, lines[i].goal);
-    }
-    if (settings->json)
-        bench_json_end();
+    print(settings, lines, sizeof lines / sizeof *lines);
+}
+
+static void run_history(const struct settings *settings, const char *folder)
+{
+    const struct history_plan plan = {folder, (unsigned)settings->hosts,
+                                      (unsigned)settings->devices, (unsigned)settings->days};
+    struct history_result result = {0};
+    history_run(&plan, &result);
+    print_history(settings, &result);
+}
+
+static void run_fleet(const struct settings *settings, const char *folder)
+{
+    const struct fleet_plan plan = {folder, (unsigned)settings->hosts, (unsigned)settings->devices,
+                                    (unsigned)settings->seconds};
+    struct fleet_result result = {0};
+    fleet_run(&plan, &result);
+    print_fleet(settings, &result);
 }
 
 int main(int argc, char **argv)
 {
     const struct settings settings = read_arguments(argc, argv);
-    const struct fleet_plan plan = {bench_open("bench_samples"), (unsigned)settings.hosts,
-                                    (unsigned)settings.devices, (unsigned)settings.seconds};
-    struct fleet_result result = {0};
-    fleet_run(&plan, &result);
-    print(&settings, &result);
+    const char *folder = bench_open("bench_samples");
+    if (settings.days > 0)
+        run_history(&settings, folder);
+    else
+        run_fleet(&settings, folder);
     return 0;
 }

@@ -127,6 +127,9 @@ static enum status scan_records(struct record_reader *reader, const struct rollu
     filter.until_ns = 0;
     sqlite3_str *sql = sqlite3_str_new(state->store->db);
     append_select(sql, state);
+    // Ids above a bound are few: better found by id than by run, of which there may be days of
+    // samples.
+    sqlite3_str_appendall(sql, reader->is_tail && by_id ? " NOT INDEXED" : "");
     filter_where(sql, scan->kind, &filter);
     if (scan->models != AGGREGATE_ALL)
         sqlite3_str_appendf(sql, " AND t.model IS %s",

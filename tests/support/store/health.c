@@ -5,7 +5,7 @@
 #define MB INT64_C(1048576)
 
 // splitmix64 (Steele, Lea, Flood 2014).
-static double uniform(struct health *health)
+double health_uniform(struct health *health)
 {
     uint64_t z = health->random += UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -22,8 +22,8 @@ static double percent(double ratio)
 // The load of a device wanders, and stands still for a while now and then.
 static double next_load(struct health *device)
 {
-    device->load = fmin(fmax(device->load + 0.2 * (uniform(device) - 0.5), 0), 1);
-    return uniform(device) < 0.05 ? 0 : device->load;
+    device->load = fmin(fmax(device->load + 0.2 * (health_uniform(device) - 0.5), 0), 1);
+    return health_uniform(device) < 0.05 ? 0 : device->load;
 }
 
 void health_device_sample(struct record *record, struct health *device, uint32_t name,
@@ -57,7 +57,7 @@ void health_device_sample(struct record *record, struct health *device, uint32_t
     record_set_real(record, DEVICE_SAMPLE_POWER_LIMIT, 700);
     record_set_real(record, DEVICE_SAMPLE_ENCODER_UTIL, 0);
     record_set_real(record, DEVICE_SAMPLE_DECODER_UTIL, 0);
-    if (uniform(device) < 0.1) { // read at a slower cadence
+    if (health_uniform(device) < 0.1) { // read at a slower cadence
         record_set_real(record, DEVICE_SAMPLE_PCIE_RX, round(load * 2e6) * 1024);
         record_set_real(record, DEVICE_SAMPLE_PCIE_TX, round(load * 1e6) * 1024);
     }

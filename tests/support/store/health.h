@@ -15,6 +15,9 @@ struct health {
     double load, energy_joules; // of a device
 };
 
+// A number from 0 to below 1.
+double health_uniform(struct health *health);
+
 // A sample of the device that the run calls `name`: the period of `duration_ns` from `started_ns`
 // on.
 void health_device_sample(struct record *record, struct health *device, uint32_t name,
