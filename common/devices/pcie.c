@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/sys/proc_file.h"
+
 enum { WIDTH_MAX = 32 };
 
 unsigned int pcie_generation(const char *speed)
@@ -32,17 +34,8 @@ static unsigned int lanes(const char *text)
 static unsigned int read_attribute(const char *folder, const char *name,
                                    unsigned int (*parse)(const char *text))
 {
-    char path[512];
-    int length = snprintf(path, sizeof path, "%s/%s", folder, name);
-    if (length < 0 || (size_t)length >= sizeof path)
-        return 0;
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return 0;
     char line[64];
-    unsigned int value = fgets(line, sizeof line, file) ? parse(line) : 0;
-    (void)fclose(file);
-    return value;
+    return proc_file_read(line, sizeof line, folder, name) ? parse(line) : 0;
 }
 
 bool pcie_link_read(struct pcie_link *out, const char *folder, const char *address)
