@@ -3,12 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/devices/gpu_sysfs.h"
 #include "common/devices/nvml_set.h"
 #include "common/sys/clock.h"
 
 struct gpu_set {
     struct nvml_set nvml;
-    char *root; // NULL: that of the system
+    struct gpu_sysfs others; // of AMD and Intel
+    char *root;              // NULL: that of the system
 };
 
 void gpu_snapshot_deinit(struct gpu_snapshot *snapshot)
@@ -35,6 +37,8 @@ enum status gpu_set_read(struct gpu_set *set, struct gpu_snapshot *snapshot, boo
     if (!snapshot->gpus && !(snapshot->gpus = calloc(GPU_MAX, sizeof *snapshot->gpus)))
         return error_no_memory(err, "gpu");
     const enum status status = nvml_set_read(&set->nvml, snapshot, slow, set->root, err);
+    snapshot->count += gpu_sysfs_read(&set->others, snapshot->gpus + snapshot->count,
+                                      GPU_MAX - snapshot->count, set->root);
     snapshot->ended_ns = clock_monotonic_ns();
     return status;
 }

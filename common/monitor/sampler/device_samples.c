@@ -346,6 +346,10 @@ static void add_reading(struct device_samples *samples, struct gpu_reading *read
     if (!device->is_described)
         return;
     device->is_present = true;
+    if (reading->sample.present == 0) { // powered down: there is nothing to read
+        device->has_before = false;
+        return;
+    }
     add_sample(samples, device, &reading->sample, snapshot);
     add_processes(samples, device, reading, snapshot->began_ns);
     count_own_memory(samples, reading);
