@@ -10,14 +10,14 @@
 #
 # Each host is a real `inferstat-worker watch` on a library that plays NVIDIA's management
 # library from a script, and an engine that answers requests at a steady pace, slower where
-# its device has trouble.  The trouble comes again every two minutes:
+# its device has trouble, some of it again every two minutes:
 #
-#   gpu-2  cuda:3  gets too hot and reduces its clocks
-#   gpu-3  cuda:0  has 8 PCIe lanes instead of 16
+#   gpu-2  cuda:3  gets too hot and reduces its clocks, for 50 seconds
+#   gpu-3  cuda:0  has 8 PCIe lanes instead of 16, always
 #   gpu-4  cuda:5  reports XID 48 and an uncorrected memory error
 #   gpu-5  cuda:1  is almost full
-#   gpu-6  cuda:2  another process computes on it
-#   gpu-7  all     reach their power limit
+#   gpu-6  cuda:2  is used by another process, for 50 seconds
+#   gpu-7  all     are at their power limit, always
 #
 # INFERSTAT_BIN names the folder bin of a build with its tests; without it that is built.  When it
 # ends, by `q`, Ctrl-C, a closed terminal or an error, everything that it started has ended, and
@@ -112,7 +112,7 @@ devices_of() {
   done
   case $1 in
   2) play 20 70 3 'throttle=32 temperature=91 sm_clock=990' 'throttle=0 temperature=64 sm_clock=1980' ;;
-  3) play 15 90 0 'pcie_width=8' 'pcie_width=16' ;;
+  3) echo 'gpu 0 pcie_width 8' ;;
   4)
     again 30 'xid 5 48'
     echo 'at 30 gpu 5 ecc_uncorrected 2'
@@ -122,7 +122,7 @@ devices_of() {
     again 25 "process 2 $$ 20000000000"
     again 75 "process 2 $$ 0"
     ;;
-  7) play 40 95 all 'throttle=4 power=650 sm_clock=1500' 'throttle=0 power=540 sm_clock=1980' ;;
+  7) printf '%s\n' 'gpu all throttle 4' 'gpu all power 650' 'gpu all sm_clock 1500' ;;
   esac
 }
 
@@ -131,11 +131,11 @@ slow_devices() {
   local device
   case $1 in
   2) echo --slow 3:20:70:2 ;;
-  3) echo --slow 0:15:90:1.2 ;;
+  3) echo --slow "0:0:$CYCLE:1.2" ;;
   6) echo --slow 2:25:75:1.6 ;;
   7)
     for ((device = 0; device < DEVICES; device++)); do
-      echo --slow "$device:40:95:1.3"
+      echo --slow "$device:0:$CYCLE:1.3"
     done
     ;;
   esac
@@ -179,9 +179,27 @@ done
 say "$hosts hosts with $DEVICES devices each send to $INFERSTAT_COLLECTOR; in another terminal:"
 say "  export INFERSTAT_COLLECTOR=$INFERSTAT_COLLECTOR PATH=$bin:\$PATH"
 say "  inferstat devices; inferstat hosts; inferstat events; inferstat now; inferstat fleet"
+say "(after a minute events have a cost, and fleet has enough requests)"
+
+# Waits for Enter; `q` ends.
+wait_for_enter() {
+  local key
+  printf 'Enter opens the dashboard; q ends everything. '
+  while :; do
+    check_alive
+    if ! IFS= read -rsn1 -t 1 key; then
+      continue
+    fi
+    case $key in
+    '') break ;;
+    q) printf '\n'; exit 0 ;;
+    esac
+  done
+  printf '\n'
+}
 
 if on_terminal; then
-  sleep 3 # the first samples
+  [ -n "$seconds" ] || wait_for_enter
   check_alive
   code=0
   timeout --foreground "${seconds:-0}" "$bin/inferstat" top || code=$?

@@ -4,3 +4,6 @@ inferstat_script_test(cli.insight test_insight.sh LABELS cli)
 # What is going on now, of engines that are killed, stopped and started again.
 inferstat_script_test(cli.now test_now.sh LABELS cli)
 set_property(TEST cli.now APPEND PROPERTY ENVIRONMENT "FAULT_ENGINE=$<TARGET_FILE:fault_engine>")
+
+# Devices with trouble, played by the fake management library.
+inferstat_script_test(cli.health test_health.sh LABELS cli)

@@ -115,7 +115,8 @@ void device_trouble_note(struct cli *cli, const char *title)
         }
     }
     if (count > NOTED_MAX)
-        (void)fprintf(cli->env.out, "; %zu more devices", count - NOTED_MAX);
+        (void)fprintf(cli->env.out, "; %zu more device%s", count - NOTED_MAX,
+                      cli_plural((int64_t)(count - NOTED_MAX)));
     if (count > 0)
         (void)fprintf(cli->env.out, " (inferstat devices)\n");
     result_free(result);

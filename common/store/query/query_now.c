@@ -433,7 +433,8 @@ enum { SAMPLE_ROWS = 2 * (64 + 1) };
 // replaced, and counts as ended, if another one of the same model and host (without a model: of the
 // host) began after its end, by the clock that timed the end: the host's if it was killed and
 // replayed, else the collector's.  So does an imported run without an end, which has no owner: this
-// collector never heard of it.
+// collector never heard of it.  A process that only samples a host with models is left out while it
+// runs.
 static enum status read_processes(struct now *now, struct error *err)
 {
     struct query_filter of_host = {.since_ns = 0};
@@ -456,7 +457,8 @@ static enum status read_processes(struct now *now, struct error *err)
         " process AS (SELECT r.*, m.model, m.at,"
         "  iif(m.model IS NULL, max(received_ns) OVER host, max(received_ns) OVER model) AS "
         "came_ns,"
-        "  iif(m.model IS NULL, max(started_ns) OVER host, max(started_ns) OVER model) AS began_ns"
+        "  iif(m.model IS NULL, max(started_ns) OVER host, max(started_ns) OVER model) AS began_ns,"
+        "  max(m.model) OVER host AS served"
         "  FROM recent r LEFT JOIN (SELECT run, model, max(at) AS at FROM used GROUP BY run, "
         "model) m"
         "  ON m.run = r.run"
@@ -481,9 +483,13 @@ static enum status read_processes(struct now *now, struct error *err)
         "  (SELECT iif(count(*) < 20000, 0, min(started_ns)) FROM newest), t.run"
         " FROM process t LEFT JOIN last s ON s.run = t.run"
         "  LEFT JOIN by_model o ON o.run = t.run AND o.model = t.model"
+        " WHERE t.model IS NOT NULL OR t.served IS NULL OR t.\"end\" <> 0"
+        "  OR coalesce(t.last_activity, 'idle') <> 'idle' OR NOT EXISTS (SELECT 1 FROM main.ledger "
+        "g"
+        "   WHERE g.run = t.run AND g.kind = %d AND g.stored > 0)"
         " ORDER BY t.model, t.host",
         SAMPLE_ROWS, NOW_OK, NOW_ENDED, NOW_DOWN, NOW_SILENT, SAMPLED("running_requests"),
-        SAMPLED("waiting_requests"));
+        SAMPLED("waiting_requests"), RECORD_KIND_HOST_SAMPLE);
     const int64_t numbers[] = {now->as_of_ns - DAY_NS, now->filter.since_ns};
     enum status status =
         reader_scan_with(now->store, sql, &of_host, numbers, 2, on_process, now, err);

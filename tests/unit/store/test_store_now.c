@@ -509,6 +509,30 @@ TEST_CASE(test_imported)
     result_free(result);
 }
 
+// A process that only samples a host with models is no row, but where it is the host's only one or
+// has ended in a way that matters.
+TEST_CASE(test_samplers)
+{
+    const struct process engine = {RECORD_RUN_END_OPEN, 1000, 0, 0, true, NULL};
+    const struct process sampler = {RECORD_RUN_END_OPEN, 1000, 0, 0, false, NULL};
+    (void)add_process("a", &engine);
+    const int64_t beside = add_process("a", &sampler), alone = add_process("b", &sampler);
+    execf("INSERT INTO ledger(run, kind, stored) VALUES(%lld, %d, 5), (%lld, %d, 5)",
+          (long long)beside, (int)RECORD_KIND_HOST_SAMPLE, (long long)alone,
+          (int)RECORD_KIND_HOST_SAMPLE);
+    const struct query query = {.kind = QUERY_NOW};
+    struct result *result = ask(&query);
+    assert_int_equal(result_row_count(result), 2);
+    assert_true(result_is(result, 0, "host", "b"));
+    assert_true(result_is(result, 1, "host", "a") && result_is(result, 1, "model", "m"));
+    result_free(result);
+    execf("UPDATE run SET \"end\" = 3, ended_ns = heard_ns WHERE run = %lld", (long long)beside);
+    result = ask(&query);
+    assert_int_equal(result_row_count(result), 3);
+    assert_true(result_is(result, 0, "state", "down"));
+    result_free(result);
+}
+
 TEST_CASE(test_refusals)
 {
     struct query query = {.kind = QUERY_NOW};
@@ -524,4 +548,4 @@ TEST_CASE(test_refusals)
 
 TEST_MAIN_EACH(set_up, store_tear_down, test_processes, test_usual, test_items, test_window,
                test_requests_by_model, test_many_samples, test_failed_loads, test_imported,
-               test_refusals)
+               test_samplers, test_refusals)
