@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/bench/samples.h"
+#include "tests/bench/samples/samples.h"
 #include "tests/support/store/health.h"
 
 struct settings {

@@ -28,7 +28,7 @@ target_compile_definitions(bench_query PRIVATE
   INFERSTATD="$<TARGET_FILE:inferstatd>" INFERSTAT="$<TARGET_FILE:inferstat>")
 add_dependencies(bench_query inferstatd inferstat)
 
-add_executable(bench_samples bench_samples.c samples_fleet.c samples_history.c)
+add_executable(bench_samples bench_samples.c samples/samples_fleet.c samples/samples_history.c)
 target_link_libraries(bench_samples PRIVATE
   inferstat_options inferstat_bench_store inferstat_bench inferstat_store inferstat_test_history
   inferstat_test_producer inferstat_test_folder Threads::Threads)

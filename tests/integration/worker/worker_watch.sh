@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Samples and events of a host whose GPUs a script plays: `watch`, two samplers on one host, a driver
 # that hangs, a workload beside its samples.
+# shellcheck disable=SC2119  # a collector needs no more options than it has
 . "$(dirname "$0")/../../support/lib.sh"
 
 export INFERSTAT_TEST_NVML=$INFERSTAT_BUILD/tests/support/nvml/libfake_nvml.so

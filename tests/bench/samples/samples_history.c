@@ -7,7 +7,7 @@
 #include "common/store/store.h"
 #include "common/sys/clock.h"
 #include "tests/bench/bench_store.h"
-#include "tests/bench/samples.h"
+#include "tests/bench/samples/samples.h"
 #include "tests/support/daemon.h"
 #include "tests/support/folder.h"
 #include "tests/support/producer.h"

@@ -9,7 +9,7 @@
 
 #include "common/sys/clock.h"
 #include "tests/bench/bench_store.h"
-#include "tests/bench/samples.h"
+#include "tests/bench/samples/samples.h"
 #include "tests/support/daemon.h"
 #include "tests/support/folder.h"
 #include "tests/support/producer.h"
