@@ -176,10 +176,16 @@ start_collector "$work/fleet.db"
 for ((host = 1; host <= hosts; host++)); do
   start_host "$host"
 done
-say "$hosts hosts with $DEVICES devices each send to $INFERSTAT_COLLECTOR; in another terminal:"
-say "  export INFERSTAT_COLLECTOR=$INFERSTAT_COLLECTOR PATH=$bin:\$PATH"
-say "  inferstat devices; inferstat hosts; inferstat events; inferstat now; inferstat fleet"
-say "(after a minute events have a cost, and fleet has enough requests)"
+cat >&2 <<END
+$hosts hosts with $DEVICES devices each; in another terminal:
+
+  export INFERSTAT_COLLECTOR=$INFERSTAT_COLLECTOR
+  PATH=$(realpath "$bin"):\$PATH
+  inferstat devices        # also: hosts, events, now, fleet
+  inferstat inferences --slowest 5
+
+After a minute events have a cost, and fleet has enough requests.
+END
 
 # Waits for Enter; `q` ends.
 wait_for_enter() {

@@ -34,7 +34,7 @@ static char *deviation_text(const struct column *column, const struct result *re
 static const struct column columns[] = {
     {"host", "host", COLUMN_LEFT(0)},
     {"model", "model", COLUMN_LEFT(1)},
-    {"device", "device", COLUMN_LEFT(2)},
+    {"device", "device", COLUMN_LEFT(0)},
     {"metric", "what", COLUMN_LEFT(0), .cell = metric_text, .is_whole = true},
     {"deviation_ratio", "off by", COLUMN_RIGHT(0), .cell = deviation_text},
     {"value", "median", COLUMN_RIGHT(1), .cell = column_in_row_unit},

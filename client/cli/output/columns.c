@@ -185,13 +185,13 @@ static const struct column device_sample_columns[] = {
     {"started_ns", "started", COLUMN_LEFT(0)},
     {"host", "host", COLUMN_LEFT(0)},
     {"device", "device", COLUMN_LEFT(0)},
-    {"gpu_util_ratio", "busy", COLUMN_RIGHT(0)},
+    {"gpu_util_ratio", "util", COLUMN_RIGHT(0)},
     {"memory_used_bytes", "memory", COLUMN_RIGHT(0)},
     {"temperature_celsius", "temperature", COLUMN_RIGHT(0)},
     {"power_watts", "power", COLUMN_RIGHT(0)},
     {"sm_clock_hz", "clock", COLUMN_RIGHT(0)},
     {"energy_used_joules", "energy", COLUMN_RIGHT(2)},
-    {"memory_util_ratio", "memory busy", COLUMN_RIGHT(2)},
+    {"memory_util_ratio", "memory util", COLUMN_RIGHT(2)},
     {"throttled_ratio", "throttled", COLUMN_RIGHT(1)},
 };
 
