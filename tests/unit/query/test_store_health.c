@@ -249,7 +249,7 @@ TEST_CASE(figures_of_a_window)
 // Hosts with more devices than others are read further back.
 TEST_CASE(many_devices)
 {
-    char name[16];
+    char name[24];
     add_run(1, "a", RECORD_RUN_END_OPEN, START_NS);
     for (int i = 0; i < 128; i++) {
         (void)snprintf(name, sizeof name, "cuda:%d", i);
