@@ -18,7 +18,5 @@ grep -q '^gpu-3 .*cuda:0 .* x8! .* PCIe x8 of x16' "$WORK/out" || fail "no devic
 grep -q 'gpu-2 .*throttling: software thermal .*so far .* -[456][0-9]\.' "$WORK/out" || fail "the event costs nothing"
 grep -q 'gpu-3 .*pcie downgrade: generation 5 of 5, 8 of 16 lanes .*so far' "$WORK/out" ||
   fail "fewer lanes are no event"
-grep -qE '^gpu-3 .*cuda:0 +decode +-1[0-9]\..*PCIe x8 of x16' "$WORK/out" ||
-  fail "fewer lanes are no reason"
 [ -z "$(find "$WORK" -name 'inferstat.*' -type d)" ] || fail "its folder stays"
 echo ok
