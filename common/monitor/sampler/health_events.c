@@ -22,9 +22,9 @@ static const struct {
 } pressure = {0.10, 0.05}, throttled = {0.10, 0.02};
 static const double available_min = 0.02, available_ample = 0.03; // shares of its memory
 
-// How many successive readings begin and end an event.  A link changes only moments after the load,
-// so that a few readings may see the load and the slow link of the pause behind it.  A device at
-// its power limit is held back on and off.
+// How many successive readings begin and end an event.  An idle device slows its link down, and
+// speeds it up only moments after work begins: the first readings under load may still see the slow
+// link.  A device at its power limit is throttled on and off.
 static const struct {
     const char *name;
     unsigned int begins, ends;

@@ -16,10 +16,10 @@ struct store;
 enum { DEVICE_NAMES_MAX = 50000 };
 
 // Appends three common table expressions, separated by commas:
-//   described(host, run, name, uuid, samples, works)   samples: the run has sampled a device;
-//   works:
-//                                                      it has answered requests or loaded models
-//   used(host, name, uuid)                             of the runs that work
+//   described(host, run, name, uuid, samples, works)   `samples`: the run has sampled a device;
+//                                                      `works`: it has answered requests or loaded
+//                                                      models
+//   used(host, name, uuid)                             devices of runs for which `works` is true
 //   same_device(host, run, sampled, used)              the used names of a device that a run, which
 //                                                      samples, calls `sampled`
 void device_names_append(struct sqlite3_str *sql);
