@@ -18,7 +18,7 @@ import sys
 FILES_MAX = 40
 
 # The sub-rooms of core, each of which may include those before it; delivery needs the first two.
-CORE = ["common/core/" + name for name in ("base", "record", "stats", "query", "delivery")]
+CORE = ["common/core/" + name for name in ("base", "record", "stats", "query", "alert", "delivery")]
 
 # A room and the rooms it may include, itself among them.  The longest match wins.
 # The sub-rooms of the store; what each may include stands in ROOMS.
@@ -43,7 +43,8 @@ ROOMS = {
     "common/core/record": CORE[:2],
     "common/core/stats": CORE[:3],
     "common/core/query": CORE[:4],
-    "common/core/delivery": CORE[:2] + CORE[4:],
+    "common/core/alert": CORE[:5],
+    "common/core/delivery": CORE[:2] + CORE[5:],
     "common/sys": CORE + ["common/sys"],
     "common/devices": CORE + ["common/sys", "common/devices"],
     "common/wire": CORE + ["common/sys", "common/wire", "proto"],

@@ -44,7 +44,7 @@ static void write_language(FILE *out)
     const struct query_verb *verbs = query_verbs(&count);
     for (unsigned i = 0; i < count; i++)
         (void)fprintf(out, " %s", verbs[i].word);
-    for (int i = 0; i < (int)QUERY_CLAUSE_COUNT; i++)
+    for (int i = 0; i < (int)QUERY_CLAUSES_OF_QUERIES; i++)
         (void)fprintf(out, " %s", query_clause_word((enum query_clause)i));
     for (int i = 0; i < (int)QUERY_DIMENSION_COUNT; i++)
         (void)fprintf(out, " %s", query_dimension_name((enum query_dimension)i));

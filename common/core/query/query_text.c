@@ -6,6 +6,7 @@
 
 #include "common/core/base/parse.h"
 #include "common/core/base/text.h"
+#include "common/core/query/query_text_reader.h"
 #include "common/core/stats/slo.h"
 
 // ---- Words known ---------------------------------------------------------------
@@ -83,36 +84,20 @@ const struct query_verb *query_verb_find(const char *word)
     return NULL;
 }
 
-static unsigned find_clause(const struct query_word *word)
+// The clause that the next word begins; QUERY_CLAUSE_COUNT: none.  The words of rules' clauses are
+// names in other lines.
+static unsigned find_clause(const struct query_reader *reader)
 {
-    unsigned clause = 0;
-    while (clause < QUERY_CLAUSE_COUNT &&
-           (word->quoted || strcmp(clause_words[clause], word->text) != 0))
-        clause++;
-    return clause;
+    const unsigned known = reader->rule ? QUERY_CLAUSE_COUNT : QUERY_CLAUSES_OF_QUERIES;
+    for (unsigned clause = 0; clause < known && !reader->word.quoted; clause++)
+        if (strcmp(clause_words[clause], reader->word.text) == 0)
+            return clause;
+    return QUERY_CLAUSE_COUNT;
 }
 
 // ---- Reading -------------------------------------------------------------------
 
-// The state of the parser.
-struct reader {
-    const char *line;
-    struct query_word word; // the one that is next
-    struct query *query;
-    struct query_filter *filter; // the one that clauses fill
-    char *baseline;              // and the baseline of its side
-    const char *verb;            // as messages name it
-    unsigned clauses;            // that it takes
-    unsigned seen;               // of them, on this side
-    query_when *when;
-    void *context;
-    struct query_place place; // what an error is about
-    struct error *err;
-    struct error spare; // for callers without one
-};
-
-// Prefixes the message with "column 7: " and escapes it, as it may quote the line.
-static enum status fail_at(struct reader *reader, struct query_place place)
+enum status query_reader_fail(struct query_reader *reader, struct query_place place)
 {
     char raw[ERROR_TEXT_SIZE];
     struct error *err = reader->err;
@@ -124,17 +109,18 @@ static enum status fail_at(struct reader *reader, struct query_place place)
 }
 
 // Fails because `what` occurs twice.
-static enum status given_twice(struct reader *reader, struct query_place place, const char *what)
+static enum status given_twice(struct query_reader *reader, struct query_place place,
+                               const char *what)
 {
     (void)error_set(reader->err, STATUS_INVALID, "%s is given twice", what);
-    return fail_at(reader, place);
+    return query_reader_fail(reader, place);
 }
 
-static enum status next(struct reader *reader)
+enum status query_reader_next(struct query_reader *reader)
 {
     const size_t from = reader->word.place.at + reader->word.place.size;
     if (query_word_read(&reader->word, reader->line, from, reader->err) != STATUS_OK)
-        return fail_at(reader, reader->word.place);
+        return query_reader_fail(reader, reader->word.place);
     return STATUS_OK;
 }
 
@@ -145,9 +131,8 @@ static int shown_size(const struct query_word *word)
     return (int)text_cut(word->text, strlen(word->text), SHOWN_MAX);
 }
 
-// Fails at the next word: "unknown WHAT "WORD" (did you mean NEAREST?)", or with a list of all.
-static enum status unknown(struct reader *reader, const char *what, const char *const *words,
-                           unsigned count)
+enum status query_reader_unknown(struct query_reader *reader, const char *what,
+                                 const char *const *words, unsigned count)
 {
     const char *text = reader->word.text;
     const char *nearest = parse_nearest(text, words, count);
@@ -157,47 +142,46 @@ static enum status unknown(struct reader *reader, const char *what, const char *
     (void)error_set(reader->err, STATUS_INVALID, "unknown %s \"%.*s\" (%s%s%s)", what,
                     shown_size(&reader->word), text, nearest ? "did you mean " : "one of ",
                     nearest ? nearest : all, nearest ? "?" : "");
-    return fail_at(reader, reader->word.place);
+    return query_reader_fail(reader, reader->word.place);
 }
 
-// Fails because `wanted` is missing before the next word: "METRIC is missing".
-static enum status missing(struct reader *reader, const char *wanted)
+enum status query_reader_missing(struct query_reader *reader, const char *wanted)
 {
     if (reader->word.kind == QUERY_WORD_END)
         (void)error_set(reader->err, STATUS_INVALID, "%s is missing", wanted);
     else
         (void)error_set(reader->err, STATUS_INVALID, "%s is missing before \"%.*s\"", wanted,
                         shown_size(&reader->word), reader->word.text);
-    return fail_at(reader, reader->word.place);
+    return query_reader_fail(reader, reader->word.place);
 }
 
-static enum status copy_word(struct reader *reader, char *out, size_t size, const char *what)
+static enum status copy_word(struct query_reader *reader, char *out, size_t size, const char *what)
 {
     const size_t length = strlen(reader->word.text);
     if (length == 0 || length >= size) {
         (void)error_set(reader->err, STATUS_INVALID,
                         length == 0 ? "the name of a %s is empty" : "the name of a %s is too long",
                         what);
-        return fail_at(reader, reader->word.place);
+        return query_reader_fail(reader, reader->word.place);
     }
     memcpy(out, reader->word.text, length + 1);
-    return next(reader);
+    return query_reader_next(reader);
 }
 
-static enum status parse_dimension(struct reader *reader, enum query_dimension *out)
+static enum status parse_dimension(struct query_reader *reader, enum query_dimension *out)
 {
     if (reader->word.kind != QUERY_WORD_TEXT)
-        return missing(reader, "a dimension (such as model, host, device)");
+        return query_reader_missing(reader, "a dimension (such as model, host, device)");
     *out = query_dimension_find(reader->word.text);
     if (*out != QUERY_DIMENSION_COUNT)
-        return next(reader);
+        return query_reader_next(reader);
     const char *names[QUERY_DIMENSION_COUNT];
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
         names[i] = query_dimension_name((enum query_dimension)i);
-    return unknown(reader, "dimension", names, QUERY_DIMENSION_COUNT);
+    return query_reader_unknown(reader, "dimension", names, QUERY_DIMENSION_COUNT);
 }
 
-static enum status parse_by(struct reader *reader)
+static enum status parse_by(struct query_reader *reader)
 {
     struct query *query = reader->query;
     for (;;) {
@@ -206,20 +190,23 @@ static enum status parse_by(struct reader *reader)
         enum status status = parse_dimension(reader, &dimension);
         if (status != STATUS_OK)
             return status;
+        if (reader->rule &&
+            query_reader_alert_dimension(reader, word.place, dimension, true) != STATUS_OK)
+            return STATUS_INVALID;
         for (unsigned i = 0; i < query->group_count; i++)
             if (query->group_by[i] == dimension)
                 return given_twice(reader, word.place, word.text);
         query->group_by[query->group_count++] = dimension;
         if (reader->word.kind != QUERY_WORD_COMMA)
             return STATUS_OK;
-        status = next(reader);
+        status = query_reader_next(reader);
         if (status != STATUS_OK)
             return status;
     }
 }
 
 // Finds a word that is none of the dimension's enumeration; parse_clause finds what is no number.
-static enum status check_value(struct reader *reader, enum query_dimension dimension)
+static enum status check_value(struct query_reader *reader, enum query_dimension dimension)
 {
     const char *names[8];
     unsigned count = 0;
@@ -228,25 +215,28 @@ static enum status check_value(struct reader *reader, enum query_dimension dimen
         count++;
     return count == 0 || query_dimension_number(dimension, reader->word.text) >= 0
                ? STATUS_OK
-               : unknown(reader, query_dimension_name(dimension), names, count);
+               : query_reader_unknown(reader, query_dimension_name(dimension), names, count);
 }
 
 // DIMENSION=NAME.
-static enum status parse_condition(struct reader *reader)
+static enum status parse_condition(struct query_reader *reader)
 {
     const struct query_word word = reader->word;
     enum query_dimension dimension;
     enum status status = parse_dimension(reader, &dimension);
     if (status != STATUS_OK)
         return status;
+    if (reader->rule &&
+        query_reader_alert_dimension(reader, word.place, dimension, false) != STATUS_OK)
+        return STATUS_INVALID;
     char *name = reader->filter->by[dimension];
     if (name[0])
         return given_twice(reader, word.place, word.text);
     if (reader->word.kind != QUERY_WORD_EQUALS)
-        return missing(reader, "=");
-    status = next(reader);
+        return query_reader_missing(reader, "=");
+    status = query_reader_next(reader);
     if (status == STATUS_OK && reader->word.kind != QUERY_WORD_TEXT)
-        return missing(reader, "a name");
+        return query_reader_missing(reader, "a name");
     if (status == STATUS_OK)
         status = check_value(reader, dimension);
     return status == STATUS_OK ? copy_word(reader, name, QUERY_TEXT_SIZE, word.text) : status;
@@ -257,11 +247,11 @@ static bool is_and(const struct query_word *word)
     return word->kind == QUERY_WORD_TEXT && !word->quoted && strcmp(word->text, "and") == 0;
 }
 
-static enum status parse_where(struct reader *reader)
+static enum status parse_where(struct query_reader *reader)
 {
     enum status status = parse_condition(reader);
     while (status == STATUS_OK && is_and(&reader->word)) {
-        status = next(reader);
+        status = query_reader_next(reader);
         if (status == STATUS_OK)
             status = parse_condition(reader);
     }
@@ -276,61 +266,62 @@ static bool is_time_of_day(const struct query_word *word)
            text[1] >= '0' && text[1] <= '9' && text[2] == ':';
 }
 
-static enum status parse_time(struct reader *reader, int64_t *out_ns, bool latest)
+static enum status parse_time(struct query_reader *reader, int64_t *out_ns, bool latest)
 {
     if (reader->word.kind != QUERY_WORD_TEXT)
-        return missing(reader, "a time");
+        return query_reader_missing(reader, "a time");
     char text[2 * QUERY_TEXT_SIZE];
     struct query_place place = reader->word.place;
     int used = snprintf(text, sizeof text, "%s", reader->word.text);
-    enum status status = next(reader);
+    enum status status = query_reader_next(reader);
     if (status == STATUS_OK && used > 0 && is_time_of_day(&reader->word)) {
         (void)snprintf(text + used, sizeof text - (size_t)used, " %s", reader->word.text);
         place.size = reader->word.place.at + reader->word.place.size - place.at;
-        status = next(reader);
+        status = query_reader_next(reader);
     }
     if (status != STATUS_OK)
         return status;
     return reader->when(reader->context, out_ns, text, latest, reader->err) == STATUS_OK
                ? STATUS_OK
-               : fail_at(reader, place);
+               : query_reader_fail(reader, place);
 }
 
-static enum status parse_since(struct reader *reader)
+static enum status parse_since(struct query_reader *reader)
 {
     return parse_time(reader, &reader->filter->since_ns, false);
 }
 
-static enum status parse_until(struct reader *reader)
+static enum status parse_until(struct query_reader *reader)
 {
     return parse_time(reader, &reader->filter->until_ns, true);
 }
 
-static enum status parse_step(struct reader *reader)
+static enum status parse_step(struct query_reader *reader)
 {
     int64_t *step_ns = &reader->query->step_ns;
     if (reader->word.kind != QUERY_WORD_TEXT)
-        return missing(reader, "a duration");
+        return query_reader_missing(reader, "a duration");
     enum status status = parse_duration(step_ns, reader->word.text, "step", reader->err);
     if (status == STATUS_OK && *step_ns == 0)
         status = error_set(reader->err, STATUS_INVALID, "step: the time must be above zero");
-    return status == STATUS_OK ? next(reader) : fail_at(reader, reader->word.place);
+    return status == STATUS_OK ? query_reader_next(reader)
+                               : query_reader_fail(reader, reader->word.place);
 }
 
-static enum status append_objective(struct reader *reader, size_t *used)
+static enum status append_objective(struct query_reader *reader, size_t *used)
 {
     char *slo = reader->query->average.slo;
     const size_t size = strlen(reader->word.text);
     if (size >= QUERY_TEXT_SIZE - *used) {
         (void)error_set(reader->err, STATUS_INVALID, "slo: too long (at most 255 bytes)");
-        return fail_at(reader, reader->word.place);
+        return query_reader_fail(reader, reader->word.place);
     }
     memcpy(slo + *used, reader->word.text, size + 1);
     *used += size;
-    return next(reader);
+    return query_reader_next(reader);
 }
 
-static enum status check_objective(struct reader *reader)
+static enum status check_objective(struct query_reader *reader)
 {
     const char *names[SLO_METRIC_COUNT];
     for (unsigned i = 0; i < SLO_METRIC_COUNT; i++) {
@@ -338,11 +329,11 @@ static enum status check_objective(struct reader *reader)
         if (strcmp(names[i], reader->word.text) == 0)
             return STATUS_OK;
     }
-    return unknown(reader, "objective", names, SLO_METRIC_COUNT);
+    return query_reader_unknown(reader, "objective", names, SLO_METRIC_COUNT);
 }
 
 // NAME=DURATION,..., stored as written; in quotes any text.
-static enum status parse_slo(struct reader *reader)
+static enum status parse_slo(struct query_reader *reader)
 {
     if (reader->word.kind == QUERY_WORD_TEXT && reader->word.quoted)
         return copy_word(reader, reader->query->average.slo, QUERY_TEXT_SIZE, "slo");
@@ -354,12 +345,12 @@ static enum status parse_slo(struct reader *reader)
         for (unsigned i = 0; i < 3; i++) {
             int64_t duration_ns;
             if (reader->word.kind != kinds[i] || reader->word.quoted)
-                return missing(reader, wanted[i]);
+                return query_reader_missing(reader, wanted[i]);
             if (i == 0 && check_objective(reader) != STATUS_OK)
                 return STATUS_INVALID;
             if (i == 2 &&
                 parse_duration(&duration_ns, reader->word.text, "slo", reader->err) != STATUS_OK)
-                return fail_at(reader, reader->word.place);
+                return query_reader_fail(reader, reader->word.place);
             enum status status = append_objective(reader, &used);
             if (status != STATUS_OK)
                 return status;
@@ -372,51 +363,53 @@ static enum status parse_slo(struct reader *reader)
     }
 }
 
-static enum status parse_limit(struct reader *reader)
+static enum status parse_limit(struct query_reader *reader)
 {
     int64_t limit = 0;
     if (reader->word.kind != QUERY_WORD_TEXT)
-        return missing(reader, "a number");
+        return query_reader_missing(reader, "a number");
     if (parse_int(&limit, reader->word.text, 0, UINT32_MAX, "limit", reader->err) != STATUS_OK)
-        return fail_at(reader, reader->word.place);
+        return query_reader_fail(reader, reader->word.place);
     reader->query->limit = (uint32_t)limit;
-    return next(reader);
+    return query_reader_next(reader);
 }
 
-static enum status parse_oldest(struct reader *reader)
+static enum status parse_oldest(struct query_reader *reader)
 {
     reader->query->records.oldest_first = true;
     return STATUS_OK;
 }
 
-static enum status parse_force(struct reader *reader)
+static enum status parse_force(struct query_reader *reader)
 {
     reader->query->compare.force = true;
     return STATUS_OK;
 }
 
-static enum status parse_metric(struct reader *reader)
+static enum status parse_metric(struct query_reader *reader)
 {
     const struct query_metric *metric;
     if (reader->word.kind != QUERY_WORD_TEXT)
-        return missing(reader, "METRIC");
+        return query_reader_missing(reader, "METRIC");
+    if (reader->rule)
+        return query_reader_alert_subject(reader);
     if (query_metric_find(&metric, reader->word.text, reader->err) != STATUS_OK)
-        return fail_at(reader, reader->word.place);
+        return query_reader_fail(reader, reader->word.place);
     return copy_word(reader, reader->query->metric, QUERY_TEXT_SIZE, "metric");
 }
 
-static enum status parse_margin(struct reader *reader)
+static enum status parse_margin(struct query_reader *reader)
 {
     if (reader->word.kind != QUERY_WORD_TEXT)
-        return missing(reader, "a ratio");
+        return query_reader_missing(reader, "a ratio");
     if (parse_ratio(&reader->query->compare.margin, reader->word.text, "margin", reader->err) !=
         STATUS_OK)
-        return fail_at(reader, reader->word.place);
-    return next(reader);
+        return query_reader_fail(reader, reader->word.place);
+    return query_reader_next(reader);
 }
 
 // query_check, without the prefix "query: " in messages.
-static bool is_sound(struct reader *reader)
+static bool is_sound(struct query_reader *reader)
 {
     static const char prefix[] = "query: ";
     if (query_check(reader->query, reader->err) == STATUS_OK)
@@ -428,18 +421,18 @@ static bool is_sound(struct reader *reader)
 }
 
 // A baseline, unless the next word begins a clause.
-static enum status parse_baseline(struct reader *reader)
+static enum status parse_baseline(struct query_reader *reader)
 {
-    if (reader->word.kind != QUERY_WORD_TEXT || find_clause(&reader->word) != QUERY_CLAUSE_COUNT ||
+    if (reader->word.kind != QUERY_WORD_TEXT || find_clause(reader) != QUERY_CLAUSE_COUNT ||
         (!reader->word.quoted && query_dimension_find(reader->word.text) != QUERY_DIMENSION_COUNT))
         return STATUS_OK;
     const struct query_place place = reader->word.place;
     enum status status = copy_word(reader, reader->baseline, QUERY_KEY_SIZE, "baseline");
-    return status == STATUS_OK && !is_sound(reader) ? fail_at(reader, place) : status;
+    return status == STATUS_OK && !is_sound(reader) ? query_reader_fail(reader, place) : status;
 }
 
 // The clauses that follow apply to the first side of the comparison.
-static enum status parse_against(struct reader *reader)
+static enum status parse_against(struct query_reader *reader)
 {
     reader->filter = &reader->query->filter;
     reader->baseline = reader->query->compare.baseline[0];
@@ -447,7 +440,7 @@ static enum status parse_against(struct reader *reader)
     return parse_baseline(reader);
 }
 
-static enum status (*const parsers[QUERY_CLAUSE_COUNT])(struct reader *) = {
+static enum status (*const parsers[QUERY_CLAUSES_OF_QUERIES])(struct query_reader *) = {
     [QUERY_CLAUSE_BY] = parse_by,         [QUERY_CLAUSE_WHERE] = parse_where,
     [QUERY_CLAUSE_SINCE] = parse_since,   [QUERY_CLAUSE_UNTIL] = parse_until,
     [QUERY_CLAUSE_STEP] = parse_step,     [QUERY_CLAUSE_SLO] = parse_slo,
@@ -456,7 +449,7 @@ static enum status (*const parsers[QUERY_CLAUSE_COUNT])(struct reader *) = {
     [QUERY_CLAUSE_FORCE] = parse_force,   [QUERY_CLAUSE_AGAINST] = parse_against,
 };
 
-static enum status unknown_word(struct reader *reader)
+static enum status unknown_word(struct query_reader *reader)
 {
     const char *words[QUERY_CLAUSE_COUNT + QUERY_DIMENSION_COUNT];
     unsigned count = 0;
@@ -465,14 +458,14 @@ static enum status unknown_word(struct reader *reader)
             words[count++] = clause_words[i];
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT && reader->clauses & BIT(WHERE); i++)
         words[count++] = query_dimension_name((enum query_dimension)i);
-    return unknown(reader, "word", words, count);
+    return query_reader_unknown(reader, "word", words, count);
 }
 
 // Finds the clause that begins here; "where" is optional before a condition.
-static enum status begin_clause(struct reader *reader, unsigned *clause)
+static enum status begin_clause(struct query_reader *reader, unsigned *clause)
 {
     const struct query_word word = reader->word;
-    *clause = find_clause(&word);
+    *clause = find_clause(reader);
     const bool is_condition = *clause == QUERY_CLAUSE_COUNT && word.kind == QUERY_WORD_TEXT &&
                               !word.quoted &&
                               query_dimension_find(word.text) != QUERY_DIMENSION_COUNT;
@@ -483,35 +476,37 @@ static enum status begin_clause(struct reader *reader, unsigned *clause)
     if (!(reader->clauses >> *clause & 1)) {
         (void)error_set(reader->err, STATUS_INVALID, "%s takes no %s", reader->verb,
                         clause_words[*clause]);
-        return fail_at(reader, word.place);
+        return query_reader_fail(reader, word.place);
     }
     if (reader->seen >> *clause & 1 && *clause != QUERY_CLAUSE_WHERE)
         return given_twice(reader, word.place, clause_words[*clause]);
     reader->seen |= 1U << *clause;
-    return is_condition ? STATUS_OK : next(reader);
+    return is_condition ? STATUS_OK : query_reader_next(reader);
 }
 
 // Parses a clause.  Errors that query_check finds then are reported at this clause: a window
 // that ends before it begins, a run that is no UUID.
-static enum status parse_clause(struct reader *reader)
+static enum status parse_clause(struct query_reader *reader)
 {
     unsigned clause = QUERY_CLAUSE_COUNT;
     struct query_place place = reader->word.place;
     enum status status = begin_clause(reader, &clause);
     if (status != STATUS_OK)
         return status;
-    assert(clause < QUERY_CLAUSE_COUNT && parsers[clause]);
-    status = parsers[clause](reader);
+    assert(clause < QUERY_CLAUSE_COUNT);
+    status = clause < QUERY_CLAUSES_OF_QUERIES
+                 ? parsers[clause](reader)
+                 : query_reader_alert_clause(reader, (enum query_clause)clause);
     if (status != STATUS_OK)
         return status;
     size_t end = reader->word.place.at;
     while (end > place.at && strchr(" \t\r\n", reader->line[end - 1]))
         end--;
     place.size = end - place.at;
-    return is_sound(reader) ? STATUS_OK : fail_at(reader, place);
+    return is_sound(reader) ? STATUS_OK : query_reader_fail(reader, place);
 }
 
-static enum status parse_clauses(struct reader *reader)
+static enum status parse_clauses(struct query_reader *reader)
 {
     enum status status = STATUS_OK;
     while (status == STATUS_OK && reader->word.kind != QUERY_WORD_END)
@@ -519,10 +514,10 @@ static enum status parse_clauses(struct reader *reader)
     return status;
 }
 
-static enum status parse_subject(struct reader *reader, enum query_subject subject)
+static enum status parse_subject(struct query_reader *reader, enum query_subject subject)
 {
     const bool is_clause = reader->word.kind == QUERY_WORD_END ||
-                           find_clause(&reader->word) != QUERY_CLAUSE_COUNT ||
+                           find_clause(reader) != QUERY_CLAUSE_COUNT ||
                            query_dimension_find(reader->word.text) != QUERY_DIMENSION_COUNT;
     switch (subject) {
     case QUERY_NO_SUBJECT:
@@ -537,36 +532,41 @@ static enum status parse_subject(struct reader *reader, enum query_subject subje
     return STATUS_OK;
 }
 
-static enum status parse_verb(struct reader *reader)
+static enum status parse_verb(struct query_reader *reader)
 {
     if (reader->word.kind != QUERY_WORD_TEXT)
-        return missing(reader, "a verb (such as avg, summary, loads)");
+        return query_reader_missing(reader, "a verb (such as avg, summary, loads)");
     const struct query_verb *verb = query_verb_find(reader->word.text);
     if (!verb) {
         const char *words[VERB_COUNT];
         for (unsigned i = 0; i < VERB_COUNT; i++)
             words[i] = verbs[i].word;
-        return unknown(reader, "verb", words, VERB_COUNT);
+        return query_reader_unknown(reader, "verb", words, VERB_COUNT);
     }
     if (verb->kind == QUERY_COMPARE) {
         reader->filter = &reader->query->compare.other;
         reader->baseline = reader->query->compare.baseline[1];
     }
+    if (reader->rule && verb->kind != QUERY_AVERAGE) {
+        (void)error_set(reader->err, STATUS_INVALID, "an alert is of avg METRIC, not of %s",
+                        verb->word);
+        return query_reader_fail(reader, reader->word.place);
+    }
     reader->query->kind = verb->kind;
     if (verb->kind == QUERY_RECORDS)
         reader->query->records.kind = verb->record_kind;
     reader->verb = verb->word;
-    reader->clauses = verb->clauses;
-    enum status status = next(reader);
+    reader->clauses = reader->rule ? QUERY_ALERT_CLAUSES : verb->clauses;
+    enum status status = query_reader_next(reader);
     return status == STATUS_OK ? parse_subject(reader, verb->subject) : status;
 }
 
-// Parses the reader's line: a verb, if `with_verb`, and clauses.
-static enum status read_line(struct reader *reader, bool with_verb, struct query_place *place,
-                             struct error *err)
+enum status query_reader_line(struct query_reader *reader, size_t from, bool with_verb,
+                              struct query_place *place, struct error *err)
 {
+    reader->word.place = (struct query_place){from, 0};
     reader->err = err ? err : &reader->spare;
-    enum status status = next(reader);
+    enum status status = query_reader_next(reader);
     if (status == STATUS_OK && with_verb)
         status = parse_verb(reader);
     if (status == STATUS_OK)
@@ -580,27 +580,27 @@ enum status query_text_read(struct query *out, const char *line, query_when *whe
                             struct query_place *place, struct error *err)
 {
     *out = (struct query){0};
-    struct reader reader = {.line = line,
-                            .query = out,
-                            .filter = &out->filter,
-                            .baseline = out->compare.baseline[0],
-                            .when = when,
-                            .context = context};
-    return read_line(&reader, true, place, err);
+    struct query_reader reader = {.line = line,
+                                  .query = out,
+                                  .filter = &out->filter,
+                                  .baseline = out->compare.baseline[0],
+                                  .when = when,
+                                  .context = context};
+    return query_reader_line(&reader, 0, true, place, err);
 }
 
 enum status query_text_read_filter(struct query_filter *out, const char *line, query_when *when,
                                    void *context, struct query_place *place, struct error *err)
 {
     struct query query = {.kind = QUERY_SUMMARY};
-    struct reader reader = {.line = line,
-                            .query = &query,
-                            .filter = &query.filter,
-                            .verb = "a filter",
-                            .clauses = WINDOW,
-                            .when = when,
-                            .context = context};
-    const enum status status = read_line(&reader, false, place, err);
+    struct query_reader reader = {.line = line,
+                                  .query = &query,
+                                  .filter = &query.filter,
+                                  .verb = "a filter",
+                                  .clauses = WINDOW,
+                                  .when = when,
+                                  .context = context};
+    const enum status status = query_reader_line(&reader, 0, false, place, err);
     *out = query.filter;
     return status;
 }

@@ -28,6 +28,8 @@
 #include "common/core/query/query.h"
 #include "common/core/query/query_words.h"
 
+struct alert_rule;
+
 // Room for the text of any filter, terminating NUL included.
 enum { QUERY_LINE_SIZE = 16384 };
 
@@ -47,6 +49,11 @@ MUST_CHECK enum status query_text_read(struct query *out, const char *line, quer
 MUST_CHECK enum status query_text_read_filter(struct query_filter *out, const char *line,
                                               query_when *when, void *context,
                                               struct query_place *place, struct error *err);
+
+// Parses the line of an alert from byte `from` on (where its name ends) and fills all of `out` but
+// name, is_builtin, line and text.  Errors are those of query_text_read.
+MUST_CHECK enum status query_text_read_alert(struct alert_rule *out, const char *line, size_t from,
+                                             struct query_place *place, struct error *err);
 
 // Writes a line that query_text_read_filter parses to `filter`, with times in UTC; "" if the filter
 // has no condition.  Returns STATUS_UNSUPPORTED for times before 1970 or after 2261, STATUS_FULL if
@@ -68,13 +75,20 @@ MUST_CHECK enum status query_text_write_filter(char *out, size_t size,
     X(OF, "of")                                                                                    \
     X(MARGIN, "margin")                                                                            \
     X(FORCE, "force")                                                                              \
-    X(AGAINST, "against")
+    X(AGAINST, "against")                                                                          \
+    X(OVER, "over")                                                                                \
+    X(WHEN, "when")                                                                                \
+    X(FOR, "for")                                                                                  \
+    X(CRITICAL, "critical")                                                                        \
+    X(CLEAR, "clear")                                                                              \
+    X(LEAST, "least")
 
 enum query_clause {
 #define QUERY_CLAUSE_ENUM(name, word) QUERY_CLAUSE_##name,
     QUERY_CLAUSES(QUERY_CLAUSE_ENUM)
 #undef QUERY_CLAUSE_ENUM
-        QUERY_CLAUSE_COUNT
+        QUERY_CLAUSE_COUNT,
+    QUERY_CLAUSES_OF_QUERIES = QUERY_CLAUSE_OVER, // those before it; the others only rules have
 };
 
 // The argument that a verb takes.

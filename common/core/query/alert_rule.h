@@ -1,0 +1,101 @@
+// Alert rule: one condition that the collector evaluates, of a metric or of a source, by group.
+// query_text_read_alert parses one; alert_file.h reads all rules of a file.  No I/O.
+#ifndef INFERSTAT_CORE_ALERT_RULE_H
+#define INFERSTAT_CORE_ALERT_RULE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/core/query/query.h"
+
+// Sources: conditions that no metric of records tells.  The collector computes one value per group
+// over the rule's window.
+//
+// X(suffix of the enumerator, name, unit, grouping (bits: BY_MODEL, ...), meaning)
+#define ALERT_SOURCES(X)                                                                           \
+    X(HOST_SILENT, "host_silent_ns", DURATION, BY_HOST,                                            \
+      "time since anything was heard of a host whose processes have not closed")                   \
+    X(RUNS_KILLED, "runs_killed", COUNT, BY_MODEL | BY_HOST,                                       \
+      "processes that ended in the window without closing")                                        \
+    X(RECORDS_DROPPED, "records_dropped", COUNT, BY_HOST,                                          \
+      "records of which it became known in the window that they were lost")                        \
+    X(CLOCK_OFFSET, "clock_offset_ns", DURATION, BY_HOST,                                          \
+      "host's clock less the collector's, without sign and less the estimate's error")             \
+    X(DISK_FULL_IN, "disk_full_in_ns", DURATION, 0,                                                \
+      "time until the disk of the store is full, at the rate at which the store grew")             \
+    X(XID_COUNT, "xid_count", COUNT, BY_HOST | BY_DEVICE, "XID errors that the driver reported")   \
+    X(SLOWDOWN_MARGIN, "slowdown_margin_celsius", CELSIUS, BY_HOST | BY_DEVICE,                    \
+      "temperature at which the device slows down less its mean temperature")                      \
+    X(PCIE_NARROW, "pcie_narrow_ratio", RATIO, BY_HOST | BY_DEVICE,                                \
+      "of the samples of a busy device, share with PCIe below its maximum")                        \
+    X(ECC_UNCORRECTED, "ecc_uncorrected_count", COUNT, BY_HOST | BY_DEVICE,                        \
+      "memory errors that could not be corrected")                                                 \
+    X(BASELINE_WORSE, "baseline_worse", COUNT, BY_MODEL | BY_HOST,                                 \
+      "consecutive windows up to now that are worse than the newest baseline")
+
+enum alert_source {
+#define ALERT_SOURCE_ENUM(name, text, unit, grouping, meaning) ALERT_SOURCE_##name,
+    ALERT_SOURCES(ALERT_SOURCE_ENUM)
+#undef ALERT_SOURCE_ENUM
+        ALERT_SOURCE_COUNT,
+    ALERT_SOURCE_NONE = -1, // the rule is of a metric
+};
+
+struct alert_source_info {
+    const char *name;
+    enum unit unit;
+    unsigned grouping; // bit i: enum query_dimension i
+    const char *meaning;
+};
+
+// The description of a source, static.
+const struct alert_source_info *alert_source_info(enum alert_source source);
+
+// Statistics of the values of a window: X(suffix of the enumerator, name).
+#define ALERT_STATS(X)                                                                             \
+    X(COUNT, "count")                                                                              \
+    X(MEAN, "mean")                                                                                \
+    X(MIN, "min")                                                                                  \
+    X(MAX, "max")                                                                                  \
+    X(P50, "p50")                                                                                  \
+    X(P90, "p90")                                                                                  \
+    X(P95, "p95")                                                                                  \
+    X(P99, "p99")
+
+enum alert_stat {
+#define ALERT_STAT_ENUM(name, text) ALERT_STAT_##name,
+    ALERT_STATS(ALERT_STAT_ENUM)
+#undef ALERT_STAT_ENUM
+        ALERT_STAT_COUNT_OF
+};
+
+// The name of a statistic, static; also its key in rows of AVERAGE.
+const char *alert_stat_name(enum alert_stat stat);
+
+enum {
+    ALERT_NAME_SIZE = 64,   // terminating NUL included, as below
+    ALERT_TEXT_SIZE = 1024, // of a line
+};
+
+// Plain data.  Values and thresholds are in the unit of the metric or source; those of
+// ALERT_STAT_COUNT are counts.
+struct alert_rule {
+    char name[ALERT_NAME_SIZE];
+    struct query query;       // kind QUERY_AVERAGE: metric, filter without times, group_by, slo
+    enum alert_source source; // not ALERT_SOURCE_NONE: query.metric is its name
+    enum unit unit;           // of values and thresholds
+    int64_t window_ns;        // the values of the last window_ns count
+    int64_t for_ns;           // for so long the condition must hold
+    enum alert_stat stat;
+    bool is_below; // the condition is value < threshold, otherwise value > threshold
+    double warning;
+    double critical;            // NaN: the rule has no critical threshold
+    double clear;               // an alert resolves when the value is not past it
+    uint64_t least;             // with fewer values a window has no data
+    bool is_rare;               // a window without records is no loss of data: of loads, startups
+    bool is_builtin;            // not from the file
+    unsigned line;              // of the file, from 1; of a built-in rule 0
+    char text[ALERT_TEXT_SIZE]; // as written, without the name
+};
+
+#endif
