@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,6 +32,7 @@ struct thread_pool {
     // owner's release publishes the task; the threads' acquire receives it.
     _Atomic uint64_t generation;
     atomic_bool stop;
+    atomic_int core; // the owner's, when it announced the task
     // The task's number (upper 32 bits) and its next unclaimed part.  A thread that comes late
     // finds another number and claims nothing, so that the owner need not wait for threads that the
     // system has not let run.
@@ -100,6 +102,21 @@ static uint64_t wait_for_task(struct thread_pool *pool, uint64_t seen)
     return now;
 }
 
+// Moves the calling thread off `core`, where it may run elsewhere.  On a busy machine the system
+// often wakes a thread on the waker's core and leaves both there for seconds: they take turns, and
+// a task takes longer than on one thread.
+static void leave_core(int core)
+{
+    cpu_set_t allowed, others;
+    if (core < 0 || sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+        return;
+    others = allowed;
+    CPU_CLR((size_t)core, &others);
+    if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others) != 0)
+        return;
+    (void)sched_setaffinity(0, sizeof allowed, &allowed); // later moves are the system's
+}
+
 static void *run_worker(void *argument)
 {
     struct worker *worker = argument;
@@ -109,6 +126,9 @@ static void *run_worker(void *argument)
         seen = wait_for_task(pool, seen);
         if (atomic_load_explicit(&pool->stop, memory_order_relaxed))
             return NULL;
+        const int core = atomic_load_explicit(&pool->core, memory_order_relaxed);
+        if (core == sched_getcpu())
+            leave_core(core);
         work(pool, worker->number);
     }
 }
@@ -179,6 +199,7 @@ void thread_pool_run(struct thread_pool *pool, thread_pool_task *task, void *con
     atomic_store_explicit(&pool->claims, number << 32 | UINT32_MAX, memory_order_relaxed);
     pool->task = task;
     pool->context = context;
+    atomic_store_explicit(&pool->core, sched_getcpu(), memory_order_relaxed);
     atomic_store_explicit(&pool->done, 0, memory_order_relaxed);
     atomic_store_explicit(&pool->parts, (unsigned int)parts, memory_order_release);
     atomic_store_explicit(&pool->claims, (number + 1) << 32, memory_order_release);

@@ -1,10 +1,14 @@
 // Tasks one after another, most of them shorter than it takes a thread to start: threads that come
-// late must neither repeat a part of an earlier task nor take one of a later task twice.
+// late must neither repeat a part of an earlier task nor take one of a later task twice.  A thread
+// that shares the owner's core moves, and stays allowed everywhere.
 #include "server/device/cpu/thread_pool.h"
+
+#include <sched.h>
+#include <stdatomic.h>
 
 #include "tests/support/test.h"
 
-enum { THREADS = 4, PARTS_MAX = 64, TASKS = 10000 };
+enum { THREADS = 4, PARTS_MAX = 64, TASKS = 10000, ROUNDS = 20 };
 
 struct sums {
     unsigned int added;
@@ -41,4 +45,68 @@ TEST_CASE(test_every_part_runs_once)
     thread_pool_free(pool);
 }
 
-TEST_MAIN(test_every_part_runs_once)
+struct meeting {
+    cpu_set_t all;
+    int core; // the owner's
+    bool shares_core;
+    atomic_bool has_other;
+    int found; // core of the other thread
+};
+
+// The owner waits for the other thread, which goes to the owner's core or tells where it is.
+static void meet(void *context, size_t part, unsigned int thread)
+{
+    (void)part;
+    struct meeting *meeting = context;
+    if (thread == 0) {
+        while (!atomic_load(&meeting->has_other))
+            (void)sched_yield();
+        return;
+    }
+    meeting->found = sched_getcpu();
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)meeting->core, &one);
+    if (meeting->shares_core) {
+        assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+        assert_int_equal(sched_setaffinity(0, sizeof meeting->all, &meeting->all), 0);
+    } else {
+        cpu_set_t allowed;
+        assert_int_equal(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+        assert_true(CPU_EQUAL(&allowed, &meeting->all));
+    }
+    atomic_store(&meeting->has_other, true);
+}
+
+static void run_meeting(struct thread_pool *pool, struct meeting *meeting, bool shares_core)
+{
+    meeting->shares_core = shares_core;
+    atomic_store(&meeting->has_other, false);
+    thread_pool_run(pool, meet, meeting, 2);
+}
+
+TEST_CASE(test_a_thread_leaves_the_owners_core)
+{
+    struct error err = {0};
+    struct thread_pool *pool = NULL;
+    struct meeting meeting = {.core = sched_getcpu()};
+    assert_int_equal(sched_getaffinity(0, sizeof meeting.all, &meeting.all), 0);
+    if (CPU_COUNT(&meeting.all) < 2)
+        skip();
+    expect_ok(thread_pool_new(&pool, 2, &err), &err);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)meeting.core, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    unsigned int apart = 0;
+    for (unsigned int round = 0; round < ROUNDS; round++) {
+        run_meeting(pool, &meeting, true);
+        run_meeting(pool, &meeting, false);
+        apart += meeting.found != meeting.core;
+    }
+    assert_int_equal(sched_setaffinity(0, sizeof meeting.all, &meeting.all), 0);
+    thread_pool_free(pool);
+    assert_true(apart > ROUNDS / 2); // the system may move it back
+}
+
+TEST_MAIN(test_every_part_runs_once, test_a_thread_leaves_the_owners_core)
