@@ -23,9 +23,10 @@
     " when mean > 95% for 2m least 10\n"                                                           \
     "alert records_dropped: avg records_dropped over 10m when max > 0\n"                           \
     "alert run_killed: avg runs_killed over 10m when max > 0\n"                                    \
-    "alert host_silent: avg host_silent_ns over 1h when max > 1m critical 10m\n"                   \
+    "alert host_silent: avg host_silent_ns over 1d when max > 30s for 30s critical 10m\n"          \
     "alert clock_off: avg clock_offset_ns over 10m when max > 1s for 1m critical 1m\n"             \
     "alert disk_full: avg disk_full_in_ns over 6h when min < 1d for 5m critical 2h\n"              \
-    "alert slower_than_baseline: avg baseline_worse over 10m when max > 1\n"
+    "alert slower_than_baseline: avg baseline_slower_ratio over 10m when mean > 25% critical "     \
+    "100%\n"
 
 #endif

@@ -11,30 +11,31 @@
 // Sources: conditions that no metric of records tells.  The collector computes one value per group
 // over the rule's window.
 //
-// X(suffix of the enumerator, name, unit, grouping (bits: BY_MODEL, ...), meaning)
+// X(suffix of the enumerator, name, unit, grouping (bits: BY_MODEL, ...), whether groups without a
+// value are good (is_rare, below), meaning)
 #define ALERT_SOURCES(X)                                                                           \
-    X(HOST_SILENT, "host_silent_ns", DURATION, BY_HOST,                                            \
+    X(HOST_SILENT, "host_silent_ns", DURATION, BY_HOST, false,                                     \
       "time since anything was heard of a host whose processes have not closed")                   \
-    X(RUNS_KILLED, "runs_killed", COUNT, BY_MODEL | BY_HOST,                                       \
-      "processes that ended in the window without closing")                                        \
-    X(RECORDS_DROPPED, "records_dropped", COUNT, BY_HOST,                                          \
-      "records of which it became known in the window that they were lost")                        \
-    X(CLOCK_OFFSET, "clock_offset_ns", DURATION, BY_HOST,                                          \
-      "host's clock less the collector's, without sign and less the estimate's error")             \
-    X(DISK_FULL_IN, "disk_full_in_ns", DURATION, 0,                                                \
-      "time until the disk of the store is full, at the rate at which the store grew")             \
-    X(XID_COUNT, "xid_count", COUNT, BY_HOST | BY_DEVICE, "XID errors that the driver reported")   \
-    X(SLOWDOWN_MARGIN, "slowdown_margin_celsius", CELSIUS, BY_HOST | BY_DEVICE,                    \
+    X(RUNS_KILLED, "runs_killed", COUNT, BY_MODEL | BY_HOST, true,                                 \
+      "processes that ended without closing")                                                      \
+    X(RECORDS_DROPPED, "records_dropped", COUNT, BY_HOST, true, "records that were lost")          \
+    X(CLOCK_OFFSET, "clock_offset_ns", DURATION, BY_HOST, false,                                   \
+      "difference of the host's clock and the collector's, less the error of its estimate")        \
+    X(DISK_FULL_IN, "disk_full_in_ns", DURATION, 0, false,                                         \
+      "time until the disk of the store is full, at the rate of the window")                       \
+    X(XID_COUNT, "xid_count", COUNT, BY_HOST | BY_DEVICE, true,                                    \
+      "XID errors that the driver reported")                                                       \
+    X(SLOWDOWN_MARGIN, "slowdown_margin_celsius", CELSIUS, BY_HOST | BY_DEVICE, false,             \
       "temperature at which the device slows down less its mean temperature")                      \
-    X(PCIE_NARROW, "pcie_narrow_ratio", RATIO, BY_HOST | BY_DEVICE,                                \
-      "of the samples of a busy device, share with PCIe below its maximum")                        \
-    X(ECC_UNCORRECTED, "ecc_uncorrected_count", COUNT, BY_HOST | BY_DEVICE,                        \
+    X(PCIE_NARROW, "pcie_narrow_ratio", RATIO, BY_HOST | BY_DEVICE, true,                          \
+      "share of the window in which a busy device had PCIe below its maximum")                     \
+    X(ECC_UNCORRECTED, "ecc_uncorrected_count", COUNT, BY_HOST | BY_DEVICE, true,                  \
       "memory errors that could not be corrected")                                                 \
-    X(BASELINE_WORSE, "baseline_worse", COUNT, BY_MODEL | BY_HOST,                                 \
-      "consecutive windows up to now that are worse than the newest baseline")
+    X(BASELINE_SLOWER, "baseline_slower_ratio", RATIO, BY_MODEL | BY_HOST, false,                  \
+      "by how much requests are at least slower than in the newest baseline, in two windows")
 
 enum alert_source {
-#define ALERT_SOURCE_ENUM(name, text, unit, grouping, meaning) ALERT_SOURCE_##name,
+#define ALERT_SOURCE_ENUM(name, text, unit, grouping, is_rare, meaning) ALERT_SOURCE_##name,
     ALERT_SOURCES(ALERT_SOURCE_ENUM)
 #undef ALERT_SOURCE_ENUM
         ALERT_SOURCE_COUNT,
@@ -45,6 +46,7 @@ struct alert_source_info {
     const char *name;
     enum unit unit;
     unsigned grouping; // bit i: enum query_dimension i
+    bool is_rare;
     const char *meaning;
 };
 
@@ -89,12 +91,12 @@ struct alert_rule {
     enum alert_stat stat;
     bool is_below; // the condition is value < threshold, otherwise value > threshold
     double warning;
-    double critical;            // NaN: the rule has no critical threshold
-    double clear;               // an alert resolves when the value is not past it
-    uint64_t least;             // with fewer values a window has no data
-    bool is_rare;               // a window without records is no loss of data: of loads, startups
-    bool is_builtin;            // not from the file
-    unsigned line;              // of the file, from 1; of a built-in rule 0
+    double critical; // NaN: the rule has no critical threshold
+    double clear;    // an alert resolves when the value is not past it
+    uint64_t least;  // with fewer values a window has no data
+    bool is_rare;    // a window without data is good: of loads, startups and some sources
+    bool is_builtin; // not from the file
+    unsigned line;   // of the file, from 1; of a built-in rule 0
     char text[ALERT_TEXT_SIZE]; // as written, without the name
 };
 

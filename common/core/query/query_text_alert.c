@@ -65,6 +65,7 @@ enum status query_reader_alert_subject(struct query_reader *reader)
     if (rule->source != ALERT_SOURCE_NONE) {
         const struct alert_source_info *info = alert_source_info(rule->source);
         rule->unit = info->unit;
+        rule->is_rare = info->is_rare;
         // The name of a metric until the end of the line, as query_check knows no sources.
         (void)snprintf(rule->query.metric, QUERY_TEXT_SIZE, "e2e_ns");
         for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)

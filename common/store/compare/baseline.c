@@ -240,7 +240,7 @@ static enum status on_sample(void *context, sqlite3_stmt *row, struct error *err
         return STATUS_OK; // of another version
     const struct sample_key key = {samples_sampled((unsigned)place)->kind,
                                    sqlite3_column_int64(row, 1), sqlite3_column_int64(row, 2),
-                                   batch_items};
+                                   batch_items, 0};
     struct sample_group *group;
     enum status status = samples_group(&reading->baseline->samples, &key, &group, err);
     if (status != STATUS_OK)

@@ -15,7 +15,7 @@
 #include "common/store/schema/schema_select.h"
 
 // What all samples of a side may take.
-enum { SAMPLE_BYTES_MAX = 256 * 1024 * 1024, SAMPLE_KEYS = 4 };
+enum { SAMPLE_BYTES_MAX = 256 * 1024 * 1024, SAMPLE_KEYS = 5 };
 
 // ---- The table --------------------------------------------------------------------
 
@@ -247,7 +247,7 @@ enum status samples_group(struct samples *samples, const struct sample_key *key,
                                        deinit_group) != STATUS_OK)
         return error_no_memory(err, "store");
     const int64_t keys[SAMPLE_KEYS] = {(int64_t)key->kind, key->subject, key->device,
-                                       key->batch_items};
+                                       key->batch_items, key->host};
     struct group *found;
     enum status status = reader_group(samples->groups, keys, &found, err);
     if (status != STATUS_OK)
@@ -265,7 +265,7 @@ struct collecting {
     enum record_kind kind;
 };
 
-enum { RUN, STARTED, SUBJECT, DEVICE, BATCH_ITEMS, FIRST_VALUE }; // columns of the rows
+enum { RUN, STARTED, SUBJECT, DEVICE, BATCH_ITEMS, HOST, FIRST_VALUE }; // columns of the rows
 
 // Counts the memory of a sample that a value was added to; `room` is what it had before.
 static enum status count_bytes(struct samples *samples, const struct sample *sample, size_t room,
@@ -295,9 +295,9 @@ static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
 {
     const struct collecting *collecting = context;
     struct samples *samples = collecting->samples;
-    const struct sample_key key = {collecting->kind, sqlite3_column_int64(row, SUBJECT),
-                                   sqlite3_column_int64(row, DEVICE),
-                                   sqlite3_column_int64(row, BATCH_ITEMS)};
+    const struct sample_key key = {
+        collecting->kind, sqlite3_column_int64(row, SUBJECT), sqlite3_column_int64(row, DEVICE),
+        sqlite3_column_int64(row, BATCH_ITEMS), sqlite3_column_int64(row, HOST)};
     const int64_t run = sqlite3_column_int64(row, RUN);
     struct sample_group *group;
     enum status status = samples_group(samples, &key, &group, err);
@@ -323,12 +323,13 @@ static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
 }
 
 static enum status collect_kind(struct samples *samples, struct store *store, enum record_kind kind,
-                                const struct query_filter *filter, struct error *err)
+                                const struct query_filter *filter, bool by_host, struct error *err)
 {
     struct collecting collecting = {.samples = samples, .kind = kind};
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendf(sql, "SELECT t.run, t.started_ns, %s, %s, %s", sources[kind].subject,
-                        sources[kind].device, sources[kind].batch_items);
+    sqlite3_str_appendf(sql, "SELECT t.run, t.started_ns, %s, %s, %s, %s", sources[kind].subject,
+                        sources[kind].device, sources[kind].batch_items,
+                        by_host ? "(SELECT r.host FROM main.run r WHERE r.run = t.run)" : "0");
     for (unsigned i = 0; i < METRIC_COUNT; i++) {
         if (metrics[i].kind != kind || i >= TOTAL)
             continue;
@@ -419,7 +420,13 @@ enum status samples_collect(struct samples *samples, struct store *store,
         if (!is_first || !filter_applies(kind, filter, &missing))
             continue;
         status = i == TOTAL ? collect_totals(samples, store, filter, err)
-                            : collect_kind(samples, store, kind, filter, err);
+                            : collect_kind(samples, store, kind, filter, false, err);
     }
     return status;
+}
+
+enum status samples_collect_requests(struct samples *samples, struct store *store,
+                                     const struct query_filter *filter, struct error *err)
+{
+    return collect_kind(samples, store, RECORD_KIND_INFERENCE, filter, true, err);
 }

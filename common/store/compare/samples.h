@@ -102,6 +102,7 @@ struct sample_key {
     int64_t subject;
     int64_t device;      // id of its name
     int64_t batch_items; // items per batch of pipelines; 0: unknown
+    int64_t host;        // of samples_collect_requests; otherwise 0
 };
 
 // The samples of one subject on one device, indexed by metric.
@@ -146,5 +147,10 @@ MUST_CHECK enum status sample_group_add_request(struct sample_group *group,
 // dimension of the filter.  Returns STATUS_FULL if there are too many groups or values.
 MUST_CHECK enum status samples_collect(struct samples *samples, struct store *store,
                                        const struct query_filter *filter, struct error *err);
+
+// Reads the samples of requests alone, by host, without totals.
+MUST_CHECK enum status samples_collect_requests(struct samples *samples, struct store *store,
+                                                const struct query_filter *filter,
+                                                struct error *err);
 
 #endif

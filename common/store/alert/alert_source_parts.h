@@ -1,0 +1,45 @@
+// What alert_source.c and alert_baseline.c share.
+#ifndef INFERSTAT_STORE_ALERT_ALERT_SOURCE_PARTS_H
+#define INFERSTAT_STORE_ALERT_ALERT_SOURCE_PARTS_H
+
+#include <stddef.h>
+
+#include "common/store/alert/alert_source.h"
+
+struct groups;
+
+enum { ALERT_DISK_SAMPLES = 64, ALERT_BASELINE_WINDOWS = 2 };
+
+struct alert_source_state {
+    // disk_full_in_ns: the oldest first, spaced by a part of the window.
+    struct alert_disk_sample {
+        int64_t at_ns, free_bytes;
+    } disk[ALERT_DISK_SAMPLES];
+    size_t disk_count;
+    // baseline_slower_ratio: per model and host the slowdown (double) in the windows before
+    // window_number, the last one first; NULL: none.
+    struct groups *slower[ALERT_BASELINE_WINDOWS];
+    int64_t window_number;
+};
+
+// One evaluation.
+struct alert_reader {
+    struct alert_source_state *state;
+    struct store *store;
+    const struct alert_rule *rule;
+    const struct alert_times *times;
+    int64_t since_ns;                      // start of the window
+    int64_t wanted[QUERY_DIMENSION_COUNT]; // per dimension the id that the filter wants; 0: any,
+                                           // -1: one that the store does not have
+    alert_source_value *on_value;
+    void *context;
+};
+
+// Calls on_value, if the group matches the filter.
+MUST_CHECK enum status alert_source_emit(const struct alert_reader *reader, const int64_t *keys,
+                                         double value, struct error *err);
+
+// Reads baseline_slower_ratio.
+MUST_CHECK enum status alert_baseline_read(const struct alert_reader *reader, struct error *err);
+
+#endif
