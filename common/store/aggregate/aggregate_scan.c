@@ -115,6 +115,27 @@ static enum status read_filter(struct aggregate_scan_state *state, struct error 
     return status;
 }
 
+static enum status on_watermark(void *context, sqlite3_stmt *row, struct error *err)
+{
+    (void)err;
+    struct rollup_watermark *out = context;
+    out->id = sqlite3_column_int64(row, 0);
+    out->ahead_id = sqlite3_column_int64(row, 1);
+    if (out->id > 0 && out->ahead_id > 0) // otherwise rollups are not used
+        out->ahead_host = sqlite3_column_int64(row, 2);
+    return STATUS_OK;
+}
+
+static enum status read_watermark(struct aggregate_scan_state *state, int metric,
+                                  struct rollup_watermark *out, struct error *err)
+{
+    *out = (struct rollup_watermark){.ahead_host = INT64_MIN};
+    sqlite3_str *sql = sqlite3_str_new(state->store->db);
+    sqlite3_str_appendall(
+        sql, "SELECT watermark, ahead_id, ahead_host FROM rollup_state WHERE metric = $1");
+    return reader_scan_with(state->store, sql, NULL, &(int64_t){metric}, 1, on_watermark, out, err);
+}
+
 static enum status read_state(struct aggregate_scan_state *state, struct error *err)
 {
     struct aggregate_scan *scan = state->of;
@@ -126,13 +147,12 @@ static enum status read_state(struct aggregate_scan_state *state, struct error *
         can = can && state->number[i] >= 0;
     }
     for (unsigned i = 0; i < scan->metric_count && can && status == STATUS_OK; i++) {
-        state->watermark[i] = 0;
-        status = read_integer(state, "SELECT watermark FROM rollup_state WHERE metric = $1",
-                              state->number[i], &state->watermark[i], err);
-        state->has_rollups |= state->watermark[i] > 0;
+        status = read_watermark(state, state->number[i], &state->watermark[i], err);
+        state->has_rollups |= state->watermark[i].id > 0;
+        state->has_ahead |= state->watermark[i].ahead_host != INT64_MIN;
     }
     for (unsigned i = 0; i < scan->metric_count && !state->has_rollups; i++)
-        state->watermark[i] = INT64_MIN;
+        state->watermark[i] = (struct rollup_watermark){INT64_MIN, 0, INT64_MIN};
     return status;
 }
 
@@ -396,7 +416,7 @@ static enum status aggregate_scan_window(struct aggregate_scan_state *state, str
     if (state->has_rollups)
         status = make_plan(state, err);
     for (unsigned i = 0; i < scan->metric_count && status == STATUS_OK; i++)
-        if (state->watermark[i] > 0)
+        if (state->watermark[i].id > 0)
             status = aggregate_scan_rollups(state, i, err);
     return status == STATUS_OK ? aggregate_scan_records(state, err) : status;
 }

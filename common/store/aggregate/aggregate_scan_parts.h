@@ -4,6 +4,7 @@
 #ifndef INFERSTAT_STORE_AGGREGATE_AGGREGATE_SCAN_PARTS_H
 #define INFERSTAT_STORE_AGGREGATE_AGGREGATE_SCAN_PARTS_H
 
+#include "common/store/rollup/rollup.h"
 #include "common/store/rollup/rollup_row.h"
 #include "common/store/aggregate/aggregate_scan.h"
 
@@ -15,9 +16,10 @@ struct aggregate_scan_state {
     struct store *store;
     enum rollup_grouping grouping; // of the rollups to read: which dimensions their keys have
     bool has_rollups;              // some metric has a watermark above 0: rollups are used
-    int number[AGGREGATE_SCAN_METRICS_MAX];        // rollup_metric_number of each metric
-    int64_t watermark[AGGREGATE_SCAN_METRICS_MAX]; // of each metric; INT64_MIN: no rollups
-    int64_t filter_ids[QUERY_DIMENSION_COUNT];     // GROUP_KEY_NONE: no filter; -1: unknown name
+    bool has_ahead;                // of some metric, hosts are ahead
+    int number[AGGREGATE_SCAN_METRICS_MAX]; // rollup_metric_number of each metric
+    struct rollup_watermark watermark[AGGREGATE_SCAN_METRICS_MAX]; // id: INT64_MIN: no rollups
+    int64_t filter_ids[QUERY_DIMENSION_COUNT]; // GROUP_KEY_NONE: no filter; -1: unknown name
     bool leaves_out;  // records with implausible times (rollup.h) are left out
     int64_t asked_ns; // start of the query's window, before it is cut to existing data
 };

@@ -17,7 +17,7 @@ struct record_reader {
     struct sketch *spans; // of a record of sketches
 };
 
-enum { PLACE_ID, PLACE_STARTED, FIRST_KEY };
+enum { PLACE_ID, PLACE_STARTED, PLACE_HOST, FIRST_KEY };
 
 // A tail that is no longer is read whole, whatever the window.
 enum { SHORT_TAIL = 4000 };
@@ -66,9 +66,10 @@ static enum status on_record(void *context, sqlite3_stmt *row, struct error *err
     scan->rows++;
     aggregate_scan_see(scan, started_ns, started_ns);
     int place = reader->first_value;
+    const int64_t host = sqlite3_column_int64(row, PLACE_HOST);
     for (unsigned i = 0; i < scan->metric_count && status == STATUS_OK; i++) {
         const struct record_derived *derived = scan->metrics[i].derived;
-        if ((id > state->watermark[i]) == reader->is_tail)
+        if ((id > rollup_watermark_of(&state->watermark[i], host)) == reader->is_tail)
             status = add_value(reader, &ratios[i], derived, row, place, err);
         place += derived ? 2 : 1;
     }
@@ -82,7 +83,8 @@ static enum status on_record(void *context, sqlite3_stmt *row, struct error *err
 static void append_select(sqlite3_str *sql, const struct aggregate_scan_state *state)
 {
     const struct aggregate_scan *scan = state->of;
-    sqlite3_str_appendall(sql, "SELECT t.id, " SCHEMA_PLACED_TIME);
+    sqlite3_str_appendf(sql, "SELECT t.id, " SCHEMA_PLACED_TIME ", %s",
+                        state->has_ahead ? schema_dimension(scan->kind, QUERY_BY_HOST) : "0");
     for (unsigned i = 0; i < scan->query->group_count; i++)
         sqlite3_str_appendf(sql, ", %s", schema_dimension(scan->kind, scan->query->group_by[i]));
     for (unsigned i = 0; i < scan->metric_count; i++) {
@@ -178,9 +180,11 @@ enum status aggregate_scan_records(struct aggregate_scan_state *state, struct er
     int64_t lowest = INT64_MAX;
     reader.highest = INT64_MIN;
     for (unsigned i = 0; i < scan->metric_count; i++) {
-        const int64_t watermark = state->watermark[i];
-        lowest = watermark < lowest ? watermark : lowest;
-        reader.highest = watermark > reader.highest ? watermark : reader.highest;
+        const struct rollup_watermark *watermark = &state->watermark[i];
+        const int64_t highest =
+            watermark->ahead_host == INT64_MIN ? watermark->id : watermark->ahead_id;
+        lowest = watermark->id < lowest ? watermark->id : lowest;
+        reader.highest = highest > reader.highest ? highest : reader.highest;
     }
     enum status status = STATUS_OK;
     for (size_t i = 0; i < scan->plan.count && status == STATUS_OK; i++)

@@ -122,7 +122,7 @@ enum status gap_last_id(sqlite3 *db, enum record_kind kind, int64_t *id, struct 
 {
     return database_integerf(db, id, err,
                              "SELECT max(coalesce((SELECT max(id) FROM \"%s\"), 0),"
-                             " coalesce((SELECT max(watermark) FROM rollup_state"
+                             " coalesce((SELECT max(max(watermark, ahead_id)) FROM rollup_state"
                              " WHERE metric BETWEEN %d AND %d), 0))",
                              record_kind_info(kind)->name, 256 * (int)kind, 256 * (int)kind + 255);
 }
@@ -140,10 +140,10 @@ enum status gap_read_kept(sqlite3 *db, enum record_kind kind, struct gap_kept *k
 {
     enum status status = gap_read_expired(db, kind, &kept->until_ns, err);
     if (status == STATUS_OK)
-        status = database_integerf(
-            db, &kept->last_id, err,
-            "SELECT max(watermark) FROM rollup_state WHERE metric BETWEEN %d AND %d",
-            256 * (int)kind, 256 * (int)kind + 255);
+        status = database_integerf(db, &kept->last_id, err,
+                                   "SELECT max(max(watermark, ahead_id)) FROM rollup_state"
+                                   " WHERE metric BETWEEN %d AND %d",
+                                   256 * (int)kind, 256 * (int)kind + 255);
     if (status == STATUS_OK && kept->last_id > 0 && kept->until_ns != INT64_MIN)
         kept->until_ns = rollup_next(ROLLUP_DAY, rollup_bucket(ROLLUP_DAY, kept->until_ns - 1));
     return status;

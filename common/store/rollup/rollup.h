@@ -11,8 +11,9 @@
 // Rollups include records by id, not by time: all records of a metric's kind with ids up to the
 // metric's watermark (table rollup_state), and none above it.  Rows and watermark are written in
 // one transaction.  A query merges rollups and adds the records of its time window with ids above
-// the watermark.  So late records need no special case, and rollups that a crashed collector had
-// only in memory are rebuilt from records.
+// the watermark.  While the collector writes the rollups of many hosts, the watermark of some of
+// these is ahead of that of the others (struct rollup_watermark).  So late records need no special
+// case, and rollups that a crashed collector had only in memory are rebuilt from records.
 //
 // Records with implausible times are in one bucket of each level, in 2019 (schema_placed_time in
 // schema.h): otherwise a few random times would make a row for each day of centuries.
@@ -61,6 +62,18 @@ enum rollup_why {
     ROLLUP_EXPIRING, // daily rollups are to be built before the records expire
     ROLLUP_LOST,     // a row was damaged after its records had expired
 };
+
+// Which records the rollups of a metric include: those of hosts whose name has an id of at most
+// `ahead_host` up to `ahead_id`, those of the others up to `id`.
+struct rollup_watermark {
+    int64_t id, ahead_id, ahead_host; // ahead_host: INT64_MIN: no host is ahead
+};
+
+// The highest id of a host's records that the rollups include.
+static inline int64_t rollup_watermark_of(const struct rollup_watermark *watermark, int64_t host)
+{
+    return host <= watermark->ahead_host ? watermark->ahead_id : watermark->id;
+}
 
 // A series of grouping ROLLUP_FULL: ids of the table name; 0 for a dimension that is absent.
 struct rollup_series {

@@ -44,7 +44,9 @@
 //              dimension that is absent or not in the grouping
 //   rollup     one row per metric, grouping, level, bucket and series (rollup.h): count, sum,
 //              minimum, maximum, checksum and sketch (rollup_row.h)
-//   rollup_state  per metric: the watermark, the highest record id in its rollups
+//   rollup_state  per metric: the watermark, the highest record id in its rollups; those of hosts
+//   up
+//                 to ahead_host have records up to ahead_id (rollup.h); 0: no host is ahead
 //   rollup_gap    per kind, grouping and level: periods for which its rollups must not be used, and
 //                 why (rollup.h)
 //   expiry     per kind: a time; some or all of the rows that started before it have expired
@@ -73,7 +75,7 @@
 #include <stdint.h>
 
 enum {
-    SCHEMA_VERSION = 14,                // PRAGMA user_version of the file
+    SCHEMA_VERSION = 15,                // PRAGMA user_version of the file
     SCHEMA_APPLICATION_ID = 0x49667374, // PRAGMA application_id: "Ifst"
     SCHEMA_RANGE_STORED = 0,            // range.state
     SCHEMA_RANGE_DROPPED = 1,

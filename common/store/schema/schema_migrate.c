@@ -284,7 +284,8 @@ static enum status add_gone_sum(sqlite3 *db, struct error *err)
 }
 
 // Since version 3 a run has the key that opened it, and a stream what its thread did when its
-// process died; since version 10 runs and names have an owner.  Kinds of records get the columns of
+// process died; since version 10 runs and names have an owner; since version 15 hosts of a metric
+// have different watermarks.  Kinds of records get the columns of
 // today.
 static enum status add_columns(sqlite3 *db, struct error *err)
 {
@@ -297,6 +298,8 @@ static enum status add_columns(sqlite3 *db, struct error *err)
         {"run", "owner", "INTEGER NOT NULL DEFAULT 0"},
         {"name", "owner", "INTEGER NOT NULL DEFAULT 0"},
         {"stream", "no_room", "INTEGER NOT NULL DEFAULT 0"},
+        {"rollup_state", "ahead_id", "INTEGER NOT NULL DEFAULT 0"},
+        {"rollup_state", "ahead_host", "INTEGER NOT NULL DEFAULT 0"},
     };
     enum status status = add_gone_sum(db, err);
     for (size_t i = 0; i < sizeof added / sizeof *added && status == STATUS_OK; i++)
@@ -347,9 +350,9 @@ static enum status upgrade(sqlite3 *db, struct error *err)
         " WHERE key IS NOT NULL AND owner = 0";
     enum status status = add_kinds(db, err);
     if (status == STATUS_OK)
-        status = add_columns(db, err);
-    if (status == STATUS_OK)
         status = database_exec(db, added_tables, err);
+    if (status == STATUS_OK)
+        status = add_columns(db, err);
     if (status == STATUS_OK)
         status = database_exec(db, move_owners, err);
     if (status == STATUS_OK)

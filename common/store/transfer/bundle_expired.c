@@ -236,8 +236,9 @@ static enum status copy_kind(struct expired_sums *sums, struct error *err)
     const unsigned count = rollup_metrics(sums->kind, metrics);
     enum status status =
         database_execf(sums->db, err,
-                       "INSERT INTO bundle.rollup_state(metric, watermark) SELECT metric,"
-                       " watermark FROM main.rollup_state WHERE metric / 256 = %d",
+                       "INSERT INTO bundle.rollup_state(metric, watermark, ahead_id, ahead_host)"
+                       " SELECT metric, watermark, ahead_id, ahead_host FROM main.rollup_state"
+                       " WHERE metric / 256 = %d",
                        (int)sums->kind);
     for (unsigned to = 0; to < ROLLUP_GROUPING_COUNT && status == STATUS_OK; to++) {
         sums->to = (enum rollup_grouping)to;

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <sqlite3.h>
 
@@ -15,10 +16,18 @@ struct cell {
     size_t first, size;
 };
 
+// The members of some hosts; the arrays are NULL until the first choice: all are chosen.
+struct chosen {
+    int64_t *hosts; // of each group, rising
+    struct rollup_member *members[ROLLUP_GROUPING_COUNT];
+    size_t count;
+};
+
 struct rollup_flush {
     sqlite3 *db;
     sqlite3_stmt *find, *put, *find_series, *insert_series;
     struct rollup_groups groups; // of the slice
+    struct chosen chosen;        // of them
     struct cell *cells;          // [group]
     unsigned char *bytes;
     size_t bytes_used, bytes_room;
@@ -75,6 +84,10 @@ void rollup_flush_end(struct rollup_flush *flush)
     for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++)
         free(groups->members[g]);
     *groups = (struct rollup_groups){0};
+    free(flush->chosen.hosts);
+    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++)
+        free(flush->chosen.members[g]);
+    flush->chosen = (struct chosen){0};
     free(flush->cells);
     free(flush->bytes);
     flush->cells = NULL;
@@ -179,11 +192,10 @@ static int by_series(const void *a, const void *b)
     return (left->group > right->group) - (left->group < right->group);
 }
 
-// The id of the series of a grouping that a full series belongs to; inserts it if there is none.
+// The id of a series of a grouping; inserts it if there is none.
 static enum status find_series(struct rollup_flush *flush, enum rollup_grouping grouping,
-                               struct rollup_series full, int64_t *id, struct error *err)
+                               struct rollup_series series, int64_t *id, struct error *err)
 {
-    const struct rollup_series series = rollup_series_in(grouping, full);
     const int64_t key[] = {(int64_t)grouping, series.model, series.host, series.device,
                            series.operation};
     database_bind(flush->find_series, key, 5);
@@ -211,14 +223,22 @@ static enum status make_members(struct rollup_flush *flush, enum rollup_grouping
     struct rollup_member *members = calloc(groups->index.count + 1, sizeof *members);
     groups->members[grouping] = members;
     enum status status = ids && members ? STATUS_OK : error_no_memory(err, "rollups");
+    struct rollup_series before = {-1, -1, -1, -1};
+    int64_t before_id = 0;
     for (size_t i = 0; i < groups->index.count && status == STATUS_OK; i++) {
-        const size_t series = (size_t)groups->index.keys[2 * i];
-        if (ids[series] == 0)
-            status = find_series(flush, grouping, rollup_memtable_series(memtable, series),
-                                 &ids[series], err);
+        const size_t number = (size_t)groups->index.keys[2 * i];
+        const struct rollup_series full = rollup_memtable_series(memtable, number);
+        const struct rollup_series series = rollup_series_in(grouping, full);
+        if (ids[number] == 0 && memcmp(&series, &before, sizeof series) != 0)
+            status = find_series(flush, grouping, series, &before_id, err);
+        else if (ids[number] != 0)
+            before_id = ids[number];
+        before = series;
+        ids[number] = before_id;
         const uint32_t first = i ? ends[i - 1] : 0;
-        members[i] = (struct rollup_member){ids[series], groups->index.keys[2 * i + 1], first,
-                                            ends[i] - first, (uint32_t)i};
+        members[i] = (struct rollup_member){before_id,   groups->index.keys[2 * i + 1],
+                                            first,       ends[i] - first,
+                                            (uint32_t)i, full.host};
     }
     free(ids);
     if (status == STATUS_OK)
@@ -244,6 +264,62 @@ enum status rollup_flush_begin(struct rollup_flush *flush, const struct rollup_s
     if (status != STATUS_OK)
         rollup_flush_end(flush);
     return status;
+}
+
+// ---- Some hosts ------------------------------------------------------------------------------
+
+static const struct rollup_member *members_of(const struct rollup_flush *flush, unsigned grouping)
+{
+    const struct rollup_member *chosen = flush->chosen.members[grouping];
+    return chosen ? chosen : flush->groups.members[grouping];
+}
+
+static size_t member_count(const struct rollup_flush *flush)
+{
+    return flush->chosen.hosts ? flush->chosen.count : flush->groups.index.count;
+}
+
+// Allocates what a choice takes, and sorts the groups' hosts.
+static bool prepare_choice(struct rollup_flush *flush)
+{
+    struct chosen *chosen = &flush->chosen;
+    const size_t count = flush->groups.index.count;
+    if (chosen->hosts)
+        return true;
+    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++)
+        if (!chosen->members[g] &&
+            !(chosen->members[g] = calloc(count + 1, sizeof *chosen->members[g])))
+            return false;
+    chosen->hosts = calloc(count + 1, sizeof *chosen->hosts);
+    for (size_t i = 0; i < count && chosen->hosts; i++)
+        chosen->hosts[i] = flush->groups.members[ROLLUP_FULL][i].host;
+    if (chosen->hosts)
+        qsort(chosen->hosts, count, sizeof *chosen->hosts, array_compare_first);
+    return chosen->hosts;
+}
+
+int64_t rollup_flush_choose(struct rollup_flush *flush, int64_t after, size_t groups_most)
+{
+    struct chosen *chosen = &flush->chosen;
+    const size_t count = flush->groups.index.count;
+    size_t first = 0;
+    if (!prepare_choice(flush))
+        return INT64_MIN;
+    while (first < count && chosen->hosts[first] <= after)
+        first++;
+    int64_t until = INT64_MAX;
+    if (count - first > groups_most &&
+        chosen->hosts[first + groups_most - 1] < chosen->hosts[count - 1])
+        until = chosen->hosts[first + groups_most - 1];
+    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++) {
+        chosen->count = 0;
+        for (size_t i = 0; i < count; i++) {
+            const struct rollup_member *member = &flush->groups.members[g][i];
+            if (member->host > after && member->host <= until)
+                chosen->members[g][chosen->count++] = *member;
+        }
+    }
+    return until;
 }
 
 // ---- Values of a metric by group -----------------------------------------------------------
@@ -392,8 +468,8 @@ static enum status aggregate_groups(struct rollup_flush *flush, const struct rol
 {
     enum status status = STATUS_OK;
     flush->bytes_used = 0;
-    for (size_t i = 0; i < flush->groups.index.count && status == STATUS_OK; i++)
-        status = aggregate_group(flush, metric, &flush->groups.members[ROLLUP_FULL][i]);
+    for (size_t i = 0; i < member_count(flush) && status == STATUS_OK; i++)
+        status = aggregate_group(flush, metric, &members_of(flush, ROLLUP_FULL)[i]);
     return status;
 }
 
@@ -447,8 +523,8 @@ static enum status write_level(struct rollup_flush *flush, const struct rollup_m
                                const struct gap_set *gaps, struct rollup_row_key *damaged,
                                struct error *err)
 {
-    const struct rollup_member *members = flush->groups.members[grouping];
-    const size_t count = flush->groups.index.count;
+    const struct rollup_member *members = members_of(flush, grouping);
+    const size_t count = member_count(flush);
     enum status status = STATUS_OK;
     size_t end = 0;
     for (size_t first = 0; first < count && status == STATUS_OK; first = end) {

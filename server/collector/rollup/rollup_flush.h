@@ -44,6 +44,7 @@ struct rollup_member {
     int64_t series, minute; // id of the series in the grouping, and the minute
     uint32_t first, count;  // the group's records: a range of rollup_groups.order
     uint32_t group;         // number of the group, from 0
+    int64_t host;           // name id of the group's host
 };
 
 // The groups of a slice.
@@ -61,6 +62,12 @@ struct rollup_groups {
 MUST_CHECK enum status rollup_flush_begin(struct rollup_flush *flush,
                                           const struct rollup_slice *slice, struct error *err);
 void rollup_flush_end(struct rollup_flush *flush);
+
+// Restricts rollup_flush_write, until the next call or rollup_flush_begin, to the next hosts after
+// `after` by name id (INT64_MIN: from the first on) that have `groups_most` groups together, or one
+// host that has more.  Returns the last of them; INT64_MAX: none follows.  INT64_MIN: out of
+// memory.
+int64_t rollup_flush_choose(struct rollup_flush *flush, int64_t after, size_t groups_most);
 
 // Returns the groups of the slice, valid until rollup_flush_end.
 const struct rollup_groups *rollup_flush_groups(const struct rollup_flush *flush);

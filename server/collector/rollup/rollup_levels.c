@@ -243,16 +243,18 @@ static enum status read_gaps(struct rollup_levels *levels, const struct rollup_j
 }
 
 enum status rollup_levels_write(struct rollup_levels *levels, struct rollup_flush *flush,
-                                const struct rollup_job *job, size_t *end_row,
+                                const struct rollup_job *job, struct rollup_written *written,
                                 struct rollup_row_key *damaged, struct error *err)
 {
     struct gap_set gaps[ROLLUP_GROUPING_COUNT] = {{{0}, {0}, {0}}};
-    const struct rollup_slice whole = {.memtable = job->slice.memtable};
+    const struct rollup_slice whole = {.memtable = job->slice.memtable,
+                                       .rows_most = job->slice.rows_most};
+    const bool is_whole = job->slice.groups_most == 0 && job->slice.bytes_most == 0;
     struct forecast forecast = {rollup_flush_groups(flush), gaps, job, INT64_MAX};
     bool added = false;
     enum status status = read_gaps(levels, job, gaps, err);
-    if (status == STATUS_OK && !job->goes_on && job->slice.first_row == 0 &&
-        whole.memtable->count > 0) {
+    const bool is_first = !job->goes_on && job->slice.first_row == 0 && whole.memtable->count > 0;
+    if (status == STATUS_OK && is_first) {
         status = rollup_flush_begin(flush, &whole, err);
         if (status == STATUS_OK && !job->keeps_days)
             status =
@@ -262,12 +264,17 @@ enum status rollup_levels_write(struct rollup_levels *levels, struct rollup_flus
         if (status == STATUS_OK && added)
             status = read_gaps(levels, job, gaps, err);
     }
-    if (status == STATUS_OK && !job->goes_on)
+    if (status == STATUS_OK && !job->goes_on && !(is_first && is_whole))
         status = rollup_flush_begin(flush, &job->slice, err);
+    written->host = INT64_MAX;
+    if (status == STATUS_OK && job->is_part)
+        written->host = rollup_flush_choose(flush, job->host, job->hosts_most);
+    if (written->host == INT64_MIN)
+        status = error_no_memory(err, "rollups");
     if (status == STATUS_OK)
         status = rollup_flush_write(flush, &job->metrics, job->levels, gaps, damaged, err);
     if (status == STATUS_OK)
-        *end_row = rollup_flush_groups(flush)->end_row;
+        written->end_row = rollup_flush_groups(flush)->end_row;
     if (status != STATUS_OK || !job->is_part)
         rollup_flush_end(flush);
     for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++)

@@ -43,25 +43,32 @@ struct rollup_levels {
 // Makes rollup_levels_step begin with the oldest day of the SQL table.
 void rollup_levels_restart(struct rollup_levels *levels);
 
-// A slice of a memtable to write, or some metrics of it.
+// A slice of a memtable to write, or a part of it: some metrics of some hosts.
 struct rollup_job {
     struct rollup_slice slice;
     struct rollup_metric_span metrics;
-    bool goes_on;    // the flush has the slice's groups already, of a call for other metrics
-    bool is_part;    // calls for other metrics follow: the flush keeps the groups
-    unsigned levels; // bit i: enum rollup_level i
+    bool is_part;            // the flush keeps the slice's groups for the next part
+    bool goes_on;            // it has them already, of the part before
+    int64_t host;            // a part is of the hosts after that
+    size_t hosts_most;       // that have so many groups (rollup_flush_choose)
+    unsigned levels;         // bit i: enum rollup_level i
     struct gap_span rebuilt; // the day being rebuilt, which is written although it is a gap
     bool is_whole_day;       // the memtable has all records of a day
     bool keeps_days;         // the level of days is kept, however few records its rows hold
     int64_t wall_ns;         // current wall-clock time
 };
 
+struct rollup_written {
+    size_t end_row; // the first row after the slice
+    int64_t host;   // the last host of the part; INT64_MAX: no other follows
+};
+
 // Writes metrics of the slice with `flush`, except in gaps.  Before a memtable's first slice, adds
 // gaps for days and months that have no rows yet and would get too many rows for their records.
-// Sets
-// `*end_row` to the first row after the slice, and `*damaged` as rollup_flush_write does.
+// Sets `*damaged` as rollup_flush_write does.
 MUST_CHECK enum status rollup_levels_write(struct rollup_levels *levels, struct rollup_flush *flush,
-                                           const struct rollup_job *job, size_t *end_row,
+                                           const struct rollup_job *job,
+                                           struct rollup_written *written,
                                            struct rollup_row_key *damaged, struct error *err);
 
 // True if a day or month that has ended is to be counted, or rows of a level that is not kept

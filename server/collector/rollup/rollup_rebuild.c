@@ -235,10 +235,12 @@ static enum status write_some(struct rollup_rebuild *rebuild, int64_t wall_ns, s
         .wall_ns = wall_ns,
     };
     struct rollup_row_key damaged;
+    struct rollup_written written = {.end_row = rebuild->first_row};
     enum status status = STATUS_OK;
     if (rebuild->first_row < rebuild->memtable.count)
-        status = rollup_levels_write(rebuild->levels, rebuild->flush, &job, &rebuild->first_row,
-                                     &damaged, err);
+        status =
+            rollup_levels_write(rebuild->levels, rebuild->flush, &job, &written, &damaged, err);
+    rebuild->first_row = written.end_row;
     if (status != STATUS_OK || rebuild->first_row < rebuild->memtable.count)
         return status;
     rollup_memtable_clear(&rebuild->memtable, true);

@@ -13,7 +13,7 @@
 #include "server/collector/rollup/rollup_throttle.h"
 #include "server/collector/rollup/rollup_rebuild.h"
 #include "server/collector/rollup/rollup_memtable.h"
-#include "server/collector/rollup/rollup_metrics.h"
+#include "server/collector/rollup/rollup_pass.h"
 #include "server/collector/threads/queue.h"
 
 enum {
@@ -21,6 +21,7 @@ enum {
     TAIL_ROWS = 2000,    // queries read as many without anyone noticing
     LOADED_ROWS = 65536, // under load: the more records, the fewer rows a record
     SLICE_GROUPS = 128,  // written in one transaction while others wait
+    PASS_GROUPS = 256,   // the same of one metric
     QUIET_GROUPS = 4096, // and while none do
     SLICE_BYTES = 1048576,
     ROWS_A_SERIES = 24, // of many series: the more, the fewer sums a record
@@ -33,38 +34,14 @@ enum {
 #define RETRY_NS        UINT64_C(10000000000) // after a failure
 #define REBUILD_REST_NS UINT64_C(60000000000) // the same of a rebuild
 
-// Of one kind.  The table has the records with ids up to `watermark`, memory those up to
-// `fed`; rows of the memtable before `first_row` are written.  Of a pass that was broken off the
-// table has the records up to `ahead_id` in the first `ahead` metrics.
-struct of_kind {
-    const struct rollup_metrics *metrics;
-    struct rollup_memtable memtable;
-    size_t first_row;
-    int64_t watermark, fed, last; // `last`: the highest id there is
-    int64_t ahead_id;
-    unsigned ahead;    // 0: none was broken off
-    uint64_t since_ns; // when the first record of the memtable came
-    sqlite3_stmt *read;
-};
-
-// Records of many series come in turn: a slice of them would have one record of each.  So all rows
-// of the memtable are written at once, but one metric after the other, each with its watermark.
-struct pass {
-    struct rollup_flush *flush;
-    unsigned kind;   // RECORD_KIND_COUNT: none goes on
-    unsigned metric; // the next one
-    size_t above;    // for kinds with more series
-    size_t end_row;  // of the rows that are written
-};
-
 struct rollups {
     sqlite3 *db;
     sqlite3_stmt *save, *find_host;
     struct rollup_flush *flush;
-    struct pass pass;
+    struct rollup_pass pass;
     struct rollup_levels levels;
     struct rollup_rebuild rebuild;
-    struct of_kind kinds[RECORD_KIND_COUNT];
+    struct rollup_kind kinds[RECORD_KIND_COUNT];
     struct rollup_throttle throttle;
     struct queue *inbox; // NULL: none
     int64_t wall_ns;     // as told last
@@ -77,106 +54,14 @@ struct rollups {
 
 // ---- Opening -----------------------------------------------------------------------------
 
-static void end_pass(struct rollups *rollups)
-{
-    rollup_flush_end(rollups->pass.flush);
-    rollups->pass.kind = RECORD_KIND_COUNT;
-}
-
-static void clear_sheet(struct of_kind *kind)
-{
-    rollup_memtable_clear(&kind->memtable, false);
-    kind->first_row = 0;
-}
-
-// Saves the watermark of the metrics from `first` up to `end`; that of the last is the kind's.
-static enum status save_watermarks(struct rollups *rollups, struct of_kind *kind, unsigned first,
-                                   unsigned end, int64_t id, struct error *err)
-{
-    enum status status = STATUS_OK;
-    for (unsigned m = first; m < end && status == STATUS_OK; m++) {
-        database_bind(rollups->save, (int64_t[]){kind->metrics->list[m].number, id}, 2);
-        status = database_run(rollups->db, rollups->save, err);
-    }
-    if (status == STATUS_OK && end == kind->metrics->count)
-        kind->watermark = id;
-    return status;
-}
-
-static enum status save_watermark(struct rollups *rollups, struct of_kind *kind, int64_t id,
-                                  struct error *err)
-{
-    return save_watermarks(rollups, kind, 0, kind->metrics->count, id, err);
-}
-
-// Older versions moved the watermarks of a kind's metrics one by one, and a new version may
-// have metrics that the table lacks: all days are rebuilt then, but for those that have expired.
-static enum status level_watermarks(struct rollups *rollups, enum record_kind k, struct error *err)
-{
-    struct gap_span all = {INT64_MIN, INT64_MIN};
-    enum status status =
-        database_integerf(rollups->db, &all.until_ns, err, "SELECT max(started_ns) FROM \"%s\"",
-                          record_kind_info(k)->name);
-    all.until_ns += all.until_ns < INT64_MAX;
-    if (status == STATUS_OK)
-        status = gap_read_expired(rollups->db, k, &all.since_ns, err);
-    if (status == STATUS_OK)
-        status = database_exec(rollups->db, "BEGIN IMMEDIATE", err);
-    if (status == STATUS_OK)
-        status = gap_request_rebuild(rollups->db, k, &all, 1, err);
-    if (status == STATUS_OK)
-        status = save_watermark(rollups, &rollups->kinds[k], rollups->kinds[k].watermark, err);
-    return database_end(rollups->db, status, err);
-}
-
-// Whether the watermarks are those of a pass that was broken off: the first metrics have one, the
-// others a lower one.
-static bool is_broken_pass(struct of_kind *kind, const int64_t watermarks[ROLLUP_METRICS_MAX])
-{
-    const unsigned count = kind->metrics->count;
-    unsigned ahead = 1, rest = 0;
-    while (ahead < count && watermarks[ahead] == watermarks[0])
-        ahead++;
-    while (ahead + rest < count && watermarks[ahead + rest] == watermarks[ahead])
-        rest++;
-    if (rest == 0 || ahead + rest < count || watermarks[ahead] <= 0 ||
-        watermarks[ahead] > watermarks[0])
-        return false;
-    kind->ahead = ahead;
-    kind->ahead_id = watermarks[0];
-    kind->watermark = watermarks[ahead];
-    return true;
-}
-
-static enum status load_kind(struct rollups *rollups, enum record_kind k, struct error *err)
-{
-    struct of_kind *kind = &rollups->kinds[k];
-    int64_t watermarks[ROLLUP_METRICS_MAX], lowest = INT64_MAX;
-    enum status status = STATUS_OK;
-    kind->ahead = 0;
-    kind->watermark = 0;
-    for (unsigned m = 0; m < kind->metrics->count && status == STATUS_OK; m++) {
-        watermarks[m] = 0;
-        status = database_integerf(rollups->db, &watermarks[m], err,
-                                   "SELECT max(watermark) FROM rollup_state WHERE metric = %d",
-                                   kind->metrics->list[m].number);
-        lowest = watermarks[m] < lowest ? watermarks[m] : lowest;
-        kind->watermark = watermarks[m] > kind->watermark ? watermarks[m] : kind->watermark;
-    }
-    if (status == STATUS_OK && lowest < kind->watermark && !is_broken_pass(kind, watermarks))
-        status = level_watermarks(rollups, k, err);
-    kind->fed = kind->watermark;
-    return status == STATUS_OK ? gap_last_id(rollups->db, k, &kind->last, err) : status;
-}
-
 static enum status load(struct rollups *rollups, struct error *err)
 {
     enum status status = STATUS_OK;
-    end_pass(rollups);
+    rollup_pass_end(&rollups->pass);
     for (unsigned k = 0; k < RECORD_KIND_COUNT && status == STATUS_OK; k++) {
-        clear_sheet(&rollups->kinds[k]);
+        rollup_kind_clear(&rollups->kinds[k]);
         if (rollups->kinds[k].metrics->count > 0)
-            status = load_kind(rollups, (enum record_kind)k, err);
+            status = rollup_kind_load(&rollups->kinds[k], rollups->save, err);
     }
     rollups->is_stale = status != STATUS_OK;
     return status;
@@ -188,13 +73,16 @@ enum status rollups_new(struct rollups **out, sqlite3 *db, struct error *err)
     if (!rollups)
         return error_no_memory(err, "rollups");
     rollups->db = db;
-    rollups->pass.above = SLICE_GROUPS;
     rollups->levels.db = db;
     rollup_levels_restart(&rollups->levels);
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++) {
         rollups->kinds[k].metrics = rollup_metrics_of((enum record_kind)k);
         rollup_memtable_init(&rollups->kinds[k].memtable, (enum record_kind)k);
     }
+    rollups->pass = (struct rollup_pass){.levels = &rollups->levels,
+                                         .above = SLICE_GROUPS,
+                                         .groups_most = PASS_GROUPS,
+                                         .kind = RECORD_KIND_COUNT};
     enum status status = rollup_flush_new(&rollups->flush, db, err);
     if (status == STATUS_OK)
         status = rollup_flush_new(&rollups->pass.flush, db, err);
@@ -202,13 +90,11 @@ enum status rollups_new(struct rollups **out, sqlite3 *db, struct error *err)
         (struct rollup_rebuild){.db = db, .flush = rollups->flush, .levels = &rollups->levels};
     rollup_rebuild_stop(&rollups->rebuild);
     if (status == STATUS_OK)
-        status = database_prepare(db, &rollups->save,
-                                  "INSERT OR REPLACE INTO rollup_state(metric, watermark)"
-                                  " VALUES(?, ?)",
-                                  true, err);
+        status = rollup_kind_prepare(db, &rollups->save, err);
     if (status == STATUS_OK)
         status = database_prepare(db, &rollups->find_host, "SELECT host FROM run WHERE run = ?",
                                   true, err);
+    rollups->pass.save = rollups->save;
     if (status == STATUS_OK)
         status = load(rollups, err);
     if (status != STATUS_OK) {
@@ -235,9 +121,10 @@ void rollups_free(struct rollups *rollups)
     free(rollups);
 }
 
-void rollups_pass_above(struct rollups *rollups, size_t series)
+void rollups_set_pass(struct rollups *rollups, size_t above, size_t groups_most)
 {
-    rollups->pass.above = series;
+    rollups->pass.above = above;
+    rollups->pass.groups_most = groups_most;
 }
 
 void rollups_watch(struct rollups *rollups, struct queue *inbox)
@@ -261,7 +148,7 @@ static bool find_host(struct rollups *rollups, int64_t run, int64_t *out)
     return found;
 }
 
-static enum status take(struct rollups *rollups, struct of_kind *kind,
+static enum status take(struct rollups *rollups, struct rollup_kind *kind,
                         const struct rollup_batch *batch)
 {
     int64_t host = 0;
@@ -275,7 +162,7 @@ static enum status take(struct rollups *rollups, struct of_kind *kind,
 
 void rollups_add(struct rollups *rollups, const struct rollup_batch *batch)
 {
-    struct of_kind *kind = &rollups->kinds[batch->table->kind];
+    struct rollup_kind *kind = &rollups->kinds[batch->table->kind];
     const size_t count = batch->table->count - batch->first_row;
     rollup_throttle_hear(&rollups->throttle, count, batch->now_ns);
     if (rollups->is_stale || kind->metrics->count == 0 || count == 0)
@@ -287,7 +174,7 @@ void rollups_add(struct rollups *rollups, const struct rollup_batch *batch)
         kind->fed = kind->last;
 }
 
-static size_t unwritten(const struct of_kind *kind)
+static size_t unwritten(const struct rollup_kind *kind)
 {
     return kind->memtable.count - kind->first_row;
 }
@@ -297,7 +184,7 @@ static void worked(struct rollups *rollups, uint64_t began_ns)
 {
     uint64_t rows = 0;
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++) {
-        const struct of_kind *kind = &rollups->kinds[k];
+        const struct rollup_kind *kind = &rollups->kinds[k];
         rows += unwritten(kind);
         if (kind->fed < kind->last)
             rows += (uint64_t)(kind->last - kind->fed);
@@ -323,27 +210,27 @@ void rollups_forget(struct rollups *rollups)
 {
     rollups_cleared(rollups);
     rollup_flush_end(rollups->flush);
-    end_pass(rollups);
+    rollup_pass_end(&rollups->pass);
     rollup_levels_restart(&rollups->levels);
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++)
-        clear_sheet(&rollups->kinds[k]);
+        rollup_kind_clear(&rollups->kinds[k]);
     rollups->is_stale = true;
 }
 
 void rollups_rows_added(struct rollups *rollups, enum record_kind kind)
 {
     struct error err;
-    struct of_kind *of = &rollups->kinds[kind];
+    struct rollup_kind *of = &rollups->kinds[kind];
     if (of->metrics->count > 0 && gap_last_id(rollups->db, kind, &of->last, &err) != STATUS_OK)
         rollups->is_stale = true;
 }
 
 void rollups_rows_removed(struct rollups *rollups, enum record_kind kind)
 {
-    struct of_kind *of = &rollups->kinds[kind];
+    struct rollup_kind *of = &rollups->kinds[kind];
     rollups_cleared(rollups);
     rollups->is_stale |= rollups->pass.kind == kind; // its metrics have different watermarks
-    clear_sheet(of);
+    rollup_kind_clear(of);
     of->fed = of->watermark;
 }
 
@@ -359,40 +246,28 @@ static void fail(struct rollups *rollups, const struct error *err, uint64_t now_
 
 // ---- Writing -----------------------------------------------------------------------------
 
-static bool is_full(const struct of_kind *kind)
+static bool is_full(const struct rollup_kind *kind)
 {
     return !rollup_memtable_fits(&kind->memtable, 1);
 }
 
-// Whether the metrics are written in a pass each.
-static bool is_wide(const struct rollups *rollups, const struct of_kind *kind)
-{
-    return kind->ahead > 0 || (kind->memtable.full_series.count > rollups->pass.above &&
-                               kind->memtable.bytes_used == 0);
-}
-
-// Whether memory has all rows of a pass that was broken off.
-static bool has_ahead(const struct of_kind *kind)
-{
-    return kind->fed >= kind->ahead_id || kind->fed == kind->last;
-}
-
 // A memtable that is begun is written to its end.  Otherwise the larger it is, the fewer rows a
 // record: where there is more to read, it is filled first.
-static bool is_due(const struct rollups *rollups, const struct of_kind *kind, uint64_t now_ns)
+static bool is_due(const struct rollups *rollups, const struct rollup_kind *kind, uint64_t now_ns)
 {
     const struct rollup_throttle *throttle = &rollups->throttle;
     const bool is_loaded =
         !rollup_throttle_is_light(throttle) && !rollup_throttle_is_quiet(throttle, now_ns);
     const size_t rows = unwritten(kind), few = is_loaded ? LOADED_ROWS : TAIL_ROWS;
-    const size_t many =
-        is_wide(rollups, kind) ? ROWS_A_SERIES * kind->memtable.full_series.count : 0;
+    const size_t many = rollup_pass_is_for(&rollups->pass, kind)
+                            ? ROWS_A_SERIES * kind->memtable.full_series.count
+                            : 0;
     const size_t most = kind->memtable.room / 2;
     const size_t enough = many <= few ? few : many < most ? many : most;
     const bool is_ready =
         is_full(kind) || kind->first_row > 0 || rollups->pass.kind == kind->memtable.kind ||
         now_ns - kind->since_ns >= AGE_NS || (rows >= enough && kind->fed == kind->last);
-    return rows > 0 && is_ready && (kind->ahead == 0 || has_ahead(kind)) &&
+    return rows > 0 && is_ready && rollup_pass_is_ready(kind) &&
            rollup_throttle_allows(throttle, now_ns);
 }
 
@@ -416,8 +291,8 @@ static unsigned choose(const struct rollups *rollups, enum rollups_pace pace, ui
         (pace != ROLLUPS_DUE || is_due(rollups, &rollups->kinds[passing], now_ns)))
         return passing;
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++) {
-        const struct of_kind *kind = &rollups->kinds[k];
-        if (kind->ahead > 0 && !has_ahead(kind))
+        const struct rollup_kind *kind = &rollups->kinds[k];
+        if (!rollup_pass_is_ready(kind))
             continue;
         if (unwritten(kind) > most && (pace != ROLLUPS_DUE || is_due(rollups, kind, now_ns))) {
             chosen = k;
@@ -427,83 +302,15 @@ static unsigned choose(const struct rollups *rollups, enum rollups_pace pace, ui
     return chosen;
 }
 
-bool rollups_are_long(const struct rollups *rollups, uint64_t now_ns)
-{
-    const unsigned k = choose(rollups, ROLLUPS_DUE, now_ns);
-    if (k == RECORD_KIND_COUNT || is_full(&rollups->kinds[k]))
-        return false;
-    return rollups->pass.kind == k || is_wide(rollups, &rollups->kinds[k]);
-}
-
-// The rows that a pass writes: all, or those that the first metrics of a pass broken off have.
-static size_t pass_rows(const struct of_kind *kind)
-{
-    size_t rows = kind->memtable.count;
-    while (kind->ahead > 0 && rows > 0 && kind->memtable.ids[rows - 1] > kind->ahead_id)
-        rows--;
-    return rows;
-}
-
-// All metrics have the rows of the pass.
-static void finish_pass(struct rollups *rollups, struct of_kind *kind, size_t rows, uint64_t now_ns)
-{
-    end_pass(rollups);
-    kind->ahead = 0;
-    kind->since_ns = now_ns;
-    rollup_memtable_drop(&kind->memtable, rows);
-}
-
-// Writes the next metric of a pass, which it begins where none goes on.
-static enum status write_metric(struct rollups *rollups, unsigned k, uint64_t now_ns,
-                                struct rollup_row_key *damaged, struct error *err)
-{
-    struct of_kind *kind = &rollups->kinds[k];
-    struct pass *pass = &rollups->pass;
-    const bool goes_on = pass->kind == k;
-    if (!goes_on) {
-        rollup_memtable_drop(&kind->memtable, kind->first_row);
-        kind->first_row = 0;
-    }
-    const size_t rows = goes_on ? pass->end_row : pass_rows(kind);
-    if (rows == 0) { // what the first metrics have was deleted since
-        enum status status = save_watermark(rollups, kind, kind->ahead_id, err);
-        if (status == STATUS_OK)
-            finish_pass(rollups, kind, 0, now_ns);
-        return status;
-    }
-    const unsigned metric = goes_on ? pass->metric : kind->ahead;
-    const unsigned next = metric + 1;
-    const struct rollup_job job = {
-        .slice = {.memtable = &kind->memtable, .rows_most = rows},
-        .metrics = {metric, next},
-        .goes_on = goes_on,
-        .is_part = next < kind->metrics->count,
-        .levels = ROLLUP_ALL_LEVELS,
-        .rebuilt = rollups->rebuild.kind == k ? rollup_rebuild_span(&rollups->rebuild)
-                                              : (struct gap_span){0},
-        .wall_ns = rollups->wall_ns,
-    };
-    size_t end_row = 0;
-    enum status status =
-        rollup_levels_write(&rollups->levels, pass->flush, &job, &end_row, damaged, err);
-    if (status == STATUS_OK)
-        status = save_watermarks(rollups, kind, metric, next, kind->memtable.ids[rows - 1], err);
-    if (status != STATUS_OK)
-        return status;
-    pass->kind = k;
-    pass->metric = next;
-    pass->end_row = rows;
-    if (next == kind->metrics->count)
-        finish_pass(rollups, kind, rows, now_ns);
-    return STATUS_OK;
-}
-
 static enum status write_slice(struct rollups *rollups, unsigned k, enum rollups_pace pace,
                                uint64_t now_ns, struct rollup_row_key *damaged, struct error *err)
 {
-    struct of_kind *kind = &rollups->kinds[k];
-    if (rollups->pass.kind == k || is_wide(rollups, kind))
-        return write_metric(rollups, k, now_ns, damaged, err);
+    struct rollup_kind *kind = &rollups->kinds[k];
+    const struct gap_span rebuilt =
+        rollups->rebuild.kind == k ? rollup_rebuild_span(&rollups->rebuild) : (struct gap_span){0};
+    if (rollups->pass.kind == k || rollup_pass_is_for(&rollups->pass, kind))
+        return rollup_pass_write(&rollups->pass, kind, rebuilt, rollups->wall_ns, now_ns, damaged,
+                                 err);
     const bool is_quiet = pace != ROLLUPS_ALL &&
                           rollup_throttle_is_quiet(&rollups->throttle, now_ns) &&
                           !(rollups->inbox && queue_is_nonempty(rollups->inbox));
@@ -514,18 +321,18 @@ static enum status write_slice(struct rollups *rollups, unsigned k, enum rollups
                   .bytes_most = is_quiet ? 0 : SLICE_BYTES},
         .metrics = ROLLUP_METRICS_ALL,
         .levels = ROLLUP_ALL_LEVELS,
-        .rebuilt = rollups->rebuild.kind == k ? rollup_rebuild_span(&rollups->rebuild)
-                                              : (struct gap_span){0},
+        .rebuilt = rebuilt,
         .wall_ns = rollups->wall_ns,
     };
-    size_t end_row = 0;
+    struct rollup_written written;
     enum status status =
-        rollup_levels_write(&rollups->levels, rollups->flush, &job, &end_row, damaged, err);
+        rollup_levels_write(&rollups->levels, rollups->flush, &job, &written, damaged, err);
     if (status == STATUS_OK)
-        status = save_watermark(rollups, kind, kind->memtable.ids[end_row - 1], err);
+        status =
+            rollup_kind_save(kind, rollups->save, kind->memtable.ids[written.end_row - 1], err);
     if (status != STATUS_OK)
         return status;
-    kind->first_row = end_row;
+    kind->first_row = written.end_row;
     if (kind->first_row == kind->memtable.count) {
         rollup_memtable_clear(&kind->memtable, !is_quiet);
         kind->first_row = 0;
@@ -600,7 +407,7 @@ bool rollups_are_behind(const struct rollups *rollups, uint64_t now_ns)
 }
 
 // All there is was read.  Where none of it is in memory, the highest ids were cleared.
-static enum status end_reading(struct rollups *rollups, struct of_kind *kind, bool *committed,
+static enum status end_reading(struct rollups *rollups, struct rollup_kind *kind, bool *committed,
                                struct error *err)
 {
     kind->fed = kind->last;
@@ -608,7 +415,7 @@ static enum status end_reading(struct rollups *rollups, struct of_kind *kind, bo
         return STATUS_OK;
     enum status status = database_exec(rollups->db, "BEGIN IMMEDIATE", err);
     if (status == STATUS_OK)
-        status = save_watermark(rollups, kind, kind->fed, err);
+        status = rollup_kind_save(kind, rollups->save, kind->fed, err);
     status = database_end(rollups->db, status, err);
     *committed = status == STATUS_OK;
     return status;
@@ -617,7 +424,7 @@ static enum status end_reading(struct rollups *rollups, struct of_kind *kind, bo
 static enum status read_some(struct rollups *rollups, unsigned k, uint64_t now_ns, bool *committed,
                              struct error *err)
 {
-    struct of_kind *kind = &rollups->kinds[k];
+    struct rollup_kind *kind = &rollups->kinds[k];
     struct rollup_memtable *memtable = &kind->memtable;
     enum status status = STATUS_OK;
     if (!kind->read)
@@ -698,7 +505,7 @@ bool rollups_rebuild(struct rollups *rollups, uint64_t now_ns)
         now_ns < rollups->rebuild_rest_ns || rollups->pass.kind != RECORD_KIND_COUNT)
         return false;
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++)
-        if (rollups->kinds[k].ahead > 0) // its metrics have different records
+        if (rollups->kinds[k].ahead.id > 0) // its metrics have different records
             return false;
     const enum status status = rebuild_some(rollups, &err);
     if (status == STATUS_OK) {

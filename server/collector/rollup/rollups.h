@@ -4,8 +4,7 @@
 // Records are copied into memtables as they are inserted: buffers in memory, one per kind of record
 // (rollup_memtable.h).  From time to time a memtable is flushed to the SQL table `rollup` in
 // slices.  Each slice also writes the watermark: the highest record id that the rollups contain.
-// Where a memtable has many series, a slice is one metric of all its records: the metrics'
-// watermarks differ until the last of them is written, also after a crash.
+// A memtable with many series is written by a pass (rollup_pass.h).
 // Records that are in no memtable (after a start, a rollback, an import, or when they came too
 // fast) are read from their tables between the writer's transactions; until then queries read these
 // records themselves.  So the rollups lose no record, and their failure never fails an insert.
@@ -34,9 +33,9 @@ void rollups_free(struct rollups *rollups); // NULL is fine
 // jobs never wait.
 void rollups_watch(struct rollups *rollups, struct queue *inbox);
 
-// Sets the number of series above which a kind's metrics are written one after the other, for
-// tests.
-void rollups_pass_above(struct rollups *rollups, size_t series);
+// Sets the number of series above which a kind is written by passes, and how many groups of records
+// are written at once then, for tests.
+void rollups_set_pass(struct rollups *rollups, size_t above, size_t groups_most);
 
 // Adds the records of a batch that was inserted in the current transaction.
 void rollups_add(struct rollups *rollups, const struct rollup_batch *batch);
@@ -57,10 +56,6 @@ void rollups_cleared(struct rollups *rollups);
 
 // True if a memtable is to be flushed now.
 bool rollups_are_due(const struct rollups *rollups, uint64_t now_ns);
-
-// True if what is written next takes long: a metric of many series, which does not wait for the
-// memtable to be full.  Better after a commit than before it.
-bool rollups_are_long(const struct rollups *rollups, uint64_t now_ns);
 
 // How much to write at once.
 enum rollups_pace {

@@ -189,13 +189,11 @@ static void retry_load(struct writer *writer, uint64_t now_ns)
 }
 
 // Under constant load groups flush due rollups in their own commit, which saves one.  When the
-// inbox was empty, or where the rollups take long, maintenance flushes them after the
-// acknowledgements.
+// inbox was empty, maintenance flushes them after the acknowledgements.
 static bool rollups_are_wanted(const struct writer *writer)
 {
-    const uint64_t now_ns = clock_monotonic_ns();
-    return writer->rollups && !writer->drained && rollups_are_due(writer->rollups, now_ns) &&
-           !rollups_are_long(writer->rollups, now_ns);
+    return writer->rollups && !writer->drained &&
+           rollups_are_due(writer->rollups, clock_monotonic_ns());
 }
 
 enum status writer_save_refusals(sqlite3 *db, const uint64_t counts[REFUSAL_COUNT], int64_t now_ns,

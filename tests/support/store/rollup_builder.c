@@ -224,7 +224,8 @@ void rollup_builder_fill(sqlite3 *db, const struct query_metric *metric, int64_t
             fill_level(&builder, stmt, (enum rollup_grouping)grouping, (enum rollup_level)level);
     (void)sqlite3_finalize(stmt);
     sql = sqlite3_str_new(db);
-    sqlite3_str_appendf(sql, "INSERT OR REPLACE INTO rollup_state VALUES(%d, %lld)",
+    sqlite3_str_appendf(sql,
+                        "INSERT OR REPLACE INTO rollup_state(metric, watermark) VALUES(%d, %lld)",
                         rollup_metric_number(metric), (long long)watermark);
     stmt = prepare(db, sql);
     run(stmt);

@@ -28,7 +28,7 @@ static void open_parts(void)
         fail_msg("%s", err.text);
     inserter_set_rollups(rollup_rig.inserter, rollup_rig.rollups);
     if (rollup_rig.by_metrics)
-        rollups_pass_above(rollup_rig.rollups, 0);
+        rollups_set_pass(rollup_rig.rollups, 0, 1);
     rollup_rig_exec("PRAGMA synchronous = OFF"); // nothing here asks what a disk keeps
 }
 
@@ -80,7 +80,7 @@ int rollup_rig_tear_down(__attribute__((unused)) void **state)
 void rollup_rig_by_metrics(void)
 {
     rollup_rig.by_metrics = true;
-    rollups_pass_above(rollup_rig.rollups, 0);
+    rollups_set_pass(rollup_rig.rollups, 0, 1);
 }
 
 void rollup_rig_restart(void)
@@ -350,7 +350,8 @@ static const struct record_derived *derived_of(enum record_kind kind, int number
     return NULL;
 }
 
-static sqlite3_stmt *prepare_records(const struct expectation *all, int64_t watermark)
+// The records that the rollups of the metric have.
+static sqlite3_stmt *prepare_records(const struct expectation *all)
 {
     const struct record_kind_info *info = record_kind_info(all->kind);
     static const enum query_dimension dimensions[] = {QUERY_BY_MODEL, QUERY_BY_HOST,
@@ -370,8 +371,11 @@ static sqlite3_stmt *prepare_records(const struct expectation *all, int64_t wate
     } else {
         sqlite3_str_appendf(sql, "t.\"%w\"", info->columns[all->metric->columns[0]].name);
     }
-    sqlite3_str_appendf(sql, " FROM \"%w\" t WHERE t.id <= %lld ORDER BY t.id", info->name,
-                        (long long)watermark);
+    sqlite3_str_appendf(sql,
+                        " FROM \"%w\" t JOIN rollup_state s ON s.metric = %d WHERE t.id <="
+                        " iif(%s <= s.ahead_host, s.ahead_id, s.watermark) ORDER BY t.id",
+                        info->name, all->metric->number,
+                        schema_dimension(all->kind, QUERY_BY_HOST));
     char *text = sqlite3_str_finish(sql);
     sqlite3_stmt *stmt = NULL;
     if (sqlite3_prepare_v2(rollup_rig.db, text, -1, &stmt, NULL) != SQLITE_OK)
@@ -476,9 +480,7 @@ static void check_rollup(struct expectation *all, sqlite3_stmt *row)
 
 static void check_metric(struct expectation *all)
 {
-    sqlite3_stmt *row = prepare_records(
-        all, rollup_rig_integer(format_text("SELECT watermark FROM rollup_state WHERE metric = %d",
-                                            all->metric->number)));
+    sqlite3_stmt *row = prepare_records(all);
     while (sqlite3_step(row) == SQLITE_ROW)
         expect_row(all, row);
     (void)sqlite3_finalize(row);

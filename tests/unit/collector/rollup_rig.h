@@ -28,7 +28,7 @@ extern struct rollup_rig rollup_rig;
 int rollup_rig_set_up(void **state);
 int rollup_rig_tear_down(void **state);
 
-// From now on all kinds' metrics are written one after the other.
+// From now on all kinds are written by passes, one metric of one host at once.
 void rollup_rig_by_metrics(void);
 
 // Ends and begins anew, as after a crash.

@@ -91,7 +91,8 @@ static void add_rollups(int64_t days)
                   rollup_metric_number(metrics[i / ROLLUP_LEVEL_COUNT / ROLLUP_GROUPING_COUNT]),
                   grouping, (int)level, (long long)rollup_bucket(level, at));
     }
-    exec("INSERT OR IGNORE INTO rollup_state SELECT DISTINCT metric, 0 FROM rollup; COMMIT");
+    exec("INSERT OR IGNORE INTO rollup_state(metric, watermark)"
+         " SELECT DISTINCT metric, 0 FROM rollup; COMMIT");
 }
 
 // What an audit recounts is what the ledger says.
@@ -358,7 +359,7 @@ static void add_watermarks(enum record_kind kind)
     const struct query_metric *metrics[ROLLUP_METRICS_MAX];
     const unsigned count = rollup_metrics(kind, metrics);
     for (unsigned i = 0; i < count; i++)
-        execf("INSERT OR REPLACE INTO rollup_state VALUES(%d, 1000000)",
+        execf("INSERT OR REPLACE INTO rollup_state(metric, watermark) VALUES(%d, 1000000)",
               rollup_metric_number(metrics[i]));
 }
 
@@ -413,7 +414,7 @@ TEST_CASE(test_records_wait_for_their_rollups)
     begin("raw=1d", true);
     assert_int_equal(pass(now_ns), 0); // no watermark
     for (unsigned i = 0; i < count; i++) {
-        execf("INSERT OR REPLACE INTO rollup_state VALUES(%d, %d)",
+        execf("INSERT OR REPLACE INTO rollup_state(metric, watermark) VALUES(%d, %d)",
               rollup_metric_number(metrics[i]), i == 1 ? 300 : 400);
         if (i + 1 < count)
             assert_int_equal(pass(now_ns), 0); // not of all metrics

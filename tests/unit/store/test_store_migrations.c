@@ -179,6 +179,10 @@ static const struct {
       {"SELECT count(*) FROM v_host_sample", 0},
       {"SELECT count(*) FROM v_device_process", 0},
       {"SELECT count(*) FROM event INDEXED BY event_started WHERE started_ns > 0", 0}}},
+    {STORE_VERSION "14.sql",
+     "version 14,",
+     {{ALL_VALUES "id IN (1, 2, 5, 10)", INT64_C(6539227114424413977)},
+      {"SELECT count(*) FROM pragma_table_info('rollup_state') WHERE name LIKE 'ahead%'", 2}}},
 };
 
 // Every table, view and index with its columns, and which of them may be NULL.
