@@ -27,6 +27,7 @@ libsqlite3-dev         | lib:sqlite3            | the store
 libncurses-dev         | lib:ncursesw           | the dashboard
 libopenblas0-pthread   | file:/usr/lib/*/libopenblas.so.0 | matrix products, opened at run time: programs start without it
 libjansson-dev         | lib:jansson            | reading what llama-bench writes
+libmicrohttpd-dev      | lib:libmicrohttpd      | the page of metrics that Prometheus reads
 liblapacke             | file:/usr/lib/*/liblapacke.so.3 | low-rank compression of small models, opened at run time
 libcmocka-dev          | lib:cmocka             | unit tests
 tmux                   | tool:tmux              | tests that look at the dashboard
@@ -46,6 +47,7 @@ shellcheck             | tool:shellcheck        | lint of the scripts
 groff-base             | tool:groff             | the check of the manual pages
 iproute2               | tool:ip                | tests between hosts, in network namespaces
 e2fsprogs              | tool:chattr            | the test of a store that turns read-only
+prometheus             | tool:prometheus tool:promtool | the test of the page of metrics
 "
 bench_needed="
 victoria-metrics       | tool:victoria-metrics  | what ingest is compared with

@@ -1,0 +1,270 @@
+#include "server/http/http_server.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <microhttpd.h>
+
+#include "common/sys/clock.h"
+
+enum {
+    BACKLOG = 64,
+    SILENCE_SECONDS = 10,
+    REQUEST_BYTES = 16 * 1024, // memory of a connection: its request's line and headers
+};
+
+// An open connection; since_ns 0: free.
+struct connection {
+    uint64_t since_ns;
+    int fd;
+};
+
+struct http_server {
+    struct MHD_Daemon *daemon;
+    http_handler *handler;
+    void *context;
+    char *token; // NULL: none is required
+    pthread_mutex_t lock;
+    struct connection connections[HTTP_SERVER_CONNECTIONS]; // with `lock`
+};
+
+// ---- Listening ----------------------------------------------------------------------------
+
+static enum status fail_to_listen(const struct http_server_settings *settings, const char *why,
+                                  enum status status, struct error *err)
+{
+    return error_set(err, status, "http://%.200s:%u: cannot listen there: %s", settings->host,
+                     settings->port, why);
+}
+
+// Opens a socket at one of the addresses found; -1: none could be, and errno says why.
+static int open_socket(const struct addrinfo *found, int family, bool is_any)
+{
+    static const int yes = 1, no = 0;
+    int fd = -1;
+    for (const struct addrinfo *at = found; at && fd < 0; at = at->ai_next) {
+        if (at->ai_family != family)
+            continue;
+        fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0)
+            continue;
+        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+        if (family == AF_INET6)
+            (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, is_any ? &no : &yes, sizeof yes);
+        if (bind(fd, at->ai_addr, at->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
+            continue;
+        const int reason = errno;
+        (void)close(fd);
+        errno = reason;
+        fd = -1;
+    }
+    return fd;
+}
+
+// Opens a listening socket.  That of "*" is for IPv6 and IPv4 if there is IPv6, else for IPv4.
+static enum status listen_at(int *out, const struct http_server_settings *settings,
+                             struct error *err)
+{
+    const struct addrinfo hints = {.ai_family = AF_UNSPEC,
+                                   .ai_socktype = SOCK_STREAM,
+                                   .ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV};
+    const bool is_any = strcmp(settings->host, "*") == 0;
+    const char *host = strcmp(settings->host, "localhost") == 0 ? "127.0.0.1" : settings->host;
+    struct addrinfo *found = NULL;
+    char port[16];
+    (void)snprintf(port, sizeof port, "%u", settings->port);
+    const int fault = getaddrinfo(is_any ? NULL : host, port, &hints, &found);
+    if (fault != 0)
+        return fail_to_listen(settings, gai_strerror(fault), STATUS_INVALID, err);
+    errno = EAFNOSUPPORT;
+    *out = open_socket(found, AF_INET6, is_any);
+    if (*out < 0)
+        *out = open_socket(found, AF_INET, is_any);
+    const int reason = errno;
+    freeaddrinfo(found);
+    if (*out >= 0)
+        return STATUS_OK;
+    return fail_to_listen(settings, strerror(reason),
+                          reason == EADDRINUSE                  ? STATUS_BUSY
+                          : reason == EACCES || reason == EPERM ? STATUS_DENIED
+                                                                : STATUS_IO,
+                          err);
+}
+
+// ---- Connections -----------------------------------------------------------------------------
+
+static void on_connection(void *context, struct MHD_Connection *of, void **slot,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    struct http_server *server = context;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(of, MHD_CONNECTION_INFO_CONNECTION_FD);
+    (void)pthread_mutex_lock(&server->lock);
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED && *slot) {
+        ((struct connection *)*slot)->since_ns = 0;
+    } else if (what == MHD_CONNECTION_NOTIFY_STARTED && info) {
+        for (unsigned i = 0; i < HTTP_SERVER_CONNECTIONS && !*slot; i++) {
+            if (server->connections[i].since_ns != 0)
+                continue;
+            server->connections[i] =
+                (struct connection){.since_ns = clock_monotonic_ns(), .fd = info->connect_fd};
+            *slot = &server->connections[i];
+        }
+    }
+    (void)pthread_mutex_unlock(&server->lock);
+}
+
+// The descriptors stay valid while the lock is held: libmicrohttpd reports a connection's end
+// before it closes the descriptor.
+void http_server_close_older(struct http_server *server, uint64_t age_ns)
+{
+    const uint64_t now_ns = clock_monotonic_ns();
+    (void)pthread_mutex_lock(&server->lock);
+    for (unsigned i = 0; i < HTTP_SERVER_CONNECTIONS; i++)
+        if (server->connections[i].since_ns != 0 &&
+            now_ns - server->connections[i].since_ns > age_ns)
+            (void)shutdown(server->connections[i].fd, SHUT_RDWR);
+    (void)pthread_mutex_unlock(&server->lock);
+}
+
+// ---- Requests ----------------------------------------------------------------------------------
+
+// Compares without telling by its time how much of the token is right.
+static bool is_token(const char *token, const char *given)
+{
+    const size_t size = strlen(token), given_size = strlen(given);
+    unsigned char differs = size != given_size;
+    for (size_t i = 0; i < size; i++)
+        differs |= (unsigned char)(token[i] ^ (i < given_size ? given[i] : '\0'));
+    return differs == 0;
+}
+
+static bool is_authorized(const struct http_server *server, struct MHD_Connection *of)
+{
+    static const char scheme[] = "Bearer ";
+    const char *given =
+        MHD_lookup_connection_value(of, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
+    if (!server->token)
+        return true;
+    if (!given || strncasecmp(given, scheme, sizeof scheme - 1) != 0)
+        return false;
+    return is_token(server->token, given + sizeof scheme - 1);
+}
+
+static enum MHD_Result send_response(struct MHD_Connection *to, const struct http_response *answer)
+{
+    static char nothing[1];
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        answer->size, answer->body ? answer->body : nothing,
+        answer->body ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
+    if (!response) {
+        free(answer->body);
+        return MHD_NO; // closes the connection
+    }
+    (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+    (void)MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    if (answer->type)
+        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, answer->type);
+    if (answer->code == MHD_HTTP_METHOD_NOT_ALLOWED)
+        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, MHD_HTTP_METHOD_GET);
+    if (answer->code == MHD_HTTP_UNAUTHORIZED)
+        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+    const enum MHD_Result result = MHD_queue_response(to, answer->code, response);
+    MHD_destroy_response(response); // the connection has its own reference
+    return result;
+}
+
+static enum MHD_Result on_request(void *context, struct MHD_Connection *of, const char *path,
+                                  const char *method, const char *version, const char *data,
+                                  size_t *data_size, void **state)
+{
+    (void)version, (void)data, (void)data_size, (void)state;
+    struct http_server *server = context;
+    struct http_response response = {.code = MHD_HTTP_INTERNAL_SERVER_ERROR};
+    const char *accept = MHD_lookup_connection_value(of, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
+    if (strcmp(method, MHD_HTTP_METHOD_GET) != 0) {
+        response.code = MHD_HTTP_METHOD_NOT_ALLOWED;
+    } else {
+        const struct http_request request = {.path = path,
+                                             .accept = accept ? accept : "",
+                                             .is_authorized = is_authorized(server, of)};
+        server->handler(server->context, &request, &response);
+    }
+    return send_response(of, &response);
+}
+
+// ---- Start and end --------------------------------------------------------------------------
+
+// Consumes `fd`, also on failure.
+static enum status start_daemon(struct http_server *server, int fd,
+                                const struct http_server_settings *settings, struct error *err)
+{
+    const bool is_tls = settings->certificate != NULL;
+    unsigned flags = MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_ITC;
+    if (is_tls && MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES) {
+        (void)close(fd);
+        return fail_to_listen(settings, "this libmicrohttpd has no TLS", STATUS_UNSUPPORTED, err);
+    }
+    if (is_tls)
+        flags |= MHD_USE_TLS;
+    server->daemon =
+        MHD_start_daemon(flags, 0, NULL, NULL, on_request, server, MHD_OPTION_LISTEN_SOCKET, fd,
+                         MHD_OPTION_CONNECTION_LIMIT, (unsigned)HTTP_SERVER_CONNECTIONS,
+                         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SILENCE_SECONDS,
+                         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES,
+                         MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
+                         // Without TLS the list of options ends here.
+                         is_tls ? MHD_OPTION_HTTPS_MEM_KEY : MHD_OPTION_END, settings->key,
+                         MHD_OPTION_HTTPS_MEM_CERT, settings->certificate, MHD_OPTION_END);
+    if (server->daemon)
+        return STATUS_OK; // where it fails, libmicrohttpd has closed the socket, too
+    return is_tls ? fail_to_listen(settings, "the certificate or its key cannot be used",
+                                   STATUS_INVALID, err)
+                  : fail_to_listen(settings, "cannot start the server", STATUS_IO, err);
+}
+
+enum status http_server_start(struct http_server **out, const struct http_server_settings *settings,
+                              struct error *err)
+{
+    int fd = -1;
+    struct http_server *server = calloc(1, sizeof *server);
+    if (!server)
+        return error_no_memory(err, "http server");
+    (void)pthread_mutex_init(&server->lock, NULL);
+    server->handler = settings->handler;
+    server->context = settings->context;
+    enum status status = STATUS_OK;
+    if (settings->token && !(server->token = strdup(settings->token)))
+        status = error_no_memory(err, "http server");
+    if (status == STATUS_OK)
+        status = listen_at(&fd, settings, err);
+    if (status == STATUS_OK)
+        status = start_daemon(server, fd, settings, err);
+    if (status != STATUS_OK) {
+        http_server_stop(server);
+        return status;
+    }
+    *out = server;
+    return STATUS_OK;
+}
+
+void http_server_stop(struct http_server *server)
+{
+    if (!server)
+        return;
+    if (server->daemon)
+        MHD_stop_daemon(server->daemon); // closes the listening socket, too
+    if (server->token)
+        explicit_bzero(server->token, strlen(server->token));
+    free(server->token);
+    (void)pthread_mutex_destroy(&server->lock);
+    free(server);
+}

@@ -1,0 +1,62 @@
+// HTTP server for read-only pages: one thread (libmicrohttpd's) answers GET requests through a
+// callback, over TCP or TLS.  For the collector's metrics.  It owns microhttpd.h.
+//
+// Each connection serves one request.  At most HTTP_SERVER_CONNECTIONS are open; one that is silent
+// for 10 s is closed, and http_server_close_older closes those that are too old.  So a client that
+// reads slowly, or never ends its request, holds one connection for a while, and no other client.
+#ifndef INFERSTAT_HTTP_SERVER_H
+#define INFERSTAT_HTTP_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/core/base/error.h"
+
+enum { HTTP_SERVER_CONNECTIONS = 8 };
+
+struct http_request {
+    const char *path;   // "/metrics", without a query
+    const char *accept; // the header Accept; "": none
+    bool is_authorized; // the token was right, or none is required
+};
+
+// What to answer.  `body` is from malloc and passes to the server; NULL with `size` 0: an empty
+// body.  `type` is static text.
+struct http_response {
+    unsigned code; // 200, 404, ...
+    const char *type;
+    char *body;
+    size_t size;
+};
+
+// Fills `*response`, which has code 500 and no body.  Server's thread, one call at a time.
+typedef void http_handler(void *context, const struct http_request *request,
+                          struct http_response *response);
+
+struct http_server_settings {
+    const char *host; // numeric address, "localhost", or "*" for all interfaces
+    unsigned port;
+    const char *token;       // required in "Authorization: Bearer TOKEN"; NULL: none is
+    const char *certificate; // PEM texts for TLS; both NULL: plain TCP
+    const char *key;
+    http_handler *handler;
+    void *context;
+};
+
+struct http_server;
+
+// Listens and starts the thread.  The settings are copied, but not what `context` points to.
+// Returns STATUS_BUSY if the address is in use, STATUS_INVALID for an unusable certificate or key,
+// STATUS_UNSUPPORTED if libmicrohttpd lacks TLS.
+MUST_CHECK enum status http_server_start(struct http_server **out,
+                                         const struct http_server_settings *settings,
+                                         struct error *err);
+
+// Closes the connections that began more than `age_ns` ago.  Any thread.
+void http_server_close_older(struct http_server *server, uint64_t age_ns);
+
+// Closes all connections and ends the thread.  Accepts NULL.
+void http_server_stop(struct http_server *server);
+
+#endif
