@@ -1,0 +1,46 @@
+// What a store knows of its fleet as a whole, for exporters: hosts, models, requests in progress,
+// and how many records of each host were stored and lost.  Read in one snapshot, again and again.
+//
+// One thread at a time.
+#ifndef INFERSTAT_STORE_QUERY_INVENTORY_H
+#define INFERSTAT_STORE_QUERY_INVENTORY_H
+
+#include <stdint.h>
+
+#include "common/core/base/error.h"
+#include "common/core/query/query.h"
+#include "common/core/query/result.h"
+
+struct groups;
+struct store;
+
+// Hosts and models are those of the runs that are open or were heard of in the last 24 hours.
+enum inventory_table {
+    // host runs_open os kernel cpu cpu_count container? memory_bytes driver? version
+    // clock_offset_ns? (of its newest run)
+    INVENTORY_HOSTS,
+    // model format architecture? quantisation? parameters? file_bytes? (as described last)
+    INVENTORY_MODELS,
+    // host model? running_requests? waiting_requests?: sums over the open processes, as last
+    // sampled; without a model: of processes that do not say of which model
+    INVENTORY_REQUESTS,
+    // host reason? count lost?: without a reason (DELIVERY_REASONS) the host's stored records,
+    // beside all that it lost; else those lost for the reason.  Counts never go back: what
+    // forgetting runs takes from the store stays counted.  Of the first 10,000 hosts and reasons
+    INVENTORY_RECORDS,
+    INVENTORY_TABLES,
+};
+
+// Initially zero; private.
+struct inventory {
+    struct groups *counts; // by host and reason: struct inventory_count
+};
+
+// Reads all tables into `tables`, which the caller frees with result_free.  `now_ns` is the wall
+// clock.
+MUST_CHECK enum status inventory_read(struct inventory *inventory, struct store *store,
+                                      int64_t now_ns, struct result *tables[INVENTORY_TABLES],
+                                      struct error *err);
+void inventory_deinit(struct inventory *inventory);
+
+#endif

@@ -1,0 +1,87 @@
+// Running totals of requests and loads by host, model and device, for exporters: counters and
+// histograms that begin with all that the store knows and never go back.  Initially they are
+// aggregated from rollups and records in one snapshot; after that only records with higher ids are
+// read and added.  So neither retention nor clearing lowers them while the process runs, and after
+// a restart they are those of the store.
+//
+// The number of series is limited.  Requests and loads of further series are counted in `other`.
+//
+// One thread at a time.
+#ifndef INFERSTAT_STORE_QUERY_TOTALS_H
+#define INFERSTAT_STORE_QUERY_TOTALS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/core/base/error.h"
+#include "common/core/query/query.h"
+
+struct store;
+
+enum totals_counter {
+    TOTALS_FAILED,        // requests that failed
+    TOTALS_CANCELLED,     // requests that were cancelled
+    TOTALS_PROMPT_TOKENS, // of all requests
+    TOTALS_OUTPUT_TOKENS,
+    TOTALS_ITEMS,
+    TOTALS_LOADS_FAILED, // initially: those whose records have not expired
+    TOTALS_COUNTER_COUNT,
+};
+
+enum totals_histogram {
+    TOTALS_E2E,  // of all requests
+    TOTALS_TTFT, // of those with a first token
+    TOTALS_TPOT, // of those with two tokens
+    TOTALS_LOAD, // of all loads
+    TOTALS_HISTOGRAM_COUNT,
+};
+
+// The upper edges of a histogram's bins, in seconds: those that OpenTelemetry's conventions for
+// generative AI name (gen_ai.server.request.duration, .time_to_first_token,
+// .time_per_output_token), and below their first edge of 10 ms three more; of loads, for which they
+// name none, our own.
+enum { TOTALS_EDGES_MAX = 17 };
+struct totals_edges {
+    unsigned count;
+    double seconds[TOTALS_EDGES_MAX];
+};
+extern const struct totals_edges totals_edges[TOTALS_HISTOGRAM_COUNT];
+
+struct totals_bins {
+    uint64_t counts[TOTALS_EDGES_MAX + 1]; // of each bin; the last one: above the last edge
+    uint64_t count;                        // their sum
+    double sum_seconds;
+};
+
+struct totals_series {
+    char host[QUERY_TEXT_SIZE], model[QUERY_TEXT_SIZE], device[QUERY_TEXT_SIZE];
+    uint64_t counters[TOTALS_COUNTER_COUNT];
+    // Of values taken from rollups, one within 1 % of an edge may be in the bin beside its own.
+    struct totals_bins bins[TOTALS_HISTOGRAM_COUNT];
+};
+
+struct totals;
+
+// `series_max` (1 .. 10,000): the most series beside `other`.
+MUST_CHECK enum status totals_new(struct totals **out, size_t series_max);
+void totals_free(struct totals *totals); // accepts NULL
+
+// Sets the initial values.  If the store has more than 10,000 series, all that it has goes to
+// `other`; if it has more than fit, the ones with the newest records get series of their own.
+// After a failure it can be called again.
+MUST_CHECK enum status totals_load(struct totals *totals, struct store *store, struct error *err);
+
+// Adds the next `limit` records of each kind at most; sets `*more` if there may be others.
+MUST_CHECK enum status totals_feed(struct totals *totals, struct store *store, uint32_t limit,
+                                   bool *more, struct error *err);
+
+// The series, and at index totals_count - 1 `other`, if anything is counted there.
+size_t totals_count(const struct totals *totals);
+const struct totals_series *totals_at(const struct totals *totals, size_t index);
+
+// The number of series counted in `other`, at most 65,536 of them; more than 0 also if the number
+// is not known.
+size_t totals_folded(const struct totals *totals);
+
+#endif
