@@ -34,8 +34,10 @@ MONITOR = [LIBRARY, "common/monitor/runfile", "common/monitor/local", "common/mo
 REPORTS = CORE + ["common/sys", "common/wire"]
 # The sub-rooms of the collector, each of which may include those before it.
 COLLECTOR = ["server/collector/" + name
-             for name in ("threads", "access", "rollup", "maintenance", "writer", "services")] \
+             for name in ("threads", "access", "rollup", "maintenance", "writer", "services", "exporters")] \
     + ["server/collector"]
+# What speaks HTTP.
+HTTP = ["server/http"]
 # The sub-rooms of the command line: arguments and output do not know the commands.
 CLI = ["client/cli/" + name for name in ("args", "output")] + ["client/cli", "client/cli/commands"]
 ROOMS = {
@@ -82,7 +84,9 @@ ROOMS = {
     "server/collector/maintenance": COMMON + COLLECTOR[:4],
     "server/collector/writer": COMMON + COLLECTOR[:5],
     "server/collector/services": COMMON + COLLECTOR[:6],
-    "server/collector": COMMON + COLLECTOR,
+    "server/collector/exporters": COMMON + HTTP + COLLECTOR[:1] + ["server/collector/exporters"],
+    "server/collector": COMMON + HTTP + COLLECTOR,
+    "server/http": CORE + ["common/sys", "server/http"],
     "client/man": CORE + ["common/store/schema", "client/man"],
     "client/remote": COMMON + ["client/remote"],
     "client/tui": CORE + ["common/sys", "client/remote", "client/tui"],
@@ -111,6 +115,7 @@ OWNERS = [
     (r"proto/.*\.pb-c\.h|protobuf-c/.*", r"common/wire/codec(\.c|_[a-z_]+\.[ch])"),
     (r"sqlite3\.h", r"common/store/.*|server/collector/(writer|rollup|maintenance)/.*|server/collector/rollup.*"),
     (r"n?curses(w/.*)?\.h|ncursesw?/.*|term\.h|panel\.h", r"client/tui/screen\.c"),
+    (r"microhttpd\.h", r"server/http/http_server\.c"),
     (r"jansson\.h", r"client/cli/commands/llama_bench\.c"),
     (r"cuda.*|cublas.*|nvml\.h|nvtx3?/.*", r"server/device/cuda/.*"),
 ]

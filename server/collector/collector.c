@@ -14,6 +14,7 @@
 #include "common/sys/files.h"
 #include "common/sys/log.h"
 #include "common/wire/peer_folder.h"
+#include "server/collector/exporters/exporter.h"
 #include "server/collector/services/services.h"
 #include "server/collector/threads/channels.h"
 #include "server/collector/threads/job.h"
@@ -45,6 +46,7 @@ struct collector {
     struct ingest *ingest;
     struct query_service *queries;
     struct live *live;
+    struct exporter *exporter;
 };
 
 // Creates the store's folder if it is missing; with `all` its parents, too.  Otherwise the
@@ -204,6 +206,9 @@ static enum status start_threads(struct collector *collector, struct error *err)
     if (status == STATUS_OK)
         status = query_service_start(&collector->queries, endpoints, options->db,
                                      options->files_under, collector->channels, err);
+    if (status == STATUS_OK && options->metrics.is_on)
+        status = exporter_start(&collector->exporter, &options->metrics, options->db,
+                                endpoints->listener, collector->channels, err);
     if (status == STATUS_OK)
         status = ingest_start(&collector->ingest, endpoints, writer_store_uuid(collector->writer),
                               collector->channels, err);
@@ -214,6 +219,7 @@ static enum status start_threads(struct collector *collector, struct error *err)
 static void stop_threads(struct collector *collector)
 {
     live_stop(collector->live);
+    exporter_stop(collector->exporter);
     query_service_stop(collector->queries);
     if (collector->ingest) {
         ingest_stop(collector->ingest);

@@ -53,6 +53,22 @@ static enum status parse_quota(void *member, const char *value, const char *what
     return status;
 }
 
+static enum status parse_metrics(void *member, const char *value, const char *what,
+                                 struct error *err)
+{
+    struct exporter_options *metrics = member;
+    char text[ADDRESS_TEXT_SIZE];
+    const char *port = strrchr(value, ':');
+    const int n = snprintf(text, sizeof text, "tcp://%s", value);
+    if (!port || strchr(port, ']') || n < 0 || (size_t)n >= sizeof text)
+        return error_set(err, STATUS_INVALID, "%s: %.200s: not HOST:PORT", what, value);
+    enum status status = address_parse_listen(&metrics->listen, text, err);
+    if (status != STATUS_OK)
+        return error_prefix(err, status, "%s", what);
+    metrics->is_on = true;
+    return STATUS_OK;
+}
+
 static enum status parse_ignored(void *member, const char *value, const char *what,
                                  struct error *err)
 {
@@ -119,6 +135,21 @@ static const struct option rows[] = {
      "runs a minute); numbers, sizes or unlimited (default: names=100000,runs=4096,bytes=half of "
      "the store's limit,records=unlimited,connections=1024,answers=4MB,cells=16384,kills=10)",
      CUSTOM_AT(quota, parse_quota)},
+    {"metrics", "HOST:PORT",
+     "serve metrics for Prometheus at http://HOST:PORT/metrics, and /health (default: nowhere); "
+     "for other hosts than this with --metrics-token, --metrics-certificate and --metrics-key, or "
+     "--insecure",
+     CUSTOM_AT(metrics, parse_metrics)},
+    {"metrics-token", "FILE", "the metrics are for those that send the bearer token in FILE",
+     PATH_AT(metrics.token)},
+    {"metrics-certificate", "FILE",
+     "serve the metrics over TLS, with the certificates (PEM) in FILE",
+     PATH_AT(metrics.certificate)},
+    {"metrics-key", "FILE", "the certificate's private key (PEM)", PATH_AT(metrics.key)},
+    {"metrics-series", "N",
+     "most lines of the metrics, about: models, hosts and devices beyond are counted together as "
+     "\"other\", or left out and counted (default 100000)",
+     UINT32_AT(metrics.series, 1000, EXPORTER_SERIES_MOST)},
     // Files and units of older versions may have it; records are no longer sealed.
     {"seal-after", "AGE", NULL, .type = OPTION_CUSTOM, .parse = parse_ignored},
     // For measuring what rollups cost, and not in the help.
@@ -291,7 +322,8 @@ enum status options_read(struct options *options, int argc, char *const *argv,
     *options = (struct options){.log_level = LOG_LEVEL_INFO,
                                 .limits = LIMITS_DEFAULT,
                                 .quota = quota_rules_default(),
-                                .retention = retention_rules_default()};
+                                .retention = retention_rules_default(),
+                                .metrics = {.series = EXPORTER_SERIES_DEFAULT}};
     struct reading reading = {.options = options,
                               .table = {.options = rows, .count = ROW_COUNT, .target = options}};
     reading.table.given = reading.given;
@@ -332,6 +364,8 @@ enum status options_check(const struct options *options, struct wire_keypair *ke
         return error_set(err, STATUS_INVALID,
                          "--key and --insecure contradict each other (say one of them)");
     enum status status = check_addresses(options, err);
+    if (status == STATUS_OK)
+        status = exporter_check(&options->metrics, options->insecure, err);
     if (status != STATUS_OK || !options->key[0])
         return status;
     status = keys_read(keys, options->key, err);

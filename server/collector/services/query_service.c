@@ -4,11 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/store/sqlite/database.h"
 #include "common/store/store.h"
-#include "common/sys/clock.h"
 #include "common/sys/log.h"
-#include "common/sys/process.h"
 #include "common/sys/thread.h"
 #include "common/wire/codec.h"
 #include "server/collector/access/files_under.h"
@@ -30,7 +27,6 @@ struct query_service {
     struct admission admission; // query, then admin
     struct store *store;
     struct query_worker *slow, *scans; // for queries of minutes; for scans of all records
-    uint64_t started_at_ns;
     atomic_bool stop; // set by main before it wakes the thread; publishes nothing else
 };
 
@@ -191,34 +187,6 @@ static enum status set_write_error(struct query_service *service, struct result 
     return STATUS_OK;
 }
 
-static void set_metric(struct result *result, const char *key, uint64_t value)
-{
-    result_set_int(result, (unsigned)result_find(result, key), (int64_t)value);
-}
-
-// Adds what only the collector knows of itself.
-static void set_metrics(struct query_service *service, struct result *result)
-{
-    struct channels *channels = service->channels;
-    const struct commit_times *times = &channels->commit_times;
-    size_t messages, bytes;
-    const uint64_t commits = atomic_load_explicit(&times->count, memory_order_relaxed);
-    queue_load(channels->inbox, &messages, &bytes);
-    set_metric(result, "uptime_ns", clock_monotonic_ns() - service->started_at_ns);
-    const int64_t log_bytes = database_beside_bytes(service->path, "-wal");
-    set_metric(result, "log_bytes", log_bytes > 0 ? (uint64_t)log_bytes : 0);
-    set_metric(result, "disk_free_bytes", (uint64_t)database_free_bytes(service->path));
-    set_metric(result, "memory_bytes", (uint64_t)process_memory_bytes());
-    set_metric(result, "queue_messages", messages);
-    set_metric(result, "queue_bytes", bytes);
-    set_metric(result, "unsent_bytes", listener_unsent_bytes(service->endpoints->listener));
-    set_metric(result, "commits", commits);
-    if (commits == 0)
-        return;
-    set_metric(result, "commit_p50_ns", atomic_load_explicit(&times->p50_ns, memory_order_relaxed));
-    set_metric(result, "commit_p99_ns", atomic_load_explicit(&times->p99_ns, memory_order_relaxed));
-}
-
 static void answer_from_store(struct query_service *service, const struct job_return *to,
                               const struct message_query *asked)
 {
@@ -226,7 +194,8 @@ static void answer_from_store(struct query_service *service, const struct job_re
     struct result *result = NULL;
     enum status status = ask_store(service, &asked->query, &result, &err);
     if (status == STATUS_OK && asked->query.kind == QUERY_PING)
-        set_metrics(service, result);
+        channels_add_to_ping(service->channels, service->endpoints->listener, service->path,
+                             result);
     if (status == STATUS_OK)
         status = set_write_error(service, result, &err);
     reply(service, to, asked->id, status, result, &err);
@@ -370,7 +339,6 @@ enum status query_service_start(struct query_service **out, const struct endpoin
     service->path = path;
     service->files_under = files_under;
     service->channels = channels;
-    service->started_at_ns = clock_monotonic_ns();
     enum status status = open_all(service, path, err);
     if (status == STATUS_OK)
         status = thread_start(&service->thread, "query service", query_body, service, err);

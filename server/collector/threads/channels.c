@@ -7,6 +7,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "common/core/query/result.h"
+#include "common/store/sqlite/database.h"
+#include "common/sys/clock.h"
+#include "common/sys/process.h"
+#include "common/wire/listener/listener.h"
 #include "server/collector/threads/job.h"
 
 enum status channels_new(struct channels **out, struct error *err)
@@ -14,6 +19,7 @@ enum status channels_new(struct channels **out, struct error *err)
     struct channels *channels = calloc(1, sizeof *channels);
     if (!channels)
         return error_no_memory(err, "collector");
+    channels->started_at_ns = clock_monotonic_ns();
     (void)pthread_mutex_init(&channels->lock, NULL);
     peer_credit_init(&channels->credit);
     reader_gate_init(&channels->gate);
@@ -70,6 +76,11 @@ void channels_read_commit(struct channels *channels, struct commit_ids *ids)
 {
     eventfd_t ignored;
     (void)eventfd_read(channels->commit_fd, &ignored);
+    channels_committed(channels, ids);
+}
+
+void channels_committed(struct channels *channels, struct commit_ids *ids)
+{
     (void)pthread_mutex_lock(&channels->lock);
     *ids = channels->committed;
     (void)pthread_mutex_unlock(&channels->lock);
@@ -89,4 +100,31 @@ size_t channels_read_write_error(struct channels *channels, char why[ERROR_TEXT_
     memcpy(why, channels->write_error, size + 1);
     (void)pthread_mutex_unlock(&channels->lock);
     return size;
+}
+
+static void set_metric(struct result *answer, const char *key, uint64_t value)
+{
+    result_set_int(answer, (unsigned)result_find(answer, key), (int64_t)value);
+}
+
+void channels_add_to_ping(struct channels *channels, struct listener *listener, const char *path,
+                          struct result *answer)
+{
+    const struct commit_times *times = &channels->commit_times;
+    size_t messages, bytes;
+    const uint64_t commits = atomic_load_explicit(&times->count, memory_order_relaxed);
+    queue_load(channels->inbox, &messages, &bytes);
+    set_metric(answer, "uptime_ns", clock_monotonic_ns() - channels->started_at_ns);
+    const int64_t log_bytes = database_beside_bytes(path, "-wal");
+    set_metric(answer, "log_bytes", log_bytes > 0 ? (uint64_t)log_bytes : 0);
+    set_metric(answer, "disk_free_bytes", (uint64_t)database_free_bytes(path));
+    set_metric(answer, "memory_bytes", (uint64_t)process_memory_bytes());
+    set_metric(answer, "queue_messages", messages);
+    set_metric(answer, "queue_bytes", bytes);
+    set_metric(answer, "unsent_bytes", listener_unsent_bytes(listener));
+    set_metric(answer, "commits", commits);
+    if (commits == 0)
+        return;
+    set_metric(answer, "commit_p50_ns", atomic_load_explicit(&times->p50_ns, memory_order_relaxed));
+    set_metric(answer, "commit_p99_ns", atomic_load_explicit(&times->p99_ns, memory_order_relaxed));
 }

@@ -30,7 +30,9 @@ struct commit_ids {
 };
 
 struct job_return;
+struct listener;
 struct quota;
+struct result;
 
 // Statistics of the durations of the writer's commits, for monitoring.  The writer sets them
 // several times a second; relaxed, as they publish no other data.
@@ -42,9 +44,10 @@ struct commit_times {
 enum { COMMIT_TIMES = 1024 };
 
 struct channels {
-    struct queue *inbox;   // struct job, for the writer
-    struct queue *acks;    // struct answer, from the writer to ingest
-    struct queue *replies; // struct answer, from the writer and query workers to the query service
+    uint64_t started_at_ns; // monotonic
+    struct queue *inbox;    // struct job, for the writer
+    struct queue *acks;     // struct answer, from the writer to ingest
+    struct queue *replies;  // struct answer, from the writer and query workers to the query service
     struct reject_counters rejects;
     struct peer_credit credit; // of producers
     struct reader_gate gate;   // of the query service and its workers
@@ -77,6 +80,14 @@ void channels_wake_live(struct channels *channels);
 
 // Resets commit_fd and copies the committed ids to `ids`.  Live thread.
 void channels_read_commit(struct channels *channels, struct commit_ids *ids);
+
+// Copies the committed ids to `ids`.  Any thread.
+void channels_committed(struct channels *channels, struct commit_ids *ids);
+
+// Adds to an answer of PING what only the collector knows of itself (store.h).  `path` is the
+// store's file.  Any thread.
+void channels_add_to_ping(struct channels *channels, struct listener *listener, const char *path,
+                          struct result *answer);
 
 // Sets the reason why the last group of messages could not be committed; "" after a commit.
 // Writer thread.

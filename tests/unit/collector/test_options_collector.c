@@ -181,6 +181,12 @@ TEST_CASE(test_refusals)
         {"--retention raw=soon", "raw: \"soon\""},
         {"--retention", "missing"},
         {"--log-level silly", "silly"},
+        {"--metrics 127.0.0.1", "not HOST:PORT"},
+        {"--metrics [::1]", "not HOST:PORT"},
+        {"--metrics :9464", "--metrics"},
+        {"--metrics 127.0.0.1:0", "--metrics"},
+        {"--metrics somewhere:9464", "somewhere"},
+        {"--metrics-series 999", "1000"},
         {"--listen ipc:///1 --listen ipc:///2 --listen ipc:///3 --listen ipc:///4 --listen "
          "ipc:///5",
          NULL},
@@ -293,8 +299,74 @@ TEST_CASE(test_who_may_listen_where)
     expect_verdict(words, STATUS_DENIED, "chmod");
 }
 
+// Writes a file that only its owner can read, or one that others can.
+static const char *write_mode(const char *name, const char *text, mode_t mode)
+{
+    static char paths[4][FOLDER_PATH_SIZE];
+    static unsigned next;
+    char *path = folder_path(paths[next++ % COUNT_OF(paths)], folder, name);
+    write_text(path, text);
+    assert_int_equal(chmod(path, mode), 0);
+    return path;
+}
+
+TEST_CASE(test_who_may_have_the_metrics)
+{
+    static const char token[] = "0123456789abcdef\n";
+    const char *secret = write_mode("token", token, 0600);
+    const char *pem = write_mode("pem", "no PEM, which shows later", 0600);
+    static const char *const far[] = {"192.0.2.1:9464", "*:9464", "0.0.0.0:9464", "[::]:9464"};
+    char all[1024];
+    (void)snprintf(all, sizeof all, "--metrics-token %s --metrics-certificate %s --metrics-key %s",
+                   secret, pem, pem);
+    for (size_t i = 0; i < COUNT_OF(far); i++) {
+        char metrics[100];
+        (void)snprintf(metrics, sizeof metrics, "--listen ipc:///x --metrics %s", far[i]);
+        expect_verdict(metrics, STATUS_DENIED, "--metrics-token");
+        expect_verdict(format_text("%s --metrics-token %s", metrics, secret), STATUS_DENIED,
+                       "--metrics-certificate");
+        expect_verdict(
+            format_text("%s --metrics-certificate %s --metrics-key %s", metrics, pem, pem),
+            STATUS_DENIED, "--metrics-token");
+        expect_verdict(format_text("%s %s", metrics, all), STATUS_OK, NULL);
+        expect_verdict(format_text("%s --insecure", metrics), STATUS_OK, NULL);
+    }
+    expect_verdict("--metrics 127.0.0.1:9464", STATUS_OK, NULL);
+    expect_verdict("--metrics localhost:9464", STATUS_OK, NULL);
+    expect_verdict("--metrics [::1]:9464", STATUS_OK, NULL);
+    expect_verdict(all, STATUS_INVALID, "need --metrics");
+    expect_verdict(format_text("--metrics [::1]:9464 --metrics-key %s", pem), STATUS_INVALID,
+                   "belong together");
+}
+
+TEST_CASE(test_tokens)
+{
+    static const struct {
+        const char *text;
+        mode_t mode;
+        enum status status;
+        const char *says;
+    } cases[] = {
+        {"0123456789abcdef", 0600, STATUS_OK, NULL},
+        {"0123456789abcdef\r\nmore", 0400, STATUS_OK, NULL},
+        {"0123456789abcde\n", 0600, STATUS_INVALID, "15 characters"},
+        {"\n0123456789abcdef\n", 0600, STATUS_INVALID, "0 characters"},
+        {"0123456789 abcdef\n", 0600, STATUS_INVALID, "visible"},
+        {"0123456789\xC3\xA4-bcdef\n", 0600, STATUS_INVALID, "visible"},
+        {"0123456789abcdef\n", 0640, STATUS_DENIED, "chmod 600"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const char *path = write_mode("other-token", cases[i].text, cases[i].mode);
+        expect_verdict(format_text("--metrics 127.0.0.1:9464 --metrics-token %s", path),
+                       cases[i].status, cases[i].says);
+        assert_int_equal(unlink(path), 0);
+    }
+    expect_verdict("--metrics 127.0.0.1:9464 --metrics-token /nowhere/token", STATUS_NOT_FOUND,
+                   "/nowhere/token");
+}
+
 TEST_MAIN_ONCE(set_up, tear_down, test_defaults,
                test_options_beat_the_environment_and_that_the_file, test_the_systems_files,
                test_refusals, test_a_file_that_is_wrong_names_its_line,
                test_a_file_that_cannot_be_read_has_no_line, test_help_names_every_option,
-               test_who_may_listen_where)
+               test_who_may_listen_where, test_who_may_have_the_metrics, test_tokens)

@@ -1,0 +1,41 @@
+// Composes the metrics page of a collector from what it was read into before: running totals,
+// tables of query results, and the collector's own state.  Pure.  inferstat-metrics-page(7) lists
+// the metrics.
+#ifndef INFERSTAT_COLLECTOR_METRICS_PAGE_H
+#define INFERSTAT_COLLECTOR_METRICS_PAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/core/query/result.h"
+#include "common/core/record/record.h"
+#include "common/store/query/inventory.h"
+#include "common/store/query/totals.h"
+#include "server/collector/exporters/metrics_text.h"
+
+// Most lines that the totals of one host, model and device take.
+enum { METRICS_PAGE_LINES_PER_SERIES = 81 };
+
+// Tables beside those of the inventory: answers of the queries PING, DEVICE_HEALTH and HOST_HEALTH.
+enum {
+    METRICS_PAGE_PING = INVENTORY_TABLES,
+    METRICS_PAGE_DEVICES,
+    METRICS_PAGE_HOST_SAMPLES,
+    METRICS_PAGE_TABLES,
+};
+
+// What the page is made of; borrowed.
+struct metrics_page {
+    const struct totals *totals;
+    const struct result *tables[METRICS_PAGE_TABLES]; // NULL: nothing is known
+    int64_t committed[RECORD_KIND_COUNT];             // records stored so far, by kind
+    bool can_write;                                   // the last commit succeeded
+    uint64_t scrapes;
+    double last_scrape_seconds, last_refresh_seconds;
+    uint64_t series_max; // lines of the page, but for the collector's own; about so many at most
+};
+
+// Appends the page; `text` is zero but for its format.
+void metrics_page_write(struct metrics_text *text, const struct metrics_page *page);
+
+#endif
