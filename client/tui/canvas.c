@@ -136,11 +136,37 @@ void canvas_fit(struct canvas *canvas, struct rect area, int x, int y, int width
     (void)canvas_put_code(canvas, area, x, y, style, ELLIPSIS);
 }
 
+void canvas_fit_name(struct canvas *canvas, struct rect area, int x, int y, int width,
+                     enum style style, const char *name)
+{
+    const int needed = glyph_text_width(name), behind = width / 2;
+    if (needed <= width || behind == 0) {
+        canvas_fit(canvas, area, x, y, width, ALIGN_LEFT, style, name);
+        return;
+    }
+    canvas_fit(canvas, area, x, y, width - behind, ALIGN_LEFT, style, name);
+    int left_out = needed - behind; // columns before what is shown of the end
+    const char *end = name, *next = name;
+    while (left_out > 0) {
+        left_out -= glyph_width(glyph_next(&next));
+        end = next;
+    }
+    (void)canvas_put(canvas, area, x + width - behind - left_out, y, style, end);
+}
+
 void canvas_line(struct canvas *canvas, struct rect area, int x, int y, int width, enum style style,
                  uint32_t code)
 {
     for (int i = 0; i < width; i++)
         (void)canvas_put_code(canvas, area, x + i, y, style, code);
+}
+
+void canvas_reverse(struct canvas *canvas, struct rect area)
+{
+    for (int y = area.y; y < area.y + area.height; y++)
+        for (int x = area.x; x < area.x + area.width; x++)
+            if (rect_contains(canvas_area(canvas), x, y))
+                cell_at(canvas, x, y)->reversed = true;
 }
 
 void canvas_blank(struct canvas *canvas, struct rect area)

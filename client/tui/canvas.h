@@ -57,6 +57,7 @@ struct cell {
     uint32_t code; // Unicode character; 0 in the second column of a wide character
     uint8_t width; // columns: 1 or 2; 0 in the second column of a wide character
     uint8_t style; // enum style
+    bool reversed; // foreground and background are exchanged
 };
 
 struct canvas {
@@ -96,9 +97,16 @@ int canvas_put_code(struct canvas *canvas, struct rect area, int x, int y, enum 
 void canvas_fit(struct canvas *canvas, struct rect area, int x, int y, int width, enum align align,
                 enum style style, const char *text);
 
+// The same, aligned left, with the middle left out: names differ at their ends.
+void canvas_fit_name(struct canvas *canvas, struct rect area, int x, int y, int width,
+                     enum style style, const char *name);
+
 // Repeats one character over `width` columns.
 void canvas_line(struct canvas *canvas, struct rect area, int x, int y, int width, enum style style,
                  uint32_t code);
+
+// Exchanges the foreground and background of all cells of the area.
+void canvas_reverse(struct canvas *canvas, struct rect area);
 
 // Fills the area with spaces.
 void canvas_blank(struct canvas *canvas, struct rect area);

@@ -6,12 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/tui/grid_rows.h"
 #include "common/core/base/text.h"
 #include "common/core/base/unit.h"
 #include "common/core/base/glyph.h"
 #include "common/core/record/record.h"
 
-enum { GAP = 2, GAP_TIGHT = 1, CELL_TEXT_SIZE = 512 };
+enum { GAP = 2, GAP_TIGHT = 1, CURSOR_WIDTH = 1 };
 
 static const int64_t day_ns = INT64_C(86400) * 1000000000;
 
@@ -32,18 +33,11 @@ static void format_clock(char *text, int64_t time_ns, int64_t now_ns)
     size_t size = strlen(full);
     bool recent = time_ns > now_ns - day_ns && time_ns < now_ns + day_ns;
     if (size != 19)
-        (void)snprintf(text, CELL_TEXT_SIZE, "%s", full);
+        (void)snprintf(text, GRID_CELL_SIZE, "%s", full);
     else if (recent)
-        (void)snprintf(text, CELL_TEXT_SIZE, "%s", full + 11);
+        (void)snprintf(text, GRID_CELL_SIZE, "%s", full + 11);
     else
-        (void)snprintf(text, CELL_TEXT_SIZE, "%.8s", full + 2);
-}
-
-static double number(struct value value)
-{
-    if (value.type == VALUE_INT)
-        return (double)value.i;
-    return value.type == VALUE_REAL ? value.r : 0;
+        (void)snprintf(text, GRID_CELL_SIZE, "%.8s", full + 2);
 }
 
 // A number without its unit, and in more columns than `width` without decimals, one
@@ -54,18 +48,43 @@ static void format_bare(char *text, enum unit unit, struct value value, int widt
     format_unit(text, unit, value);
     text[strcspn(text, " ")] = '\0';
     for (unsigned i = 0; i < 2 && (int)strlen(text) > width; i++) {
-        (void)unit_format(text, unit, round(number(value) * parts[i]) / parts[i]);
+        (void)unit_format(text, unit, round(value_number(value, 0) * parts[i]) / parts[i]);
         size_t point = strcspn(text, ". ");
         text[text[point] == '.' && parts[i] > 1 ? point + 2 : point] = '\0';
     }
 }
 
-// `text` holds CELL_TEXT_SIZE bytes.
+// The sign and the look of a state (NOW) or verdict (COMPARE); a text that is none has neither.
+static const struct {
+    const char *text, *sign;
+    enum style style;
+} states[] = {
+    {RECORD_RUN_DOWN, "✗", STYLE_BAD}, {"silent", "✗", STYLE_BAD},
+    {"errors", "✗", STYLE_BAD},        {"slow", "▲", STYLE_WARNING},
+    {"loading", "○", STYLE_DIM},       {"ok", "●", STYLE_GOOD},
+    {"idle", "○", STYLE_DIM},          {"ended", "·", STYLE_DIM},
+    {"WORSE", "▲", STYLE_BAD},         {"BETTER", "▼", STYLE_GOOD},
+    {"SAME", "=", STYLE_DIM},          {"UNDECIDED", "?", STYLE_DIM},
+    {"firing", "✗", STYLE_BAD},        {"pending", "▲", STYLE_WARNING},
+    {"no_data", "?", STYLE_WARNING},   {"resolved", "·", STYLE_DIM},
+};
+
+enum { STATES = sizeof states / sizeof *states };
+
+static unsigned state_of(const char *text)
+{
+    unsigned i = 0;
+    while (i < STATES && strcmp(states[i].text, text) != 0)
+        i++;
+    return i;
+}
+
+// `text` holds GRID_CELL_SIZE bytes.
 static void format_cell(char *text, const struct grid_column *column, enum unit unit,
                         struct value value, int64_t now_ns)
 {
     if (column->format == GRID_VERDICT) {
-        (void)snprintf(text, CELL_TEXT_SIZE, "%s",
+        (void)snprintf(text, GRID_CELL_SIZE, "%s",
                        value.type != VALUE_INT ? "-"
                        : value.i               ? "yes"
                                                : "NO");
@@ -73,11 +92,15 @@ static void format_cell(char *text, const struct grid_column *column, enum unit 
     }
     switch (value.type) {
     case VALUE_NULL:
-        (void)snprintf(text, CELL_TEXT_SIZE, "-");
+        (void)snprintf(text, GRID_CELL_SIZE, "-");
         return;
-    case VALUE_TEXT:
-        (void)text_escape(text, CELL_TEXT_SIZE, value.text.bytes, value.text.size);
+    case VALUE_TEXT: {
+        (void)text_escape(text, GRID_CELL_SIZE, value.text.bytes, value.text.size);
+        const unsigned state = column->format == GRID_STATE ? state_of(text) : STATES;
+        if (state < STATES)
+            (void)snprintf(text, GRID_CELL_SIZE, "%s %s", states[state].sign, states[state].text);
         return;
+    }
     case VALUE_INT:
     case VALUE_REAL:
         break;
@@ -104,6 +127,7 @@ static enum style cell_style(enum grid_format format, struct value value, const 
         return STYLE_DIM;
     switch (format) {
     case GRID_UNIT:
+    case GRID_NAME:
     case GRID_BARE:
     case GRID_IF_ANY:
     case GRID_CLOCK:
@@ -111,11 +135,17 @@ static enum style cell_style(enum grid_format format, struct value value, const 
     case GRID_OUTCOME:
         return is_bad_outcome(text) ? STYLE_BAD : STYLE_PLAIN;
     case GRID_LOSS:
-        return number(value) > 0 ? STYLE_BAD : STYLE_PLAIN;
+    case GRID_SHARE:
+        return value_number(value, 0) > 0 ? STYLE_BAD : STYLE_PLAIN;
     case GRID_WHOLE:
-        return number(value) < 1 ? STYLE_WARNING : STYLE_PLAIN;
+        return value_number(value, 0) < 1 ? STYLE_WARNING : STYLE_PLAIN;
     case GRID_VERDICT:
-        return number(value) > 0 ? STYLE_GOOD : STYLE_BAD;
+        return value_number(value, 0) > 0 ? STYLE_GOOD : STYLE_BAD;
+    case GRID_STATE:
+        for (unsigned i = 0; i < STATES; i++)
+            if (strstr(text, states[i].text))
+                return states[i].style;
+        break;
     }
     return STYLE_PLAIN;
 }
@@ -126,11 +156,11 @@ static bool deserves_look(const struct grid *grid, const struct grid_column *col
     return grid->deserves_look && grid->deserves_look(result, row, column);
 }
 
-// Nothing is told by style alone.  `text` holds CELL_TEXT_SIZE bytes.
+// Nothing is told by style alone.  `text` holds GRID_CELL_SIZE bytes.
 static void mark(char *text)
 {
     const size_t size = strlen(text) + 1;
-    if (size == CELL_TEXT_SIZE)
+    if (size == GRID_CELL_SIZE)
         return;
     memmove(text + 1, text, size);
     text[0] = '!';
@@ -160,7 +190,7 @@ static int natural_width(const struct grid *grid, const struct grid_column *colu
         width = heading;
     size_t rows = result && found >= 0 ? result_row_count(result) : 0;
     for (size_t row = 0; row < rows && !(column->is_text && width >= column->width_max); row++) {
-        char text[CELL_TEXT_SIZE];
+        char text[GRID_CELL_SIZE];
         struct value value = result_cell(result, row, (unsigned)found);
         if (column->is_text && value.type != VALUE_TEXT)
             continue;
@@ -262,11 +292,12 @@ static void fit(const struct grid *grid, const struct grid_state *state,
             !has_value(result, fitted->found[i]))
             fitted->width[i] = 0;
     }
-    leave_out(grid, fitted, state->sort, width, GRID_RANK_LUXURY, false);
-    leave_out(grid, fitted, state->sort, width, 1, true);
-    shrink_texts(grid, fitted, width);
+    const int room = width - CURSOR_WIDTH;
+    leave_out(grid, fitted, state->sort, room, GRID_RANK_LUXURY, false);
+    leave_out(grid, fitted, state->sort, room, 1, true);
+    shrink_texts(grid, fitted, room);
 
-    int x = 0;
+    int x = CURSOR_WIDTH;
     for (unsigned i = 0; i < grid->count; i++) {
         fitted->x[i] = x;
         if (x + fitted->width[i] > width)
@@ -274,64 +305,6 @@ static void fit(const struct grid *grid, const struct grid_state *state,
         if (fitted->width[i] > 0)
             x += fitted->width[i] + fitted->gap;
     }
-}
-
-// ---- Order ------------------------------------------------------------------
-
-struct order {
-    const struct result *result;
-    unsigned column;
-    bool reversed;
-};
-
-static int compare_texts(struct value a, struct value b)
-{
-    size_t common = a.text.size < b.text.size ? a.text.size : b.text.size;
-    int order = common ? memcmp(a.text.bytes, b.text.bytes, common) : 0;
-    if (order != 0)
-        return order;
-    return (a.text.size > b.text.size) - (a.text.size < b.text.size);
-}
-
-// Texts rise, numbers fall (the largest is what one looks for); what is absent
-// comes last either way, and equal ones stay in the result's order.
-static int compare_rows(const void *left, const void *right, void *context)
-{
-    const struct order *order = context;
-    size_t row_a = *(const size_t *)left, row_b = *(const size_t *)right;
-    struct value a = result_cell(order->result, row_a, order->column);
-    struct value b = result_cell(order->result, row_b, order->column);
-    int result = 0;
-    if (a.type == VALUE_NULL || b.type == VALUE_NULL) {
-        result = (a.type == VALUE_NULL) - (b.type == VALUE_NULL);
-    } else {
-        if (a.type == VALUE_TEXT && b.type == VALUE_TEXT)
-            result = compare_texts(a, b);
-        else
-            result = (number(a) < number(b)) - (number(a) > number(b));
-        if (order->reversed)
-            result = -result;
-    }
-    return result ? result : (row_a > row_b) - (row_a < row_b);
-}
-
-// The rows' order, to be freed; NULL where they stand as the result has them (and
-// where there is no memory to sort in).
-static size_t *sorted_rows(const struct result *result, const struct grid_state *state, int found)
-{
-    size_t count = result_row_count(result);
-    bool sorted = state->sort >= 0 && found >= 0;
-    if (count == 0 || (!sorted && !state->reversed))
-        return NULL;
-    size_t *rows = calloc(count, sizeof *rows);
-    if (!rows)
-        return NULL;
-    for (size_t i = 0; i < count; i++)
-        rows[i] = sorted ? i : count - 1 - i;
-    struct order order = {result, (unsigned)found, state->reversed};
-    if (sorted)
-        qsort_r(rows, count, sizeof *rows, compare_rows, &order);
-    return rows;
 }
 
 // ---- Drawing ----------------------------------------------------------------
@@ -363,7 +336,7 @@ static void draw_row(const struct grid *grid, const struct fitted *fitted,
         if (fitted->width[i] <= 0)
             continue;
         struct value value = result_cell(result, row, (unsigned)fitted->found[i]);
-        char text[CELL_TEXT_SIZE];
+        char text[GRID_CELL_SIZE];
         format_cell(text, column, unit_of(result, fitted->found[i]), value, now_ns);
         enum style style = cell_style(column->format, value, text);
         if (deserves_look(grid, column, result, row)) {
@@ -372,31 +345,56 @@ static void draw_row(const struct grid *grid, const struct fitted *fitted,
         }
         if (!column->is_text && glyph_text_width(text) > fitted->width[i])
             (void)snprintf(text, sizeof text, "…"); // digits of a number would be another one
-        canvas_fit(canvas, area, fitted->x[i], y, fitted->width[i],
-                   column->is_text ? ALIGN_LEFT : ALIGN_RIGHT, style, text);
+        if (column->format == GRID_NAME)
+            canvas_fit_name(canvas, area, fitted->x[i], y, fitted->width[i], style, text);
+        else
+            canvas_fit(canvas, area, fitted->x[i], y, fitted->width[i],
+                       column->is_text ? ALIGN_LEFT : ALIGN_RIGHT, style, text);
     }
 }
 
+static void draw_folded(const struct grid *grid, size_t folded, int y, struct canvas *canvas,
+                        struct rect area)
+{
+    char text[64];
+    (void)snprintf(text, sizeof text, "▸ %zu %s (o shows)", folded, grid->folded);
+    (void)canvas_put(canvas, area, CURSOR_WIDTH, y, STYLE_DIM, text);
+}
+
 void grid_draw(const struct grid *grid, const struct grid_state *state, const struct result *result,
-               int64_t now_ns, struct canvas *canvas, struct rect area)
+               int64_t now_ns, bool focused, struct canvas *canvas, struct rect area)
 {
     if (rect_is_empty(area))
         return;
     struct fitted fitted;
     fit(grid, state, result, area.width, &fitted);
     draw_headings(grid, state, &fitted, canvas, area);
-    if (!result)
-        return;
 
-    size_t count = result_row_count(result);
-    size_t *rows = sorted_rows(result, state, state->sort >= 0 ? fitted.found[state->sort] : -1);
+    size_t count, folded;
+    size_t *rows = grid_rows_shown(grid, state, result, &count, &folded);
     for (int y = 1; y < area.height; y++) {
-        size_t place = state->top + (size_t)(y - 1);
+        const size_t place = state->top + (size_t)(y - 1);
+        if (place == count && folded > 0)
+            draw_folded(grid, folded, y, canvas, area);
         if (place >= count)
             break;
-        draw_row(grid, &fitted, result, rows ? rows[place] : place, now_ns, y, canvas, area);
+        draw_row(grid, &fitted, result, rows[place], now_ns, y, canvas, area);
+        if (focused && place == state->cursor) {
+            (void)canvas_put(canvas, area, 0, y, STYLE_FOCUS, ">");
+            canvas_reverse(canvas, (struct rect){area.x, area.y + y, area.width, 1});
+        }
     }
     free(rows);
+}
+
+void grid_value_text(char text[GRID_CELL_SIZE], const struct result *result, size_t row,
+                     unsigned column, int64_t now_ns)
+{
+    const struct grid_column as_it_is = {.format = GRID_UNIT};
+    const struct grid_column clock = {.format = GRID_CLOCK};
+    const enum unit unit = result_column(result, column)->unit;
+    format_cell(text, unit == UNIT_TIME && now_ns != 0 ? &clock : &as_it_is, unit,
+                result_cell(result, row, column), now_ns);
 }
 
 int grid_column_at(const struct grid *grid, const struct grid_state *state,

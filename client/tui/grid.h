@@ -1,6 +1,6 @@
-// Table widget: draws the rows of a query result, sorted and scrolled.  If the table is too wide,
-// it omits columns and truncates texts; a number is never truncated ("…" replaces it).  No I/O, no
-// global state.
+// Table widget: draws the rows of a query result, sorted and scrolled, with a cursor on one row. If
+// the table is too wide, it omits columns and truncates texts; a number is never truncated ("…"
+// replaces it).  grid_rows.h has the order of the rows and the cursor.  No I/O, no global state.
 #ifndef INFERSTAT_TUI_GRID_H
 #define INFERSTAT_TUI_GRID_H
 
@@ -14,6 +14,7 @@
 // Format of a cell.
 enum grid_format {
     GRID_UNIT,    // a number in the unit of the result's column, or a text
+    GRID_NAME,    // a text that is shortened in the middle
     GRID_BARE,    // like GRID_UNIT, but without the unit's name, which the heading has, and without
                   // the decimals that do not fit
     GRID_IF_ANY,  // like GRID_BARE; the column is omitted where no row has a value, unless the
@@ -22,7 +23,9 @@ enum grid_format {
     GRID_OUTCOME, // a text; "error", "killed", "silent" and "down" in STYLE_BAD
     GRID_LOSS,    // a count; above 0 in STYLE_BAD
     GRID_WHOLE,   // a ratio; below 1 in STYLE_WARNING
+    GRID_SHARE,   // a ratio of what went wrong; above 0 in STYLE_BAD
     GRID_VERDICT, // 1 "yes", 0 "NO", absent "-"
+    GRID_STATE,   // a text with a sign before it: a state of NOW, or a verdict of COMPARE
 };
 
 struct grid_column {
@@ -42,6 +45,12 @@ struct grid {
     // True if the cell is to be marked with "!", as a warning.  NULL: no cell is.
     bool (*deserves_look)(const struct result *result, size_t row,
                           const struct grid_column *column);
+    // Keys of the result's columns that tell a row from all others, ended by NULL; the cursor stays
+    // on that row in later answers.  NULL: the cursor stays at its place.
+    const char *const *identity;
+    // True if the row is folded away, unless grid_state.unfolded.  NULL: no row is.
+    bool (*is_folded)(const struct result *result, size_t row);
+    const char *folded; // what folded rows are called: "ended"
 };
 
 enum {
@@ -52,19 +61,27 @@ enum {
     GRID_RANK_LUXURY = 5,
 };
 
-// A table's scroll position and sorting, which the caller sets (model_update in update.h).  Texts
-// are sorted in ascending order, numbers in descending order, absent values last.
+// A table's scroll position, cursor and sorting.  Texts are sorted in ascending order, numbers in
+// descending order, absent values last.
 struct grid_state {
-    size_t top;    // index, in the sorted order, of the first visible row.  The caller limits it to
-                   // the result's rows; beyond them grid_draw shows no row
+    size_t top;    // index, among the shown rows, of the first visible one
+    size_t cursor; // index, among the shown rows, of the cursor's row
+    uint64_t at;   // hash of the identity of the cursor's row; 0: unknown
     int sort;      // index into grid.columns of the column sorted by; GRID_UNSORTED: result's order
     bool reversed; // the order is reversed (absent values stay last)
+    bool unfolded; // folded rows are shown
 };
 
-// Draws the headings in the first row of `area` and the rows of `result` (NULL: none) below.
-// `now_ns` is the wall clock, for GRID_CLOCK.
+// Draws the headings in the first row of `area` and the rows of `result` (NULL: none) below, the
+// number of folded rows behind them.  `now_ns` is the wall clock, for GRID_CLOCK.  `focused`: the
+// cursor is shown.
 void grid_draw(const struct grid *grid, const struct grid_state *state, const struct result *result,
-               int64_t now_ns, struct canvas *canvas, struct rect area);
+               int64_t now_ns, bool focused, struct canvas *canvas, struct rect area);
+
+// Writes the value of column `column` of the result as a cell shows it.
+enum { GRID_CELL_SIZE = 512 };
+void grid_value_text(char text[GRID_CELL_SIZE], const struct result *result, size_t row,
+                     unsigned column, int64_t now_ns);
 
 // Returns the index into grid->columns of the column whose heading is at `x`, relative to `area`,
 // or GRID_UNSORTED if there is none.

@@ -19,6 +19,7 @@ enum {
     KEY_CODE_RIGHT,
     KEY_CODE_DELETE,
     KEY_CODE_F1,
+    KEY_CODE_F3,
     KEY_CODE_F4,
     KEY_CODE_F6,
     KEY_CODE_F10,
@@ -33,20 +34,20 @@ enum {
 
 // model_update (update.h) carries out the actions.
 enum action {
-    ACTION_NONE,      // the key is unbound
-    ACTION_HELP,      // open or close the help screen
-    ACTION_QUIT,      // end the dashboard
-    ACTION_OVERVIEW,  // show the view VIEW_OVERVIEW
-    ACTION_PIPELINES, // show the view VIEW_PIPELINES
-    ACTION_REFRESH,   // send all queries now; ends a pause
-    ACTION_PAUSE,     // pause or resume polling
-    ACTION_CLEAR,     // ask for confirmation of clearing the records
+    ACTION_NONE,    // the key is unbound
+    ACTION_HELP,    // open or close the help screen
+    ACTION_QUIT,    // end the dashboard
+    ACTION_VIEW,    // show the view of the digit
+    ACTION_REFRESH, // send all queries now; ends a pause
+    ACTION_PAUSE,   // pause or resume polling
+    ACTION_CLEAR,   // open the prompt that clears the records
     ACTION_NEXT_PANEL,
     ACTION_PREVIOUS_PANEL,
     ACTION_ENLARGE, // show only the focused panel, or all panels again
-    ACTION_BACK,    // one step back: close the help; else show all panels again; else undo
-                    // sorting and scrolling; else focus the first panel
-    ACTION_UP,      // scroll a row up; likewise the next three
+    ACTION_DETAIL,  // show all of the cursor's row
+    ACTION_BACK, // one step back: close the help or the details; else show all panels again; else
+                 // undo sorting and scrolling; else focus the first panel
+    ACTION_UP,   // a row up; likewise the next three
     ACTION_DOWN,
     ACTION_PAGE_UP,
     ACTION_PAGE_DOWN,
@@ -55,16 +56,24 @@ enum action {
     ACTION_SORT_NEXT,     // sort by the next column
     ACTION_SORT_PREVIOUS, // sort by the column before
     ACTION_SORT_REVERSE,
-    ACTION_LONGER,       // longer polling interval
-    ACTION_SHORTER,      // shorter polling interval
-    ACTION_REDRAW,       // redraw the whole screen
-    ACTION_YES,          // confirm clearing
-    ACTION_NO,           // refuse clearing
-    ACTION_FILTER,       // open the filter prompt.  Only the prompt has the actions below
-    ACTION_APPLY,        // parse the text, and apply it as the filter
-    ACTION_UNFILTER,     // restore the initial filter, and close the prompt
-    ACTION_LEFT,         // move the cursor left
-    ACTION_RIGHT,        // move the cursor right
+    ACTION_LONGER,    // longer polling interval
+    ACTION_SHORTER,   // shorter polling interval
+    ACTION_WINDOW,    // the next length of the window, around its end
+    ACTION_ZOOM_IN,   // a shorter window
+    ACTION_ZOOM_OUT,  // a longer window
+    ACTION_EARLIER,   // move the window back by half its length
+    ACTION_LATER,     // move it on, at most to now
+    ACTION_UNFOLD,    // show or hide folded rows
+    ACTION_SEARCH,    // open the search prompt
+    ACTION_FIND_NEXT, // the next row with the searched text
+    ACTION_FIND_PREVIOUS,
+    ACTION_REDRAW, // redraw the whole screen
+    ACTION_FILTER, // open the filter prompt.  Only prompts have the actions below
+    ACTION_APPLY,  // parse the text, and apply it as the filter; search for it; or clear, if it
+                   // is what is to be typed
+    ACTION_CANCEL, // close the prompt; the filter stays as it was
+    ACTION_LEFT,   // move the cursor left
+    ACTION_RIGHT,  // move the cursor right
     ACTION_ERASE_BEFORE, // delete the character before the cursor
     ACTION_ERASE_BEHIND, // delete the character after the cursor
     ACTION_EMPTY,        // delete the whole text
@@ -73,12 +82,11 @@ enum action {
 // Contexts: the part of the dashboard that has the keyboard focus.
 enum key_context {
     KEYS_VIEW = 1 << 0,   // a view, without an overlay
-    KEYS_HELP = 1 << 1,   // the help screen
-    KEYS_ASKED = 1 << 2,  // a confirmation
-    KEYS_PROMPT = 1 << 3, // the filter prompt, which inserts unbound characters
+    KEYS_HELP = 1 << 1,   // the help screen, or the details of a row
+    KEYS_PROMPT = 1 << 2, // the prompts, which insert unbound characters
 };
 
-enum { KEYS_CODES_MAX = 4 }; // keys of one binding
+enum { KEYS_CODES_MAX = 8 }; // keys of one binding
 
 struct key_binding {
     unsigned contexts;              // bit set of enum key_context in which the binding is active

@@ -7,7 +7,7 @@
 
 void model_init(struct model *model, const char *name, double interval_seconds)
 {
-    *model = (struct model){.interval_seconds = interval_seconds};
+    *model = (struct model){.interval_seconds = interval_seconds, .scope.window = WINDOW_DEFAULT};
     (void)text_escape(model->name, sizeof model->name, name, strlen(name));
     for (unsigned view = 0; view < MODEL_VIEWS_MAX; view++)
         for (unsigned panel = 0; panel < MODEL_PANELS_MAX; panel++)
@@ -23,10 +23,18 @@ void model_deinit(struct model *model)
 
 void model_filter(struct model *model, const struct query_filter *filter, const char *text)
 {
-    model->filter = *filter;
+    model->scope.filter = *filter;
     model->filtered = query_filter_narrows(filter);
     (void)snprintf(model->filter_text, sizeof model->filter_text, "%s",
                    model->filtered ? text : "");
+}
+
+bool model_is_now(const struct model *model)
+{
+    const int64_t day_ns = INT64_C(86400000000000);
+    struct query_filter filter = model->scope.filter;
+    window_apply(&model->scope.window, model->wall_now_ns, &filter);
+    return filter.until_ns == 0 && filter.since_ns > model->wall_now_ns - day_ns - 1;
 }
 
 const struct result *model_answer(const struct model *model, enum polled_query polled)
@@ -54,9 +62,19 @@ double model_age_seconds(const struct model *model)
 
 enum key_context model_key_context(const struct model *model)
 {
-    static const enum key_context contexts[] = {[OVERLAY_NONE] = KEYS_VIEW,
-                                                [OVERLAY_HELP] = KEYS_HELP,
-                                                [OVERLAY_CLEAR] = KEYS_ASKED,
-                                                [OVERLAY_FILTER] = KEYS_PROMPT};
+    static const enum key_context contexts[] = {
+        [OVERLAY_NONE] = KEYS_VIEW,     [OVERLAY_HELP] = KEYS_HELP,
+        [OVERLAY_DETAIL] = KEYS_HELP,   [OVERLAY_CLEAR] = KEYS_PROMPT,
+        [OVERLAY_FILTER] = KEYS_PROMPT, [OVERLAY_SEARCH] = KEYS_PROMPT};
     return contexts[model->overlay];
+}
+
+const char *model_clear_word(const struct model *model)
+{
+    static const enum query_dimension names[] = {QUERY_BY_MODEL, QUERY_BY_HOST, QUERY_BY_DEVICE,
+                                                 QUERY_BY_RUN};
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+        if (model->scope.filter.by[names[i]][0])
+            return model->scope.filter.by[names[i]];
+    return "everything";
 }

@@ -14,7 +14,13 @@
 #include "common/core/query/query.h"
 #include "common/core/query/result.h"
 
-enum { MODEL_NAME_SIZE = 512, MODEL_NOTICE_SIZE = 256, MODEL_VIEWS_MAX = 9, MODEL_PANELS_MAX = 8 };
+enum {
+    MODEL_NAME_SIZE = 512,
+    MODEL_NOTICE_SIZE = 256,
+    MODEL_SEARCH_SIZE = 128,
+    MODEL_VIEWS_MAX = 9,
+    MODEL_PANELS_MAX = 8
+};
 
 // State of the connection to the collector or file.
 enum contact {
@@ -24,8 +30,16 @@ enum contact {
     CONTACT_FAULT // the last round ended with another error
 };
 
-// The window above the view: none, help, confirmation of clearing, or filter prompt.
-enum overlay { OVERLAY_NONE, OVERLAY_HELP, OVERLAY_CLEAR, OVERLAY_FILTER };
+// What is above the view: nothing, help, the details of the cursor's row, or a prompt: of clearing,
+// of the filter, of a search.
+enum overlay {
+    OVERLAY_NONE,
+    OVERLAY_HELP,
+    OVERLAY_DETAIL,
+    OVERLAY_CLEAR,
+    OVERLAY_FILTER,
+    OVERLAY_SEARCH
+};
 
 // The last answer to a query.
 struct model_answer {
@@ -45,20 +59,20 @@ struct model {
     char name[MODEL_NAME_SIZE]; // address of the collector, or path of the file; escaped
     bool is_file;
     bool readonly;
-    struct query_filter given; // the initial filter, of model_set_filter (update.h)
-    query_when *when;          // time parser; its `context` is the wall clock, an int64_t (ns)
+    query_when *when; // time parser; its `context` is the wall clock, an int64_t (ns)
 
     int width, height; // of the screen, in character cells
 
     unsigned view;                            // current view, enum view_number
     struct view_state views[MODEL_VIEWS_MAX]; // by enum view_number
     enum overlay overlay;
-    size_t help_top; // first row of the help that is shown
+    size_t help_top; // first row of the help, or of the details, that is shown
 
-    struct query_filter filter;    // the current filter
-    bool filtered;                 // `filter` excludes some records
-    char filter_text[PROMPT_SIZE]; // `filter` as text; "": no filter
-    struct prompt prompt;          // while OVERLAY_FILTER is open
+    struct queries_scope scope;     // the current filter and window, and the view's queries
+    bool filtered;                  // the filter excludes some records
+    char filter_text[PROMPT_SIZE];  // the filter as text; "": no filter
+    struct prompt prompt;           // while one is open
+    char search[MODEL_SEARCH_SIZE]; // what was searched for last; "": nothing
 
     struct model_answer answers[POLL_COUNT]; // by enum polled_query
     uint64_t answered_ns;                    // time of the last answer, monotonic; 0: never
@@ -82,6 +96,9 @@ void model_deinit(struct model *model);
 // Sets the current filter and its text.
 void model_filter(struct model *model, const struct query_filter *filter, const char *text);
 
+// True if the view Now has states: the window is live and has a day at most.
+bool model_is_now(const struct model *model);
+
 // The last answer to a query; NULL if there is none, or it was "no data".
 const struct result *model_answer(const struct model *model, enum polled_query polled);
 
@@ -94,6 +111,9 @@ int64_t model_lost(const struct model *model);
 
 // Seconds since the last answer; 0 before the first.
 double model_age_seconds(const struct model *model);
+
+// What must be typed to clear the records of the filter: its first name, or "everything".
+const char *model_clear_word(const struct model *model);
 
 // The context in which the keyboard's keys are looked up: the view, or the overlay above it.
 enum key_context model_key_context(const struct model *model);

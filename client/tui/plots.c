@@ -1,8 +1,9 @@
 #include "client/tui/plots.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
-#include "common/core/base/unit.h"
 #include "common/core/base/glyph.h"
 
 enum {
@@ -37,6 +38,81 @@ void plot_sparkline(struct canvas *canvas, struct rect area, const double *value
             (void)canvas_put_code(canvas, area, x, y, STYLE_BAR,
                                   (uint32_t)(LOWER_EIGHTH + at_most(eighths, EIGHTHS) - 1));
     }
+}
+
+// ---- Charts over time -------------------------------------------------------------------
+
+enum { SCALE_WIDTH = 9, CHART_WIDTH_MAX = 512 };
+
+struct chart_columns {
+    double values[CHART_WIDTH_MAX], above[CHART_WIDTH_MAX];
+    unsigned counts[CHART_WIDTH_MAX]; // of values
+    double top;                       // the highest of all
+};
+
+// Puts the points into the columns of their times, the newest at the right.
+static void gather(struct chart_columns *out, const struct plot_chart *chart, int width)
+{
+    *out = (struct chart_columns){0};
+    for (int i = 0; i < width; i++)
+        out->above[i] = NAN;
+    const int64_t steps = chart->length_ns / chart->step_ns + 1;
+    const int64_t column_ns = (steps + width - 1) / width * chart->step_ns;
+    const int64_t last = chart->until_ns / column_ns;
+    for (size_t i = 0; i < chart->count; i++) {
+        const struct plot_point *point = &chart->points[i];
+        const int64_t back = last - point->time_ns / column_ns;
+        if (back < 0 || back >= width)
+            continue;
+        const int at = width - 1 - (int)back;
+        out->above[at] = fmax(out->above[at], point->above); // of a NaN and a number: the number
+        if (isfinite(point->value)) {
+            out->values[at] += point->value;
+            out->counts[at]++;
+        }
+    }
+    for (int i = 0; i < width; i++) {
+        const double steps_of =
+            chart->is_rate ? (double)(column_ns / chart->step_ns) : (double)out->counts[i];
+        out->values[i] = out->counts[i] > 0 ? out->values[i] / steps_of : (double)NAN;
+        out->top = fmax(out->top, fmax(out->values[i], out->above[i]));
+    }
+}
+
+// Parts of the column behind the bar: what the second value has above the first.
+static void draw_above(struct canvas *canvas, struct rect area, int x, double value, double above,
+                       double top)
+{
+    const double full = area.height;
+    const int from = isfinite(value) ? (int)ceil(value / top * full) : 0;
+    for (int row = from; row < (int)lround(above / top * full); row++)
+        (void)canvas_put_code(canvas, area, x, area.height - 1 - row, STYLE_BAR_REST, LIGHT_SHADE);
+}
+
+void plot_chart(struct canvas *canvas, struct rect area, const struct plot_chart *chart)
+{
+    char text[UNIT_TEXT_SIZE], from[32];
+    struct rect bars = {area.x + SCALE_WIDTH, area.y + 1, area.width - SCALE_WIDTH,
+                        area.height - 2};
+    struct chart_columns columns;
+    if (rect_is_empty(bars) || chart->step_ns <= 0)
+        return;
+    if (bars.width > CHART_WIDTH_MAX)
+        bars.width = CHART_WIDTH_MAX;
+    gather(&columns, chart, bars.width);
+    (void)canvas_put(canvas, area, SCALE_WIDTH, 0, STYLE_TITLE, chart->title);
+    canvas_line(canvas, area, SCALE_WIDTH, area.height - 1, bars.width, STYLE_DIM, 0x2500);
+    (void)snprintf(from, sizeof from, " %s before ", chart->since);
+    (void)canvas_put(canvas, area, SCALE_WIDTH, area.height - 1, STYLE_DIM, from);
+    if (columns.top <= 0)
+        return;
+    (void)unit_format(text, chart->unit, columns.top);
+    text[strcspn(text, " ")] = '\0'; // the title has the unit
+    canvas_fit(canvas, area, 0, 1, SCALE_WIDTH - 1, ALIGN_RIGHT, STYLE_DIM, text);
+    canvas_fit(canvas, area, 0, area.height - 2, SCALE_WIDTH - 1, ALIGN_RIGHT, STYLE_DIM, "0");
+    for (int x = 0; x < bars.width; x++)
+        draw_above(canvas, bars, x, columns.values[x], columns.above[x], columns.top);
+    plot_sparkline(canvas, bars, columns.values, (size_t)bars.width, columns.top);
 }
 
 void plot_bar(struct canvas *canvas, struct rect area, int x, int y, int width, enum style style,

@@ -1,17 +1,43 @@
-// Plots on a canvas: sparklines, bars and waterfall charts of the stages of model loads.  Used by
-// the views.  No I/O, no global state.
+// Plots on a canvas: sparklines, charts over time, bars, and waterfall charts of the stages of
+// model loads.  Used by the views.  No I/O, no global state.
 #ifndef INFERSTAT_TUI_PLOTS_H
 #define INFERSTAT_TUI_PLOTS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "client/tui/canvas.h"
+#include "common/core/base/unit.h"
 
 // Draws a sparkline: one column per value, with the newest (last) value at the right edge of
 // `area`. Omits older values that do not fit.  The y axis goes from 0 to `top`.  A value above 0 is
 // always visible; NaN leaves a column empty.
 void plot_sparkline(struct canvas *canvas, struct rect area, const double *values, size_t count,
                     double top);
+
+// A value over time.
+struct plot_point {
+    int64_t time_ns; // start of its step
+    double value;
+    double above; // a second value, at least as high, drawn behind; NaN: none
+};
+
+// A chart over time: each column is a step or several whole ones, so that it moves by one column at
+// a time.  Columns of several steps show the mean of their values, and the highest `above`.
+struct plot_chart {
+    const char *title;
+    const char *since; // its length as text: "5m"
+    enum unit unit;
+    bool is_rate;                    // a step without a point has the value 0
+    const struct plot_point *points; // in any order
+    size_t count;
+    int64_t step_ns, length_ns; // of the window
+    int64_t until_ns;           // its end
+};
+
+// Draws the chart with its title, a scale at its left and its period below; the y axis goes from 0
+// to the highest value.
+void plot_chart(struct canvas *canvas, struct rect area, const struct plot_chart *chart);
 
 // Draws a horizontal bar in row `y` of `area`.  The bar's scale is the `width` columns from `x` on;
 // `start` and `end` are fractions (0..1) of this width.  An empty bar is drawn with minimum width.

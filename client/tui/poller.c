@@ -25,9 +25,9 @@ static const uint64_t retry_ns = UINT64_C(2000000000);
 // Requests to the polling thread.
 struct commands {
     bool stop;
-    bool urgent; // all queries, now
+    unsigned urgent; // POLL_ bits: to be sent now
     bool clear;
-    struct query_filter filter;
+    struct queries_scope scope;
     bool paused;
     uint64_t interval_ns;
 };
@@ -35,8 +35,6 @@ struct commands {
 struct poller {
     // Used by the polling thread, and before it starts by the opener.
     struct remote *remote;
-    struct query stages;  // of the last load
-    bool stages_known;    // there is a last load
     unsigned stale;       // POLL_ bits: queries to be sent
     uint64_t earliest_ns; // when a round may start
     uint64_t last_ns;     // when the last round of all queries, or one that failed, began
@@ -105,13 +103,14 @@ int poller_fd(const struct poller *poller)
     return poller->news_fd;
 }
 
-// Moves the commands to `out`; filter, interval and pause stay.
+// Moves the commands to `out`; scope, interval and pause stay.
 static void consume_commands(struct poller *poller, struct commands *out)
 {
     (void)pthread_mutex_lock(&poller->lock);
     reset(poller->wake_fd);
     *out = poller->commands;
-    poller->commands.urgent = poller->commands.clear = false;
+    poller->commands.urgent = 0;
+    poller->commands.clear = false;
     (void)pthread_mutex_unlock(&poller->lock);
 }
 
@@ -124,34 +123,29 @@ static bool is_end_of_round(enum status status)
 
 // Sends one query.  Without data `*out` stays NULL.
 static enum status make_query(struct poller *poller, enum polled_query polled,
-                              const struct query_filter *filter, struct result **out,
+                              const struct queries_scope *scope, struct result **out,
                               struct error *err)
 {
-    struct query query = poller->stages;
-    if (polled != POLL_STAGES)
-        (void)queries_fill(polled, filter, NULL, &query);
-    const bool nothing = polled == POLL_STAGES && !poller->stages_known;
-    enum status status = nothing ? STATUS_OK : remote_query(poller->remote, &query, out, err);
-    if (status != STATUS_OK && status != STATUS_NO_DATA)
-        return status;
-    if (polled == POLL_LOADS)
-        poller->stages_known = queries_fill(POLL_STAGES, NULL, *out, &poller->stages);
-    return STATUS_OK;
+    struct query query;
+    if (!queries_fill(polled, scope, clock_wall_ns(), &query))
+        return STATUS_OK;
+    enum status status = remote_query(poller->remote, &query, out, err);
+    return status == STATUS_NO_DATA ? STATUS_OK : status;
 }
 
 // Sends the stale queries and posts their answers together, so that a frame shows one round.
 // A failed query does not prevent the others, unless the source is unreachable.
-static void make_round(struct poller *poller, const struct query_filter *filter)
+static void make_round(struct poller *poller, const struct queries_scope *scope)
 {
     const uint64_t began_ns = clock_monotonic_ns();
-    const bool is_full = poller->stale == POLL_ALL;
+    const bool is_full = (poller->stale & scope->wanted) == scope->wanted;
     struct poller_news news = {.round_error.status = STATUS_OK};
     struct error error = {.status = STATUS_OK};
     for (unsigned polled = 0; polled < POLL_COUNT && !is_end_of_round(error.status); polled++) {
         if (!(poller->stale >> polled & 1))
             continue;
         error.status =
-            make_query(poller, (enum polled_query)polled, filter, &news.results[polled], &error);
+            make_query(poller, (enum polled_query)polled, scope, &news.results[polled], &error);
         news.answered[polled] = error.status == STATUS_OK;
         if (news.round_error.status == STATUS_OK)
             news.round_error = error;
@@ -206,14 +200,16 @@ static void *poll_on(void *argument)
     struct commands commands;
     for (consume_commands(poller, &commands); !commands.stop; consume_commands(poller, &commands)) {
         if (commands.clear)
-            make_clear(poller, &commands.filter);
+            make_clear(poller, &commands.scope.filter);
         const uint64_t now_ns = clock_monotonic_ns();
         const bool retries = poller->failed && commands.interval_ns > retry_ns;
         const uint64_t round_ns = poller->last_ns + (retries ? retry_ns : commands.interval_ns);
-        if (commands.urgent || (!commands.paused && now_ns >= round_ns))
-            poller->stale = POLL_ALL;
+        poller->stale &= commands.scope.wanted;
+        poller->stale |= commands.urgent;
+        if (!commands.paused && now_ns >= round_ns)
+            poller->stale = commands.scope.wanted;
         if (commands.urgent || (!commands.paused && poller->stale && now_ns >= poller->earliest_ns))
-            make_round(poller, &commands.filter);
+            make_round(poller, &commands.scope);
         else if (commands.paused)
             wait_until(poller, now_ns + second_ns);
         else
@@ -245,16 +241,12 @@ static enum status open_remote(struct poller *poller, const struct remote_target
 }
 
 enum status poller_open(struct poller **out, const struct remote_target *target,
-                        const struct query_filter *filter, double interval_seconds,
-                        struct error *err)
+                        double interval_seconds, struct error *err)
 {
     struct poller *poller = calloc(1, sizeof *poller);
     if (!poller)
         return error_no_memory(err, "dashboard");
     (void)pthread_mutex_init(&poller->lock, NULL);
-    if (filter)
-        poller->commands.filter = *filter;
-    poller->stale = POLL_ALL;
     poller->commands.interval_ns = interval_ns(interval_seconds);
     enum status status = open_remote(poller, target, err);
     if (status != STATUS_OK) {
@@ -317,9 +309,9 @@ static void end_wish(struct poller *poller)
     (void)pthread_mutex_unlock(&poller->lock);
 }
 
-void poller_query_now(struct poller *poller)
+void poller_query_now(struct poller *poller, unsigned queries)
 {
-    begin_command(poller)->urgent = true;
+    begin_command(poller)->urgent |= queries;
     end_wish(poller);
 }
 
@@ -331,9 +323,9 @@ void poller_set_interval(struct poller *poller, double interval_seconds, bool pa
     end_wish(poller);
 }
 
-void poller_set_filter(struct poller *poller, const struct query_filter *filter)
+void poller_set_scope(struct poller *poller, const struct queries_scope *scope)
 {
-    begin_command(poller)->filter = *filter;
+    begin_command(poller)->scope = *scope;
     end_wish(poller);
 }
 

@@ -1,11 +1,11 @@
 // Background poller: a thread that sends the dashboard's queries and puts the answers into a
 // mailbox, from which the caller takes them.
 //
-// The thread sends queries in rounds.  A round of all queries begins when the interval has passed
-// or the caller requests it.  When new records have made answers out of date, a round sends only
-// those queries.  The mailbox gets all answers of a round at once, and keeps the newest answer to
-// each query until the caller takes it.  Only the thread that opened the poller may call the
-// functions below.
+// The thread sends queries in rounds.  A round of all wanted queries (queries.h) begins when the
+// interval has passed; the caller may request one earlier.  When new records have made answers out
+// of date, a round sends only those queries.  The mailbox gets all answers of a round at once, and
+// keeps the newest answer to each query until the caller takes it.  Only the thread that opened the
+// poller may call the functions below.
 #ifndef INFERSTAT_TUI_POLLER_H
 #define INFERSTAT_TUI_POLLER_H
 
@@ -20,13 +20,12 @@
 
 struct poller;
 
-// Opens the connections; sends no query yet.  Copies `target` and `filter` (NULL: no filter);
-// the texts that `target` points to are borrowed.
+// Opens the connections; sends no query yet.  Copies `target`; the texts that it points to are
+// borrowed.
 MUST_CHECK enum status poller_open(struct poller **out, const struct remote_target *target,
-                                   const struct query_filter *filter, double interval_seconds,
-                                   struct error *err);
+                                   double interval_seconds, struct error *err);
 
-// Starts the thread, with all signals blocked.
+// Starts the thread, with all signals blocked.  poller_set_scope must have been called.
 MUST_CHECK enum status poller_start(struct poller *poller, struct error *err);
 
 // Stops the thread, interrupting a wait for a reply, and frees the poller.  Accepts NULL.
@@ -36,14 +35,14 @@ void poller_close(struct poller *poller);
 const char *poller_name(const struct poller *poller);
 bool poller_is_file(const struct poller *poller);
 
-// Requests a round of all queries now, also while polling is paused.
-void poller_query_now(struct poller *poller);
+// Requests a round of these queries (POLL_ bits) now, also while polling is paused.
+void poller_query_now(struct poller *poller, unsigned queries);
 
 // Sets the polling interval, or pauses polling.
 void poller_set_interval(struct poller *poller, double interval_seconds, bool paused);
 
-// Sets the filter of later rounds and of poller_clear.  Copies `filter`.
-void poller_set_filter(struct poller *poller, const struct query_filter *filter);
+// Sets what later rounds ask, and the filter of poller_clear.  Copies `scope`.
+void poller_set_scope(struct poller *poller, const struct queries_scope *scope);
 
 // Requests to clear the records that match the filter, after the current round.
 void poller_clear(struct poller *poller);
@@ -51,7 +50,7 @@ void poller_clear(struct poller *poller);
 // The content of the mailbox.
 struct poller_news {
     bool answered[POLL_COUNT];          // the query has a new answer in `results`
-    struct result *results[POLL_COUNT]; // owned by the caller; NULL: no data (STATUS_NO_DATA)
+    struct result *results[POLL_COUNT]; // owned by the caller; NULL: no data
 
     bool round;               // a round has ended
     struct error round_error; // the round's outcome: the first error of its queries

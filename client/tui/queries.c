@@ -19,28 +19,39 @@ static const struct {
     uint32_t limit;
     unsigned has;      // dimensions that what is asked for can be filtered by
     uint32_t stale_by; // kinds of records
+    bool of_window;
+    const char *metric; // QUERY_AVERAGE, by step
 } polls[POLL_COUNT] = {
-    [POLL_SUMMARY] = {QUERY_SUMMARY, 0, 0, ANSWER,
-                      KIND(RUN) | KIND(LOAD) | KIND(INFERENCE) | KIND(STARTUP) | KIND(PIPELINE)},
-    [POLL_OVERVIEW] = {QUERY_OVERVIEW, 0, 0, ANSWER, KIND(RUN) | KIND(LOAD) | KIND(INFERENCE)},
-    [POLL_LOADS] = {QUERY_RECORDS, RECORD_KIND_LOAD, 1, ANSWER, KIND(LOAD)},
-    [POLL_STAGES] = {QUERY_RECORDS, RECORD_KIND_LOAD_STAGE, 256, 0, KIND(LOAD) | KIND(LOAD_STAGE)},
-    [POLL_INFERENCES] = {QUERY_RECORDS, RECORD_KIND_INFERENCE, 240, ANSWER, KIND(INFERENCE)},
+    [POLL_SUMMARY] = {QUERY_SUMMARY, 0, 0, ANSWER, KIND(RUN) | KIND(LOAD) | KIND(INFERENCE), false,
+                      NULL},
+    [POLL_WINDOW] = {QUERY_SUMMARY, 0, 0, ANSWER, KIND(INFERENCE), true, NULL},
+    [POLL_NOW] = {QUERY_NOW, 0, 0, BY(HOST) | BY(MODEL), KIND(RUN) | KIND(LOAD) | KIND(INFERENCE),
+                  true, NULL},
+    [POLL_OVERVIEW] = {QUERY_OVERVIEW, 0, 0, ANSWER, KIND(LOAD) | KIND(INFERENCE), true, NULL},
+    [POLL_TOKENS] = {QUERY_AVERAGE, 0, 0, ANSWER, KIND(INFERENCE), true, QUERY_METRIC_OUTPUT_RATE},
+    [POLL_TTFT] = {QUERY_AVERAGE, 0, 0, ANSWER, KIND(INFERENCE), true, "ttft_ns"},
+    [POLL_HOSTS] = {QUERY_HOST_HEALTH, 0, 0, BY(HOST), 0, true, NULL},
+    [POLL_DEVICES] = {QUERY_DEVICE_HEALTH, 0, 0, BY(HOST) | BY(DEVICE), 0, true, NULL},
+    [POLL_INFERENCES] = {QUERY_RECORDS, RECORD_KIND_INFERENCE, 240, ANSWER, KIND(INFERENCE), true,
+                         NULL},
+    [POLL_LOADS] = {QUERY_RECORDS, RECORD_KIND_LOAD, 100, ANSWER, KIND(LOAD), true, NULL},
+    [POLL_STAGES] = {QUERY_RECORDS, RECORD_KIND_LOAD_STAGE, 256, 0, KIND(LOAD_STAGE), false, NULL},
+    [POLL_PIPELINES] = {QUERY_RECORDS, RECORD_KIND_PIPELINE, 200, ANSWER, KIND(PIPELINE), true,
+                        NULL},
+    [POLL_COMPARE] = {QUERY_COMPARE, 0, 0, ANSWER, 0, true, NULL},
     // A run has many models: it is shown whatever they are.
     [POLL_RUNS] = {QUERY_RECORDS, RECORD_KIND_RUN, 200, LIFE,
-                   KIND(RUN) | KIND(LOAD) | KIND(INFERENCE) | KIND(PIPELINE)},
-    [POLL_PIPELINES] = {QUERY_RECORDS, RECORD_KIND_PIPELINE, 200, ANSWER, KIND(PIPELINE)},
+                   KIND(RUN) | KIND(LOAD) | KIND(INFERENCE) | KIND(PIPELINE), false, NULL},
 };
 
-// Narrows the query to the stages of the load in `loads`: those of its run,
-// started while it ran.
-static bool narrow_to_load(struct query *query, const struct result *loads)
+// Narrows the query to the stages of a load: those of its run, started while it ran.
+static bool narrow_to_load(struct query *query, const struct result *loads, size_t row)
 {
-    if (!loads || result_row_count(loads) == 0)
+    if (!loads || row >= result_row_count(loads))
         return false;
-    const struct value run = result_get(loads, 0, "run");
-    int64_t started_ns = result_integer(loads, 0, "started_ns", 0);
-    int64_t duration_ns = result_integer(loads, 0, "duration_ns", 0);
+    const struct value run = result_get(loads, row, "run");
+    int64_t started_ns = result_integer(loads, row, "started_ns", 0);
+    int64_t duration_ns = result_integer(loads, row, "duration_ns", 0);
     if (run.type != VALUE_TEXT || run.text.size >= QUERY_TEXT_SIZE || duration_ns < 0 ||
         started_ns <= stage_slack_ns || started_ns > INT64_MAX - duration_ns - stage_slack_ns - 1)
         return false;
@@ -51,20 +62,48 @@ static bool narrow_to_load(struct query *query, const struct result *loads)
     return true;
 }
 
-bool queries_fill(enum polled_query polled, const struct query_filter *filter,
-                  const struct result *loads, struct query *query)
+void queries_of_load(struct queries_scope *scope, const struct result *loads, size_t row)
+{
+    scope->load = (struct query){.kind = QUERY_RECORDS,
+                                 .records.kind = RECORD_KIND_LOAD_STAGE,
+                                 .limit = polls[POLL_STAGES].limit};
+    scope->has_load = narrow_to_load(&scope->load, loads, row);
+}
+
+// The window is the later side, the one before it the earlier.
+static bool set_sides(struct query *query, const struct queries_scope *scope)
+{
+    const int64_t length_ns = window_length_ns(&scope->window);
+    if (length_ns == 0 || scope->filter.since_ns != 0 || scope->filter.until_ns != 0)
+        return false;
+    query->compare.other = query->filter;
+    query->filter.until_ns = query->filter.since_ns;
+    query->filter.since_ns -= length_ns;
+    return query->filter.since_ns > 0;
+}
+
+bool queries_fill(enum polled_query polled, const struct queries_scope *scope, int64_t now_ns,
+                  struct query *query)
 {
     assert(polled < POLL_COUNT);
-    *query = (struct query){.kind = polls[polled].kind,
-                            .records.kind = polls[polled].record_kind,
-                            .limit = polls[polled].limit};
-    if (polled == POLL_STAGES) // the load's own run says it all
-        return narrow_to_load(query, loads);
-    query->filter = *filter;
+    if (polled == POLL_STAGES) { // the load's own run says it all
+        *query = scope->load;
+        return scope->has_load;
+    }
+    *query = (struct query){
+        .kind = polls[polled].kind, .limit = polls[polled].limit, .filter = scope->filter};
+    if (query->kind == QUERY_RECORDS)
+        query->records.kind = polls[polled].record_kind;
+    if (polls[polled].of_window)
+        window_apply(&scope->window, now_ns, &query->filter);
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
         if (!(polls[polled].has >> i & 1))
             query->filter.by[i][0] = '\0';
-    return true;
+    if (polls[polled].metric) {
+        (void)snprintf(query->metric, sizeof query->metric, "%s", polls[polled].metric);
+        query->step_ns = window_step_ns(&scope->window);
+    }
+    return polled != POLL_COMPARE || set_sides(query, scope);
 }
 
 unsigned queries_stale(enum record_kind kind)

@@ -218,7 +218,9 @@ static void show_cell(const struct screen *screen, int x, int y, const struct ce
     if (wcwidth(text[0]) != width)
         text[0] = L'?';
     cchar_t shown;
-    (void)setcchar(&shown, text, screen->attributes[cell->style], screen->pairs[cell->style], NULL);
+    const attr_t reverse = cell->reversed ? A_REVERSE : A_NORMAL;
+    (void)setcchar(&shown, text, screen->attributes[cell->style] | reverse,
+                   screen->pairs[cell->style], NULL);
     (void)mvadd_wch(y, x, &shown);
     if (width == 2 && text[0] == L'?')
         (void)mvadd_wch(y, x + 1, &shown);
@@ -265,14 +267,23 @@ static const struct {
     int curses;
     uint32_t code;
 } special_keys[] = {
-    {KEY_UP, KEY_CODE_UP},         {KEY_DOWN, KEY_CODE_DOWN},
-    {KEY_PPAGE, KEY_CODE_PAGE_UP}, {KEY_NPAGE, KEY_CODE_PAGE_DOWN},
-    {KEY_HOME, KEY_CODE_HOME},     {KEY_END, KEY_CODE_END},
-    {KEY_BTAB, KEY_CODE_BACK_TAB}, {KEY_ENTER, KEY_CODE_ENTER},
-    {KEY_F(1), KEY_CODE_F1},       {KEY_F(4), KEY_CODE_F4},
-    {KEY_F(6), KEY_CODE_F6},       {KEY_F(10), KEY_CODE_F10},
-    {KEY_LEFT, KEY_CODE_LEFT},     {KEY_RIGHT, KEY_CODE_RIGHT},
-    {KEY_DC, KEY_CODE_DELETE},     {KEY_BACKSPACE, KEY_CODE_BACKSPACE},
+    {KEY_UP, KEY_CODE_UP},
+    {KEY_DOWN, KEY_CODE_DOWN},
+    {KEY_PPAGE, KEY_CODE_PAGE_UP},
+    {KEY_NPAGE, KEY_CODE_PAGE_DOWN},
+    {KEY_HOME, KEY_CODE_HOME},
+    {KEY_END, KEY_CODE_END},
+    {KEY_BTAB, KEY_CODE_BACK_TAB},
+    {KEY_ENTER, KEY_CODE_ENTER},
+    {KEY_F(1), KEY_CODE_F1},
+    {KEY_F(3), KEY_CODE_F3},
+    {KEY_F(4), KEY_CODE_F4},
+    {KEY_F(6), KEY_CODE_F6},
+    {KEY_F(10), KEY_CODE_F10},
+    {KEY_LEFT, KEY_CODE_LEFT},
+    {KEY_RIGHT, KEY_CODE_RIGHT},
+    {KEY_DC, KEY_CODE_DELETE},
+    {KEY_BACKSPACE, KEY_CODE_BACKSPACE},
 };
 
 static bool read_mouse(struct event *event)

@@ -35,12 +35,14 @@ static void happen(struct tui *tui, struct event *event)
         screen_repaint(tui->screen);
     if (effects & EFFECT_PACE)
         poller_set_interval(tui->poller, tui->model.interval_seconds, tui->model.paused);
-    if (effects & EFFECT_FILTER)
-        poller_set_filter(tui->poller, &tui->model.filter);
+    if (effects & EFFECT_SCOPE)
+        poller_set_scope(tui->poller, &tui->model.scope);
     if (effects & EFFECT_CLEAR)
         poller_clear(tui->poller);
     if (effects & EFFECT_ASK)
-        poller_query_now(tui->poller);
+        poller_query_now(tui->poller, tui->model.scope.wanted);
+    if (effects & EFFECT_STAGES)
+        poller_query_now(tui->poller, POLL(STAGES));
     if (effects & EFFECT_QUIT)
         tui->quit = true;
 }
@@ -137,11 +139,13 @@ static enum status start(struct tui *tui, const struct tui_options *options, str
     if (!(interval >= TUI_INTERVAL_MINIMUM && interval <= TUI_INTERVAL_MAXIMUM))
         return error_set(err, STATUS_INVALID, "interval of %g seconds: it must be %g to %g",
                          interval, TUI_INTERVAL_MINIMUM, TUI_INTERVAL_MAXIMUM);
-    enum status status = poller_open(&tui->poller, options->target, options->filter, interval, err);
+    enum status status = poller_open(&tui->poller, options->target, interval, err);
     if (status != STATUS_OK)
         return status;
     model_init(&tui->model, poller_name(tui->poller), interval);
     tui->model.is_file = poller_is_file(tui->poller);
+    if (tui->model.is_file) // it is seldom about now
+        tui->model.scope.window.length = window_lengths() - 1;
     tui->model.readonly = options->readonly;
     tui->model.when = read_time;
     model_set_filter(&tui->model, options->filter);

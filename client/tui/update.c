@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/tui/grid_rows.h"
 #include "client/tui/key_bindings.h"
 #include "client/tui/view.h"
 #include "common/core/base/text.h"
@@ -21,29 +22,35 @@ static void notify(struct model *model, const char *text)
 
 static struct view_state *current(struct model *model)
 {
-    return &model->views[model->view];
+    return &model->views[view_shown(model)];
 }
 
-// The list that takes the keys: its first row shown, its rows, and how many of
-// them are visible.
+// A panel that takes the keys: its rows, and how many lines of them are visible.
 struct list {
-    size_t *top;
+    const struct grid *grid;     // NULL: text that scrolls, without a cursor
+    const struct result *result; // of a grid
+    struct grid_state *state;
+    size_t *top; // without a grid
     size_t rows, page;
 };
 
 static struct list panel_list(struct model *model, unsigned number, struct rect area)
 {
     const struct panel *panel = &view_current(model)->panels[number];
-    return (struct list){&current(model)->panels[number].top, view_panel_rows(model, panel),
-                         view_panel_page(model, panel, area)};
+    struct grid_state *state = &current(model)->panels[number];
+    return (struct list){
+        panel->grid, model_answer(model, panel->polled), state,
+        &state->top, view_panel_rows(model, panel),      view_panel_page(model, panel, area)};
 }
 
 static struct list focused_list(struct model *model)
 {
-    if (model->overlay == OVERLAY_HELP) {
+    if (model->overlay == OVERLAY_HELP || model->overlay == OVERLAY_DETAIL) {
         struct rect body = layout_frame(model->width, model->height, false).body;
         size_t page = body.height > 0 ? (size_t)body.height : 0;
-        return (struct list){&model->help_top, view_help_rows(body), page};
+        size_t rows =
+            model->overlay == OVERLAY_HELP ? view_help_rows(body) : view_detail_rows(model, body);
+        return (struct list){.top = &model->help_top, .rows = rows, .page = page};
     }
     const unsigned focus = current(model)->focus;
     struct rect areas[MODEL_PANELS_MAX];
@@ -51,9 +58,13 @@ static struct list focused_list(struct model *model)
     return panel_list(model, focus, areas[focus]);
 }
 
-// Moves by `rows`, not beyond the last page nor before the first row.
+// Scrolls text by `rows`, not beyond the last page nor before the first row; or lines of a grid.
 static void scroll(struct list list, long long rows)
 {
+    if (list.grid) {
+        grid_rows_scroll(list.grid, list.state, list.result, rows, list.page);
+        return;
+    }
     size_t last = list.rows > list.page ? list.rows - list.page : 0;
     long long top = (long long)(*list.top < last ? *list.top : last);
     top += rows;
@@ -62,20 +73,84 @@ static void scroll(struct list list, long long rows)
     *list.top = top > 0 ? (size_t)top : 0;
 }
 
-// After an answer or a new size a list may be shorter than it was scrolled.
-static void clamp_scrolls(struct model *model)
+// Moves the cursor of a grid, or scrolls text.
+static void move(struct list list, long long rows)
+{
+    if (list.grid)
+        grid_rows_move(list.grid, list.state, list.result, rows, list.page);
+    else
+        scroll(list, rows);
+}
+
+// After an answer or a new size: finds the cursors' rows again.
+static void keep_places(struct model *model)
 {
     struct rect areas[MODEL_PANELS_MAX];
     view_arrange(model, areas);
-    for (unsigned i = 0; i < view_current(model)->panel_count; i++)
-        scroll(panel_list(model, i, areas[i]), 0);
+    for (unsigned i = 0; i < view_current(model)->panel_count; i++) {
+        struct list list = panel_list(model, i, areas[i]);
+        if (list.grid)
+            grid_rows_keep(list.grid, list.state, list.result, list.page);
+        else
+            scroll(list, 0);
+    }
 }
 
-static void show_view(struct model *model, enum view_number number)
+// The load whose stages are asked for is that of the cursor.
+static unsigned select_load(struct model *model)
 {
+    const struct query before = model->scope.load;
+    const bool had = model->scope.has_load;
+    size_t row;
+    if (view_current(model) != &view_loads || !view_selected(model, 0, &row))
+        return 0;
+    queries_of_load(&model->scope, model_answer(model, POLL_LOADS), row);
+    const bool same =
+        had == model->scope.has_load &&
+        before.filter.since_ns == model->scope.load.filter.since_ns &&
+        strcmp(before.filter.by[QUERY_BY_RUN], model->scope.load.filter.by[QUERY_BY_RUN]) == 0;
+    return same ? 0 : EFFECT_SCOPE | EFFECT_STAGES;
+}
+
+// The view's queries; those that it lacks are asked for at once.
+static unsigned want(struct model *model)
+{
+    const unsigned wanted = view_polls(model);
+    if (wanted == model->scope.wanted)
+        return 0;
+    model->scope.wanted = wanted;
+    return EFFECT_SCOPE | EFFECT_ASK;
+}
+
+static void show_view(struct model *model, unsigned number)
+{
+    if (number >= VIEW_COUNT)
+        return;
     model->overlay = OVERLAY_NONE;
     model->view = number;
-    clamp_scrolls(model); // its lists may have changed while it was not shown
+    keep_places(model); // its lists may have changed while it was not shown
+}
+
+// The answers of another window are none of this one.
+static unsigned change_window(struct model *model, enum action action)
+{
+    struct window *window = &model->scope.window;
+    const struct window before = *window;
+    if (model->scope.filter.since_ns != 0 || model->scope.filter.until_ns != 0) {
+        notify(model, "the filter says the times");
+        return 0;
+    }
+    if (action == ACTION_WINDOW && window->length + 1 == window_lengths())
+        *window = (struct window){0};
+    else if (action == ACTION_WINDOW || action == ACTION_ZOOM_OUT)
+        window_zoom(window, 1);
+    else if (action == ACTION_ZOOM_IN)
+        window_zoom(window, -1);
+    else
+        window_pan(window, action == ACTION_EARLIER ? -1 : 1, model->wall_now_ns);
+    if (before.length == window->length && before.until_ns == window->until_ns)
+        return 0;
+    return EFFECT_SCOPE | EFFECT_ASK;
 }
 
 static void sort_next(struct model *model, int step)
@@ -91,20 +166,20 @@ static void sort_next(struct model *model, int step)
     int choices = (int)grid->count + 1;
     sorted->sort = (sorted->sort + 1 + step + choices) % choices - 1;
     sorted->reversed = false;
-    sorted->top = 0;
+    sorted->top = sorted->cursor = 0;
+    sorted->at = 0;
 }
 
-// ---- The filter prompt ---------------------------------------------------------
+// ---- The prompts ---------------------------------------------------------
 
 void model_set_filter(struct model *model, const struct query_filter *filter)
 {
     char text[PROMPT_SIZE];
     const struct query_filter none = {0};
-    model->given = filter ? *filter : none;
     // A time that has no text is no reason to show another one's records.
-    if (query_text_write_filter(text, sizeof text, &model->given, NULL) != STATUS_OK)
+    if (query_text_write_filter(text, sizeof text, filter ? filter : &none, NULL) != STATUS_OK)
         (void)snprintf(text, sizeof text, "(as the command line says)");
-    model_filter(model, &model->given, text);
+    model_filter(model, filter ? filter : &none, text);
 }
 
 // What the dashboard asks for has models, hosts, devices and runs to filter by.
@@ -135,7 +210,7 @@ static unsigned close_prompt(struct model *model)
 {
     model->overlay = OVERLAY_NONE;
     model->paused = false;
-    return EFFECT_FILTER | EFFECT_ASK | EFFECT_PACE;
+    return EFFECT_SCOPE | EFFECT_ASK | EFFECT_PACE;
 }
 
 static unsigned apply(struct model *model)
@@ -151,18 +226,58 @@ static unsigned apply(struct model *model)
     return close_prompt(model);
 }
 
+// Searches from the cursor's row on; `step` as in grid_rows_find.
+static void find(struct model *model, int step)
+{
+    const struct list list = focused_list(model);
+    if (!model->search[0])
+        notify(model, "nothing was searched for yet: / searches");
+    else if (!list.grid)
+        notify(model, "this panel has no rows to search");
+    else if (!grid_rows_find(list.grid, list.state, list.result, model->search, step, list.page))
+        notify(model, "not found");
+}
+
+static unsigned search(struct model *model)
+{
+    model->overlay = OVERLAY_NONE;
+    (void)text_escape(model->search, sizeof model->search, model->prompt.text, model->prompt.size);
+    if (model->search[0])
+        find(model, 0);
+    return 0;
+}
+
+static unsigned clear(struct model *model)
+{
+    if (strcmp(model->prompt.text, model_clear_word(model)) != 0) {
+        (void)snprintf(model->prompt.error, sizeof model->prompt.error,
+                       "nothing is cleared until the text is exactly that");
+        return 0;
+    }
+    model->overlay = OVERLAY_NONE;
+    model->paused = false; // the screen is to show what the clear has done
+    notify(model, "clearing ...");
+    return EFFECT_CLEAR | EFFECT_PACE;
+}
+
 // `code` is the key of an action that is bound to none: a character.
 static unsigned act_in_prompt(struct model *model, enum action action, uint32_t code)
 {
     if (action == ACTION_APPLY)
-        return apply(model);
-    if (action == ACTION_UNFILTER) {
-        const struct query_filter given = model->given;
-        model_set_filter(model, &given);
-        return close_prompt(model);
-    }
-    prompt_edit(&model->prompt, action, code);
+        return model->overlay == OVERLAY_SEARCH  ? search(model)
+               : model->overlay == OVERLAY_CLEAR ? clear(model)
+                                                 : apply(model);
+    if (action == ACTION_CANCEL)
+        model->overlay = OVERLAY_NONE;
+    else
+        prompt_edit(&model->prompt, action, code);
     return 0;
+}
+
+static void open_prompt(struct model *model, enum overlay overlay, const char *text)
+{
+    prompt_open(&model->prompt, text);
+    model->overlay = overlay;
 }
 
 // ---- Keys --------------------------------------------------------------------
@@ -180,16 +295,6 @@ static void change_interval(struct model *model, int step)
     model->interval_seconds = next;
 }
 
-static unsigned answer_clear(struct model *model, bool yes)
-{
-    model->overlay = OVERLAY_NONE;
-    if (!yes)
-        return 0;
-    model->paused = false; // the screen is to show what the clear has done
-    notify(model, "clearing ...");
-    return EFFECT_CLEAR | EFFECT_PACE;
-}
-
 // One step out: of what lies over the view, the enlarged panel, the sorting.
 static void step_back(struct model *model)
 {
@@ -199,8 +304,8 @@ static void step_back(struct model *model)
         model->overlay = OVERLAY_NONE;
     else if (state->enlarged)
         state->enlarged = false;
-    else if (panel->sort != GRID_UNSORTED || panel->reversed || panel->top > 0)
-        *panel = (struct grid_state){.sort = GRID_UNSORTED};
+    else if (panel->sort != GRID_UNSORTED || panel->reversed || panel->top > 0 || panel->cursor > 0)
+        *panel = (struct grid_state){.sort = GRID_UNSORTED, .unfolded = panel->unfolded};
     else
         state->focus = 0;
 }
@@ -211,15 +316,14 @@ static unsigned act(struct model *model, enum action action)
     long long page = list.page > 1 ? (long long)list.page - 1 : 1;
     struct view_state *state = current(model);
     const unsigned panels = view_current(model)->panel_count;
+    size_t row;
     switch (action) {
     case ACTION_NONE:
         break;
     case ACTION_QUIT:
         return EFFECT_QUIT;
-    case ACTION_OVERVIEW:
-    case ACTION_PIPELINES:
-        show_view(model, action == ACTION_OVERVIEW ? VIEW_OVERVIEW : VIEW_PIPELINES);
-        break;
+    case ACTION_VIEW:
+        break; // on_key does it: the digit says which
     case ACTION_REFRESH:
         model->paused = false;
         return EFFECT_ASK | EFFECT_PACE;
@@ -229,12 +333,11 @@ static unsigned act(struct model *model, enum action action)
     case ACTION_CLEAR:
         if (model->readonly)
             notify(model, "not cleared: the dashboard was started with --readonly");
+        else if (model->is_file)
+            notify(model, "not cleared: of a file, inferstat clear --db does it");
         else
-            model->overlay = OVERLAY_CLEAR;
+            open_prompt(model, OVERLAY_CLEAR, "");
         break;
-    case ACTION_YES:
-    case ACTION_NO:
-        return answer_clear(model, action == ACTION_YES);
     case ACTION_HELP:
         model->overlay = model->overlay == OVERLAY_HELP ? OVERLAY_NONE : OVERLAY_HELP;
         model->help_top = 0;
@@ -245,25 +348,45 @@ static unsigned act(struct model *model, enum action action)
     case ACTION_NEXT_PANEL:
     case ACTION_PREVIOUS_PANEL:
         state->focus = (state->focus + (action == ACTION_NEXT_PANEL ? 1 : panels - 1)) % panels;
-        clamp_scrolls(model);
+        keep_places(model);
         break;
     case ACTION_ENLARGE:
         state->enlarged = !state->enlarged;
-        clamp_scrolls(model);
+        keep_places(model);
+        break;
+    case ACTION_DETAIL:
+        model->help_top = 0;
+        if (view_selected(model, state->focus, &row))
+            model->overlay = OVERLAY_DETAIL;
         break;
     case ACTION_UP:
     case ACTION_DOWN:
-        scroll(list, action == ACTION_UP ? -1 : 1);
+        move(list, action == ACTION_UP ? -1 : 1);
         break;
     case ACTION_PAGE_UP:
     case ACTION_PAGE_DOWN:
-        scroll(list, action == ACTION_PAGE_UP ? -page : page);
+        move(list, action == ACTION_PAGE_UP ? -page : page);
         break;
     case ACTION_HOME:
-        *list.top = 0;
-        break;
     case ACTION_END:
-        scroll(list, (long long)list.rows);
+        move(list, action == ACTION_HOME ? -(long long)list.rows : (long long)list.rows);
+        break;
+    case ACTION_UNFOLD:
+        state->panels[state->focus].unfolded = !state->panels[state->focus].unfolded;
+        keep_places(model);
+        break;
+    case ACTION_WINDOW:
+    case ACTION_ZOOM_IN:
+    case ACTION_ZOOM_OUT:
+    case ACTION_EARLIER:
+    case ACTION_LATER:
+        return change_window(model, action);
+    case ACTION_SEARCH:
+        open_prompt(model, OVERLAY_SEARCH, "");
+        break;
+    case ACTION_FIND_NEXT:
+    case ACTION_FIND_PREVIOUS:
+        find(model, action == ACTION_FIND_NEXT ? 1 : -1);
         break;
     case ACTION_SORT_NEXT:
     case ACTION_SORT_PREVIOUS:
@@ -279,11 +402,10 @@ static unsigned act(struct model *model, enum action action)
     case ACTION_REDRAW:
         return EFFECT_REPAINT;
     case ACTION_FILTER:
-        prompt_open(&model->prompt, model->filter_text);
-        model->overlay = OVERLAY_FILTER;
+        open_prompt(model, OVERLAY_FILTER, model->filter_text);
         break;
     case ACTION_APPLY:
-    case ACTION_UNFILTER:
+    case ACTION_CANCEL:
     case ACTION_LEFT:
     case ACTION_RIGHT:
     case ACTION_ERASE_BEFORE:
@@ -298,8 +420,11 @@ static unsigned on_key(struct model *model, uint32_t code)
 {
     const enum action action = key_bindings_find(model_key_context(model), code);
     const bool everywhere = action == ACTION_QUIT || action == ACTION_REDRAW;
-    return model->overlay == OVERLAY_FILTER && !everywhere ? act_in_prompt(model, action, code)
-                                                           : act(model, action);
+    if (model_key_context(model) == KEYS_PROMPT && !everywhere)
+        return act_in_prompt(model, action, code);
+    if (action == ACTION_VIEW)
+        show_view(model, code - '1');
+    return act(model, action);
 }
 
 // ---- Mouse -------------------------------------------------------------------
@@ -318,12 +443,27 @@ static unsigned panel_at(const struct model *model, int x, int y, struct rect *a
     return MODEL_PANELS_MAX;
 }
 
+// A press on a row moves the cursor there; on the cursor's row, shows all of it.
+static void press_row(struct model *model, unsigned at, struct rect area, size_t line)
+{
+    struct list list = panel_list(model, at, area);
+    const long long moved = (long long)(list.state->top + line) - (long long)list.state->cursor;
+    if (moved == 0)
+        (void)act(model, ACTION_DETAIL);
+    else if (list.state->top + line < list.rows)
+        move(list, moved);
+}
+
 static void press_panel(struct model *model, unsigned at, struct rect area, int x, int y)
 {
     const struct panel *panel = &view_current(model)->panels[at];
     struct grid_state *state = &current(model)->panels[at];
     current(model)->focus = at;
     struct rect rows = view_panel_list(model, panel, area);
+    if (panel->grid && y > rows.y) {
+        press_row(model, at, area, (size_t)(y - rows.y - 1));
+        return;
+    }
     if (!panel->grid || y != rows.y)
         return;
     int column =
@@ -332,7 +472,8 @@ static void press_panel(struct model *model, unsigned at, struct rect area, int 
         return;
     state->reversed = state->sort == column && !state->reversed;
     state->sort = column;
-    state->top = 0;
+    state->top = state->cursor = 0;
+    state->at = 0;
 }
 
 // A press on a view's name shows it; on a panel, gives it the keys; on a heading, sorts by
@@ -345,7 +486,7 @@ static void press(struct model *model, int x, int y)
         return;
     if (view_frame_view_at(model, layout_frame(model->width, model->height, false).title, x, y,
                            &number))
-        show_view(model, (enum view_number)number);
+        show_view(model, number);
     else if (at < MODEL_PANELS_MAX)
         press_panel(model, at, area, x, y);
 }
@@ -354,7 +495,7 @@ static void turn_wheel(struct model *model, const struct event *event)
 {
     struct rect area;
     unsigned at = panel_at(model, event->x, event->y, &area);
-    if (model->overlay == OVERLAY_HELP)
+    if (model->overlay == OVERLAY_HELP || model->overlay == OVERLAY_DETAIL)
         scroll(focused_list(model), event->turn);
     if (model->overlay == OVERLAY_NONE && at < MODEL_PANELS_MAX)
         scroll(panel_list(model, at, area), event->turn);
@@ -364,17 +505,13 @@ static void turn_wheel(struct model *model, const struct event *event)
 
 static void on_answer(struct model *model, const struct event *event)
 {
-    if (model->paused) {
-        result_free(event->result);
-        return;
-    }
     struct model_answer *answer = &model->answers[event->polled];
     result_free(answer->result);
     answer->result = event->result;
     answer->known = true;
     model->answered_ns = event->now_ns;
     model->answered_at_ns = event->wall_now_ns;
-    clamp_scrolls(model);
+    keep_places(model);
 }
 
 static const char *reason(const struct event *event)
@@ -386,8 +523,6 @@ static void end_round(struct model *model, const struct event *event)
 {
     const char *text = reason(event);
     bool lost = event->status == STATUS_UNREACHABLE || event->status == STATUS_TIMEOUT;
-    if (model->paused)
-        return;
     if (event->status == STATUS_OK)
         model->contact = CONTACT_OK;
     else
@@ -407,13 +542,8 @@ static unsigned end_clear(struct model *model, const struct event *event)
     return EFFECT_ASK;
 }
 
-unsigned model_update(struct model *model, const struct event *event)
+static unsigned update(struct model *model, const struct event *event)
 {
-    model->now_ns = event->now_ns;
-    model->wall_now_ns = event->wall_now_ns;
-    if (model->notice_until_ns <= model->now_ns)
-        model->notice[0] = '\0';
-
     switch (event->kind) {
     case EVENT_KEY:
         return on_key(model, event->code);
@@ -426,7 +556,7 @@ unsigned model_update(struct model *model, const struct event *event)
     case EVENT_RESIZE:
         model->width = event->x;
         model->height = event->y;
-        clamp_scrolls(model);
+        keep_places(model);
         return EFFECT_REPAINT;
     case EVENT_TICK:
         break;
@@ -440,4 +570,14 @@ unsigned model_update(struct model *model, const struct event *event)
         return end_clear(model, event);
     }
     return 0;
+}
+
+unsigned model_update(struct model *model, const struct event *event)
+{
+    model->now_ns = event->now_ns;
+    model->wall_now_ns = event->wall_now_ns;
+    if (model->notice_until_ns <= model->now_ns)
+        model->notice[0] = '\0';
+    const unsigned effects = update(model, event);
+    return effects | want(model) | select_load(model);
 }

@@ -35,14 +35,15 @@ struct event {
 // Effects for the caller to carry out; a bit set.
 enum effect {
     EFFECT_QUIT = 1 << 0,    // end the dashboard
-    EFFECT_ASK = 1 << 1,     // send all queries now
+    EFFECT_ASK = 1 << 1,     // send the view's queries now
     EFFECT_CLEAR = 1 << 2,   // clear the records that match the filter
     EFFECT_PACE = 1 << 3,    // apply the changed interval or pause
     EFFECT_REPAINT = 1 << 4, // redraw the whole screen
-    EFFECT_FILTER = 1 << 5,  // apply the changed model->filter
+    EFFECT_SCOPE = 1 << 5,   // apply the changed model->scope
+    EFFECT_STAGES = 1 << 6,  // ask for the stages of the load of model->scope
 };
 
-// Sets the initial filter, given on the command line, also as the current one; NULL: no filter.
+// Sets the filter that the command line gives; NULL: none.
 void model_set_filter(struct model *model, const struct query_filter *filter);
 
 // Applies `event` to `model`; returns a bit set of enum effect.

@@ -3,17 +3,42 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "client/tui/grid_rows.h"
 #include "common/core/base/glyph.h"
 
-const struct view *const views[VIEW_COUNT] = {
-    [VIEW_OVERVIEW] = &view_overview,
+const struct view *const views[VIEW_TABLE_SIZE] = {
+    [VIEW_NOW] = &view_now,
+    [VIEW_HOSTS] = &view_hosts,
+    [VIEW_REQUESTS] = &view_requests,
+    [VIEW_LOADS] = &view_loads,
     [VIEW_PIPELINES] = &view_pipelines,
+    [VIEW_COMPARE] = &view_compare,
+    [VIEW_LEDGER] = &view_ledger,
+    [VIEW_PAST] = &view_past,
 };
+
+unsigned view_shown(const struct model *model)
+{
+    assert(model->view < VIEW_COUNT);
+    return model->view == VIEW_NOW && !model_is_now(model) ? VIEW_PAST : model->view;
+}
 
 const struct view *view_current(const struct model *model)
 {
-    assert(model->view < VIEW_COUNT);
-    return views[model->view];
+    return views[view_shown(model)];
+}
+
+unsigned view_polls(const struct model *model)
+{
+    return view_current(model)->polls | POLL(SUMMARY) | (model_is_now(model) ? POLL(NOW) : 0);
+}
+
+bool view_selected(const struct model *model, unsigned number, size_t *row)
+{
+    const struct panel *panel = &view_current(model)->panels[number];
+    return panel->grid &&
+           grid_rows_selected(panel->grid, &model->views[view_shown(model)].panels[number],
+                              model_answer(model, panel->polled), row);
 }
 
 // ---- Panels --------------------------------------------------------------------
@@ -35,7 +60,7 @@ void view_arrange(const struct model *model, struct rect *out)
         layout_frame(model->width, model->height, view_frame_has_banner(model));
     if (rect_is_empty(frame.body) || !has_panels(model))
         return;
-    const struct view_state *state = &model->views[model->view];
+    const struct view_state *state = &model->views[view_shown(model)];
     const struct view *view = view_current(model);
     out[0] = frame.body;
     if (view->arrange)
@@ -57,8 +82,9 @@ size_t view_panel_rows(const struct model *model, const struct panel *panel)
 {
     if (!panel->grid)
         return panel->list_rows(model);
-    const struct result *result = model_answer(model, panel->polled);
-    return result ? result_row_count(result) : 0;
+    const struct view_state *state = &model->views[view_shown(model)];
+    return grid_rows_lines(panel->grid, &state->panels[panel - view_current(model)->panels],
+                           model_answer(model, panel->polled));
 }
 
 size_t view_panel_page(const struct model *model, const struct panel *panel, struct rect area)
@@ -110,7 +136,7 @@ static void draw_panel(const struct model *model, const struct panel *panel,
         return;
     if (panel->grid)
         grid_draw(panel->grid, state, model_answer(model, panel->polled), model->wall_now_ns,
-                  canvas, list);
+                  focused, canvas, list);
     else
         panel->draw_list(model, canvas, list, state->top);
     const char *why = !model->answers[panel->polled].known ? "asking ..."
@@ -203,6 +229,19 @@ void view_empty_draw(const struct model *model, struct canvas *canvas, struct re
     draw_lines(canvas, area, lines, INTRODUCTION + count);
 }
 
+void view_empty_requests_draw(const struct model *model, struct canvas *canvas, struct rect area)
+{
+    static const struct view_line how[] = {
+        {STYLE_STRONG, "  inferstat-worker llm --model FILE.gguf"},
+        {STYLE_PLAIN, ""},
+        {STYLE_PLAIN, "No model at hand?  One with random weights:"},
+        {STYLE_STRONG, "  inferstat-worker make-model --shape 15m FILE.gguf"},
+    };
+    view_empty_draw(model, canvas, area,
+                    "Start a worker, and what it does appears here at once:", how,
+                    sizeof how / sizeof *how);
+}
+
 static void draw_too_small(struct canvas *canvas)
 {
     char size[64], least[64];
@@ -222,9 +261,13 @@ static void draw_too_small(struct canvas *canvas)
 static void draw_body(const struct model *model, struct canvas *canvas, struct rect body)
 {
     const struct view *view = view_current(model);
-    const struct view_state *state = &model->views[model->view];
+    const struct view_state *state = &model->views[view_shown(model)];
     if (model->overlay == OVERLAY_HELP) {
         view_help_draw(model, canvas, body);
+        return;
+    }
+    if (model->overlay == OVERLAY_DETAIL) {
+        view_detail_draw(model, canvas, body);
         return;
     }
     if (model->answered_ns == 0) {
@@ -254,8 +297,6 @@ void view_draw(const struct model *model, struct canvas *canvas)
         layout_frame(canvas->width, canvas->height, view_frame_has_banner(model));
     view_frame_draw(model, canvas, &frame);
     draw_body(model, canvas, frame.body);
-    if (model->overlay == OVERLAY_CLEAR)
-        view_confirm_draw(model, canvas, frame.body);
-    if (model->overlay == OVERLAY_FILTER)
+    if (model_key_context(model) == KEYS_PROMPT)
         view_prompt_draw(model, canvas, frame.body);
 }

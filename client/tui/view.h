@@ -1,6 +1,6 @@
 // Views of the dashboard (the views of model-view-update): a view is a page of panels that shows
 // the model.  This header has the table of views, and the functions that draw the view, the frame
-// around it, and the overlay above it (help, confirmation or filter prompt).  No I/O.
+// around it, and the overlay above it (help, details or prompt).  No I/O.
 #ifndef INFERSTAT_TUI_VIEW_H
 #define INFERSTAT_TUI_VIEW_H
 
@@ -32,6 +32,7 @@ struct panel {
 
 struct view {
     const char *name;
+    unsigned polls; // the queries that it shows: bit i is enum polled_query i
     const struct panel *panels;
     unsigned panel_count; // MODEL_PANELS_MAX at most
     // Lays out the panels in `body`: sets out[i] to the area of panel i, which is empty if the
@@ -41,15 +42,34 @@ struct view {
     void (*draw_empty)(const struct model *model, struct canvas *canvas, struct rect area);
 };
 
-// Indices of the array `views`.  The dashboard starts with view 0.  The digit on the keyboard that
+// The views that have a number.  The dashboard starts with view 0.  The digit on the keyboard that
 // shows a view is the view's index + 1.
-enum view_number { VIEW_OVERVIEW, VIEW_PIPELINES, VIEW_COUNT };
+enum view_number {
+    VIEW_NOW,
+    VIEW_HOSTS,
+    VIEW_REQUESTS,
+    VIEW_LOADS,
+    VIEW_PIPELINES,
+    VIEW_COMPARE,
+    VIEW_LEDGER,
+    VIEW_COUNT,
+    VIEW_PAST = VIEW_COUNT, // in place of Now, of a window that has no states
+    VIEW_TABLE_SIZE
+};
 
 // The table of views (MODEL_VIEWS_MAX at most).
-extern const struct view *const views[VIEW_COUNT];
+extern const struct view *const views[VIEW_TABLE_SIZE];
 
-// The current view.
+// The number of the view that is shown, which may be VIEW_PAST; and this view.
+unsigned view_shown(const struct model *model);
 const struct view *view_current(const struct model *model);
+
+// The queries of the current view and of the frame.
+unsigned view_polls(const struct model *model);
+
+// Sets `*row` to the row of the answer that the cursor of panel `number` is on.  Returns false if
+// the panel has no cursor, or no rows.
+bool view_selected(const struct model *model, unsigned number, size_t *row);
 
 // Computes the areas of the current view's panels; `out` has MODEL_PANELS_MAX elements.  A focused
 // panel that is enlarged, or would not fit, gets the whole view.  All areas are empty while a
@@ -70,8 +90,14 @@ void view_draw(const struct model *model, struct canvas *canvas);
 
 // ---- Views and overlays, one file each --------------------------
 
-extern const struct view view_overview;
+extern const struct view view_now;
+extern const struct view view_past;
+extern const struct view view_hosts;
+extern const struct view view_requests;
+extern const struct view view_loads;
 extern const struct view view_pipelines;
+extern const struct view view_compare;
+extern const struct view view_ledger;
 
 // Draws all parts of the screen except the view: title, status, banner and footer.
 void view_frame_draw(const struct model *model, struct canvas *canvas,
@@ -88,7 +114,12 @@ bool view_frame_view_at(const struct model *model, struct rect area, int x, int 
 // Returns the number of rows that the whole help has when it is laid out for `area`.
 size_t view_help_rows(struct rect area);
 void view_help_draw(const struct model *model, struct canvas *canvas, struct rect area);
-void view_confirm_draw(const struct model *model, struct canvas *canvas, struct rect area);
+
+// The details of the row at the cursor of the focused panel: the number of lines, and the lines
+// from model->help_top on.
+size_t view_detail_rows(const struct model *model, struct rect area);
+void view_detail_draw(const struct model *model, struct canvas *canvas, struct rect area);
+
 void view_prompt_draw(const struct model *model, struct canvas *canvas, struct rect area);
 
 // ---- For views -----------------------------------------------------------------
@@ -108,5 +139,8 @@ void view_draw_box(struct canvas *canvas, struct rect box, enum style style, con
 enum { VIEW_HOW_MAX = 4 };
 void view_empty_draw(const struct model *model, struct canvas *canvas, struct rect area,
                      const char *promise, const struct view_line *how, int count);
+
+// The same for views whose records come from requests.
+void view_empty_requests_draw(const struct model *model, struct canvas *canvas, struct rect area);
 
 #endif

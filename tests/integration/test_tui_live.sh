@@ -26,14 +26,20 @@ open_terminal 80 24 "$INFERSTAT" top --collector "$COLLECTOR" --interval 1h
 shows "No records in $COLLECTOR yet"
 start worker "$WORKER" --collector "$COLLECTOR" llm --model "$WORK/tiny.gguf" \
   --prompt "once upon a time" --tokens 8 --requests 5
-shows "5 inferences"
-shows "model_building"
 shows "tiny"
+press 4
+shows "model_building"
+press 7
+shows "5 inferences"
 shows "lost 0 · coverage 100.0 %"
 wait_ended worker 30
 press r
 shows "closed"
 shows "0 of 1 runs open"
+press 1
+shows "1 ended (o shows)"
+press o
+shows "· ended"
 rows=$(sqlite3 -readonly "$DB" "select count(*) from inference")
 [ "$rows" -eq 5 ] || fail "the screen says 5 inferences, the store has $rows"
 press q
@@ -41,19 +47,20 @@ ended 0
 
 # So do runs of the pipeline, in a view of their own.
 open_terminal 80 24 "$INFERSTAT" top --collector "$COLLECTOR" --interval 1h
-shows "5 inferences"
-press 2
+shows "ended"
+press 5
 shows "Pipeline runs"
 start encoder "$WORKER" --collector "$COLLECTOR" encode --encoder iqp --qubits 8 --batches 4
 shows " encode "
 wait_ended encoder 30
 press 1
-shows "Hosts and models"
+shows "Models"
 press q
 ended 0
 
 # A filter is written, marked where it is wrong, applied, and taken back.
 open_terminal 100 24 "$INFERSTAT" top --collector "$COLLECTOR"
+press 3
 shows "5 inferences"
 press "\\"
 shows "Show only"
@@ -78,7 +85,10 @@ press Enter
 shows "5 inferences"
 shows "model=tiny since 1h"
 press F4
-press Escape
+press C-u Escape
+shows "model=tiny since 1h"
+press F4
+press C-u Enter
 shows_not "model=tiny since"
 shows "5 inferences"
 press q
@@ -86,6 +96,7 @@ ended 0
 
 # The collector goes: what is known stays, with its age; it comes back.
 open_terminal 80 24 "$INFERSTAT" top --collector "$COLLECTOR"
+press 7
 shows "5 inferences"
 stop collector KILL
 shows "reconnecting"
@@ -99,19 +110,23 @@ start_collector
 shows "● live"
 shows_not "reconnecting"
 
-# Clearing asks; no is no.
+# Clearing asks for the name of what is cleared; anything else clears nothing.
 press c
-shows "Clear all records of the store?"
-press n
+shows "Clear all records of the store"
+press -l "every"
+press Enter
+shows "until the text is exactly that"
+press Escape
 shows_not "Clear all records"
-has_rows inference 5 || fail "no cleared the store"
+has_rows inference 5 || fail "half a word cleared the store"
 press c
-shows "Clear all records of the store?"
-press y
+shows "Clear all records of the store"
+press -l "everything"
+press Enter
 shows "cleared "
 shows "0 inferences"
 [ "$(sqlite3 -readonly "$DB" "select count(*) from inference")" -eq 0 ] ||
-  fail "yes did not clear the store"
+  fail "the word did not clear the store"
 press q
 ended 0
 

@@ -23,23 +23,29 @@ golden real-40x10
 resize 80 24
 golden real-80x24
 
-press Tab Tab Enter
+press 3
 shows "1-16 of 48"
-press PageDown
+press PageDown PageDown
 shows "16-31 of 48"
 press End
 shows "33-48 of 48"
-press Home Escape
-golden real-focus-80x24
 press Escape
+golden real-requests-80x24
+press Down Enter
+golden real-detail-80x24
+press Escape Escape 4
+golden real-loads-80x24
+press 7
+golden real-ledger-80x24
+press 1
 golden real-80x24
 press '?'
 golden real-help-80x24
 press Escape
-shows "Hosts and models"
+shows "Averages of the window"
 
 # The pipeline runs, their rows sorted and narrowed; help leads there and back.
-press 2
+press 5
 golden real-pipelines-80x24
 resize 200 50
 golden real-pipelines-200x50
@@ -47,38 +53,38 @@ resize 60 16
 golden real-pipelines-60x16
 resize 80 24
 press '?'
-shows "pipeline runs: copies beside kernels"
-press p
+shows "a longer period"
+press 5
 golden real-pipelines-80x24
 press '>' '>' '>' '>' '>' '>'
 shows "items/s▼"
-[ "$(screen | sed -n 5p | cut -c10-15)" = encode ] || fail "not sorted by items a second"
+[ "$(screen | sed -n 5p | cut -c11-16)" = encode ] || fail "not sorted by items a second"
 press I
 shows "items/s▲"
-[ "$(screen | sed -n 5p | cut -c10-15)" = model_ ] || fail "not sorted the other way round"
+[ "$(screen | sed -n 5p | cut -c11-16)" = model_ ] || fail "not sorted the other way round"
 press "\\"
 shows "Show only"
 press -l 'host=gpu-18'
 press Enter
 shows "nothing that the filter covers"
 press F4
-press Escape
+press C-u Enter
 shows "model_"
 press 1
-shows "Hosts and models"
+shows "Averages of the window"
 golden real-80x24
 
 # Sorted by speed, the fastest first; then the slowest.
 press '>' '>' '>' '>' '>' '>' '>'
 shows "t/s▼"
-[ "$(screen | sed -n 5p | cut -c1-6)" = gpu-18 ] || fail "not sorted by speed"
+[ "$(screen | sed -n 5p | cut -c2-7)" = gpu-18 ] || fail "not sorted by speed"
 press I
 shows "t/s▲"
-[ "$(screen | sed -n 5p | cut -c1-6)" = gpu-17 ] || fail "not sorted the other way round"
+[ "$(screen | sed -n 5p | cut -c2-7)" = gpu-17 ] || fail "not sorted the other way round"
 
-press '+'
+press '}'
 shows "every 5.0s"
-press '-' '-'
+press '{' '{'
 shows "every 1.0s"
 press Space
 shows "paused"
@@ -143,14 +149,19 @@ mouse_is_taken() {
 open_terminal 80 24 "$INFERSTAT" top --db store.db
 shows "synthetic-15m"
 mouse_is_taken || fail "the mouse is not asked for"
-click 1 4
+click 2 4
 shows "host▲"
-click 1 4
+click 2 4
 shows "host▼"
+press 3
+shows "1-16 of 48"
 mouse 65 40 18
-shows "4-6 of 48"
+shows "4-19 of 48"
 mouse 64 40 18
-shows "1-3 of 48"
+shows "1-16 of 48"
+click 3 12
+click 3 12
+shows "Detail"
 press q
 ended 0
 open_terminal 80 24 "$INFERSTAT" top --db store.db --no-mouse

@@ -139,7 +139,8 @@ void fixture_model(struct model *model, int width, int height)
     "run|host|stream|number|started_ns:unix_ns|parent|ordinal|stage|duration_ns:ns|model|device\n"
 
 #define INFERENCES                                                                                 \
-    "host|started_ns:unix_ns|model|device|finish|prompt_tokens|cached_prompt_tokens|"              \
+    "run|stream|number|host|started_ns:unix_ns|model|device|finish|prompt_tokens|"                 \
+    "cached_prompt_tokens|"                                                                        \
     "generated_tokens|queue_ns:ns|prefill_ns:ns|ttft_ns:ns|decode_ns:ns|e2e_ns:ns|itl_p99_ns:ns|"  \
     "itl_max_ns:ns|host_memory_bytes:bytes|tokens_per_second:tokens/s|"                            \
     "prefill_tokens_per_second:tokens/s\n"
@@ -155,6 +156,29 @@ void fixture_model(struct model *model, int width, int height)
     "item_p50_ns:ns|item_p99_ns:ns|overlap_ratio:ratio|pool_starvation_ratio:ratio|"               \
     "items_per_second:items/s|model\n"
 
+#define WINDOW                                                                                     \
+    "inferences|ttft_p95_ns:ns|e2e_p95_ns:ns|request_rate:requests/s|output_token_rate:tok/s|"     \
+    "error_ratio:ratio|window_ns:ns\n"
+
+#define NOW                                                                                        \
+    "model|host|state|since_ns:unix_ns|reason|requests|error_ratio:ratio|request_rate:requests/s|" \
+    "output_token_rate:tok/s|ttft_p50_ns:ns|ttft_p95_ns:ns|tokens_per_second_p50:tokens/s|"        \
+    "item_rate:items/s|e2e_p50_ns:ns|e2e_p95_ns:ns|running_requests|waiting_requests\n"
+
+#define HOSTS                                                                                      \
+    "host|events|cpu_util_ratio:ratio|memory_available_bytes:bytes|memory_total_bytes:bytes|"      \
+    "memory_pressure_ratio:ratio|devices|sampled_ns:unix_ns\n"
+
+#define DEVICES                                                                                    \
+    "host|device|events|gpu_util_ratio:ratio|memory_used_bytes:bytes|memory_bytes:bytes|"          \
+    "temperature_celsius:celsius|slowdown_celsius:celsius|power_watts:watts|pcie_width|"           \
+    "pcie_width_max\n"
+
+#define COMPARE                                                                                    \
+    "verdict|model|metric|ratio:ratio|ratio_low:ratio|ratio_high:ratio|before_count|after_count\n"
+
+#define STEPS "started_ns:unix_ns|mean|p50|p95\n"
+
 // The columns of an answer, with more behind them.
 #define WITH_LOSSES(columns, more) columns##_COLUMNS "|" more "\n"
 
@@ -169,12 +193,13 @@ static void answer_inferences(struct model *model, unsigned count, const char *h
         assert(place < sizeof text);
         double speed = 40.25 + wave * 0.75;
         long long decode_ns = (long long)(31e9 / speed);
-        used += snprintf(text + place, sizeof text - place,
-                         "%s|%lld|%s|cpu|%s|%u|0|32|120000|%u|%u|%lld|%lld|26400000|31100000|"
-                         "134217728|%.2f|412.5\n",
-                         host, (long long)(FIXTURE_WALL_NS - (2 + 3 * (int64_t)i) * 1000000000),
-                         name, i % 5 == 4 ? "stop" : "length", 12 + i % 3, 29000000 + wave * 100000,
-                         29120000 + wave * 100000, decode_ns, 29120000 + decode_ns, speed);
+        used += snprintf(
+            text + place, sizeof text - place,
+            "r|1|%u|%s|%lld|%s|cpu|%s|%u|0|32|120000|%u|%u|%lld|%lld|26400000|31100000|"
+            "134217728|%.2f|412.5\n",
+            count - i, host, (long long)(FIXTURE_WALL_NS - (2 + 3 * (int64_t)i) * 1000000000), name,
+            i % 5 == 4 ? "stop" : "length", 12 + i % 3, 29000000 + wave * 100000,
+            29120000 + wave * 100000, decode_ns, 29120000 + decode_ns, speed);
     }
     fixture_answer(model, POLL_INFERENCES, text);
 }
@@ -206,6 +231,34 @@ static void answer_load(struct model *model, const char *name)
     fixture_answer(model, POLL_STAGES, text);
 }
 
+// Two and a half minutes, or more, in steps of the window; their figures rise and fall.
+static void answer_steps(struct model *model)
+{
+    static char text[TEXT_SIZE];
+    const int64_t step_ns = window_step_ns(&model->scope.window);
+    int used = snprintf(text, sizeof text, STEPS);
+    for (int i = 0; i < 150; i++)
+        used += snprintf(text + used, sizeof text - (size_t)used, "%lld|%d|%d000000|%d000000\n",
+                         (long long)(FIXTURE_WALL_NS - (149 - i) * step_ns), 100 + i * 7 % 40,
+                         20 + i * 5 % 11, 30 + i * 5 % 17);
+    fixture_answer(model, POLL_TOKENS, text);
+    fixture_answer(model, POLL_TTFT, text);
+}
+
+static void answer_now(struct model *model, const char *name, const char *host)
+{
+    char text[1024];
+    (void)snprintf(text, sizeof text,
+                   NOW "%s|%s|ok|1774785000000000000|answers; what is usual at this hour is not "
+                       "known|128|0.0|0.43|13.7|29700000|30200000|44.37|-|728300000|"
+                       "760000000|1|0\n",
+                   name, host);
+    fixture_answer(model, POLL_NOW, text);
+    fixture_answer(model, POLL_WINDOW,
+                   WINDOW "128|30200000|760000000|0.43|13.7|0.0|300000000000\n");
+    answer_steps(model);
+}
+
 static void answer_run(struct model *model)
 {
     fixture_answer(model, POLL_RUNS,
@@ -219,9 +272,20 @@ void fixture_normal(struct model *model)
     fixture_answer(model, POLL_OVERVIEW,
                    OVERVIEW "gpu-17|cpu|synthetic-15m|1|128|4096|44.37|44.41|29700000|30200000|"
                             "728300000|1|1200000000|134217728|0|1.0\n");
+    answer_now(model, "synthetic-15m", "gpu-17");
     answer_load(model, "synthetic-15m");
     answer_inferences(model, 128, "gpu-17", "synthetic-15m");
     answer_run(model);
+    fixture_answer(model, POLL_HOSTS,
+                   HOSTS "gpu-17|-|0.125|17179869184|34359738368|0.0|2|1774785599000000000\n");
+    fixture_answer(model, POLL_DEVICES,
+                   DEVICES "gpu-17|cuda:0|-|0.97|75161927680|150323855360|61|95|540.5|16|16\n"
+                           "gpu-17|cuda:1|throttling, pcie_width|0.4|1073741824|150323855360|"
+                           "94|95|650.0|8|16\n");
+    fixture_answer(model, POLL_COMPARE,
+                   COMPARE "WORSE|synthetic-15m|e2e_ns|1.21|1.15|1.27|400|410\n"
+                           "SAME|synthetic-15m|ttft_ns|1.001|0.995|1.007|400|410\n"
+                           "UNDECIDED|synthetic-15m|duration_ns|-|-|-|1|2\n");
     fixture_answer(model, POLL_PIPELINES, PIPELINES);
     fixture_round(model, STATUS_OK, NULL);
 }
@@ -243,24 +307,41 @@ void fixture_empty(struct model *model)
     fixture_answer(model, POLL_STAGES, NULL);
     fixture_answer(model, POLL_INFERENCES, INFERENCES);
     fixture_answer(model, POLL_RUNS, RUNS);
+    fixture_answer(model, POLL_NOW, NOW);
+    fixture_answer(model, POLL_WINDOW, WINDOW);
+    fixture_answer(model, POLL_TOKENS, STEPS);
+    fixture_answer(model, POLL_TTFT, STEPS);
+    fixture_answer(model, POLL_HOSTS, HOSTS);
+    fixture_answer(model, POLL_DEVICES, DEVICES);
+    fixture_answer(model, POLL_COMPARE, NULL);
     fixture_answer(model, POLL_PIPELINES, PIPELINES);
     fixture_round(model, STATUS_OK, NULL);
 }
 
 void fixture_many(struct model *model)
 {
-    static char overview[TEXT_SIZE], runs[TEXT_SIZE];
+    static char overview[TEXT_SIZE], runs[TEXT_SIZE], now[TEXT_SIZE];
+    static const char *const states[] = {"down", "silent", "errors", "slow", "loading", "idle"};
     fixture_normal(model);
     fixture_answer(model, POLL_SUMMARY,
                    SUMMARY "40|38|40|3|120|0|51200|7|0|44.37|73400320|52000|51990|0|0|3|0|0|0|"
                            "10|1.0\n");
     int used = snprintf(overview, sizeof overview, OVERVIEW);
     int runs_used = snprintf(runs, sizeof runs, RUNS);
+    int now_used = snprintf(now, sizeof now, NOW);
     for (int i = 0; i < 40; i++) {
         used += snprintf(overview + used, sizeof overview - (size_t)used,
                          "gpu-%02d|NVIDIA H200|llama-3-8b-q8_0|1|%d|40960|%.2f|%.2f|29700000|"
                          "30200000|728300000|3|1200000000|9663676416|0|1.0\n",
                          i, 1280 - i, 100.0 + (i * 17) % 40, 100.5 + (i * 17) % 40);
+        const char *state = i < (int)(sizeof states / sizeof *states) ? states[i]
+                            : i > 34                                  ? "ended"
+                                                                      : "ok";
+        now_used += snprintf(
+            now + now_used, sizeof now - (size_t)now_used,
+            "llama-3-8b-q8_0|gpu-%02d|%s|1774785480000000000|because|%d|%.2f|1.5|%.2f|"
+            "29700000|%d00000|100.1|-|728300000|760000000|2|%d\n",
+            i, state, 1280 - i, i == 2 ? 0.25 : 0.0, 150.0 + (i * 17) % 40, 302 + i * 7, i % 3);
         runs_used +=
             snprintf(runs + runs_used, sizeof runs - (size_t)runs_used,
                      "gpu-%02d|%d|1774785000000000000|%s|1300|1300|0|0|0|0|%s|0.1.0|-\n", i,
@@ -268,6 +349,7 @@ void fixture_many(struct model *model)
     }
     fixture_answer(model, POLL_OVERVIEW, overview);
     fixture_answer(model, POLL_RUNS, runs);
+    fixture_answer(model, POLL_NOW, now);
 }
 
 void fixture_losses(struct model *model)
@@ -319,6 +401,7 @@ void fixture_names(struct model *model)
                             "h|d|m|0|0|0|-|-|-|-|-|0|-|-|0|-\n",
                    name);
     fixture_answer(model, POLL_OVERVIEW, overview);
+    answer_now(model, name, "a-host-name-that-never-seems-to-end.example.org");
     answer_load(model, name);
     answer_inferences(model, 3, "\x07host\u202e\u0301", name);
 }

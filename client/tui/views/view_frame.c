@@ -64,33 +64,48 @@ static void draw_source(const struct model *model, struct canvas *canvas, struct
 
 enum { VIEW_NAME_SIZE = 64, VIEW_GAP = 2 };
 
-// "2 Pipelines"; `brief`: the number alone, but of the view shown.
-static const char *view_name(char *text, const struct model *model, unsigned number, bool brief)
+// How much the title says of the views.
+enum names { NAMES_ALL, NAMES_SHOWN, NAMES_ONLY_SHOWN };
+
+// "2 Hosts"; of a view that is not shown the number alone, or nothing, if there is no room.
+static const char *view_name(char *text, const struct model *model, unsigned number,
+                             enum names names)
 {
     const char *name = views[number]->name;
-    if (brief && number != model->view)
+    if (names == NAMES_ONLY_SHOWN && number != model->view)
+        text[0] = '\0';
+    else if (names == NAMES_SHOWN && number != model->view)
         (void)snprintf(text, VIEW_NAME_SIZE, "%u", number + 1);
     else
         (void)snprintf(text, VIEW_NAME_SIZE, "%u %s", number + 1, name);
     return text;
 }
 
-static int views_width(const struct model *model, bool brief)
+// Columns of a view's name and the gap behind it.
+static int name_width(const struct model *model, unsigned number, enum names names)
 {
     char text[VIEW_NAME_SIZE];
+    const int width = glyph_text_width(view_name(text, model, number, names));
+    return width > 0 ? width + VIEW_GAP : 0;
+}
+
+static int views_width(const struct model *model, enum names names)
+{
     int width = 0;
     for (unsigned i = 0; i < VIEW_COUNT; i++)
-        width += glyph_text_width(view_name(text, model, i, brief)) + VIEW_GAP;
+        width += name_width(model, i, names);
     return width;
 }
 
 static void draw_views(const struct model *model, struct canvas *canvas, struct rect area, int x,
-                       bool brief)
+                       enum names names)
 {
     char text[VIEW_NAME_SIZE];
-    for (unsigned i = 0; i < VIEW_COUNT; i++)
-        x += VIEW_GAP + canvas_put(canvas, area, x, 0, i == model->view ? STYLE_FOCUS : STYLE_DIM,
-                                   view_name(text, model, i, brief));
+    for (unsigned i = 0; i < VIEW_COUNT; i++) {
+        (void)canvas_put(canvas, area, x, 0, i == model->view ? STYLE_FOCUS : STYLE_DIM,
+                         view_name(text, model, i, names));
+        x += name_width(model, i, names);
+    }
 }
 
 // How the title's line is shared out: the contact and the clock at its right, the program
@@ -98,11 +113,38 @@ static void draw_views(const struct model *model, struct canvas *canvas, struct 
 struct title {
     struct segments right;
     int right_room, views_x, room;
-    bool brief;
+    enum names names;
 };
 
 enum { TITLE_MARGIN = 1 };
 static const char program[] = "inferstat";
+
+// "14:03", or "03-29 14:03" of another day.
+static const char *minute_text(char *text, int64_t time_ns, int64_t now_ns)
+{
+    char now[UNIT_TEXT_SIZE];
+    enum { DATE = 10, MINUTE = 16 }; // bytes of "2026-03-29" and "2026-03-29 14:03"
+    (void)unit_format_int(now, UNIT_TIME, now_ns);
+    (void)unit_format_int(text, UNIT_TIME, time_ns);
+    if (strlen(text) <= MINUTE)
+        return text;
+    text[MINUTE] = '\0';
+    return text + (strncmp(text, now, DATE) == 0 ? DATE + 1 : 5);
+}
+
+// "window 5m", and when it ends unless that is now.
+static void add_window(struct segments *segments, const struct model *model)
+{
+    char end[UNIT_TEXT_SIZE];
+    const struct window *window = &model->scope.window;
+    if (model->scope.filter.since_ns != 0 || model->scope.filter.until_ns != 0)
+        return; // the filter's text has its times
+    if (window_is_live(window))
+        segments_add(segments, 0, STYLE_STRONG, "window %s", window_text(window));
+    else
+        segments_add(segments, 0, STYLE_WARNING, "%s until %s", window_text(window),
+                     minute_text(end, window->until_ns, model->wall_now_ns));
+}
 
 static void lay_out_title(struct title *title, const struct model *model, struct rect area)
 {
@@ -117,40 +159,45 @@ static void lay_out_title(struct title *title, const struct model *model, struct
                      model->is_file ? contacts[model->contact].file
                                     : contacts[model->contact].collector);
     segments_add(right, 1, STYLE_PLAIN, "%s", clock_text(clock, model->wall_now_ns));
-    title->right_room = area.width - 2 * TITLE_MARGIN;
+    add_window(right, model);
+    // The clock goes before the views' numbers.
+    title->right_room = area.width - 2 * TITLE_MARGIN - glyph_text_width(program) - VIEW_GAP -
+                        views_width(model, NAMES_SHOWN);
     const int end = area.width - TITLE_MARGIN - segments_width(right, title->right_room);
     title->views_x = TITLE_MARGIN + glyph_text_width(program) + VIEW_GAP;
     title->room = end - VIEW_GAP - title->views_x;
-    // A filter must not be truncated, a name may.
-    const int source = model->filtered ? glyph_text_width(model->filter_text) : SOURCE_NAME_MIN;
-    title->brief = views_width(model, false) + source > title->room;
+    // The names of the views go before the address; a filter must not be truncated.
+    const int source = model->filtered ? glyph_text_width(model->filter_text) : 0;
+    while (title->names < NAMES_ONLY_SHOWN &&
+           views_width(model, title->names) + source > title->room)
+        title->names++;
 }
 
 static void draw_title(const struct model *model, struct canvas *canvas, struct rect area)
 {
     struct title title;
     lay_out_title(&title, model, area);
-    (void)segments_draw(&title.right, canvas, area, TITLE_MARGIN, 0, title.right_room, ALIGN_RIGHT);
+    (void)segments_draw(&title.right, canvas, area, area.width - TITLE_MARGIN - title.right_room, 0,
+                        title.right_room, ALIGN_RIGHT);
     (void)canvas_put(canvas, area, TITLE_MARGIN, 0, STYLE_STRONG, program);
-    const int width = views_width(model, title.brief);
-    draw_views(model, canvas, area, title.views_x, title.brief);
+    const int width = views_width(model, title.names);
+    draw_views(model, canvas, area, title.views_x, title.names);
     draw_source(model, canvas, area, title.views_x + width, title.room - width);
 }
 
 bool view_frame_view_at(const struct model *model, struct rect area, int x, int y, unsigned *number)
 {
-    char text[VIEW_NAME_SIZE];
     struct title title;
     if (!rect_contains(area, x, y))
         return false;
     lay_out_title(&title, model, area);
     int from = area.x + title.views_x;
     for (unsigned i = 0; i < VIEW_COUNT; i++) {
-        const int width = glyph_text_width(view_name(text, model, i, title.brief));
+        const int width = name_width(model, i, title.names);
         *number = i;
-        if (x >= from && x < from + width)
+        if (x >= from && x < from + width - VIEW_GAP)
             return true;
-        from += width + VIEW_GAP;
+        from += width;
     }
     return false;
 }
@@ -162,47 +209,103 @@ static void add_count(struct segments *segments, unsigned rank, enum style style
     segments_add(segments, rank, style, "%.0f %s", count, count == 1 ? one : many);
 }
 
+// The sum of a column of NOW; -1 if no row has a value.
+static double sum_now(const struct model *model, const char *key)
+{
+    const struct result *now = model_answer(model, POLL_NOW);
+    double sum = -1;
+    for (size_t row = 0; now && model_is_now(model) && row < result_row_count(now); row++) {
+        const double value = result_number(now, row, key, NAN);
+        if (isfinite(value))
+            sum = (sum < 0 ? 0 : sum) + value;
+    }
+    return sum;
+}
+
+// Figures of the window.
+static void add_figures(struct segments *left, const struct model *model)
+{
+    static const struct {
+        const char *label, *key;
+        unsigned rank;
+        enum unit unit;
+    } figures[] = {
+        {"TTFT p95", "ttft_p95_ns", 3, UNIT_DURATION},
+        {"E2E p95", "e2e_p95_ns", 6, UNIT_DURATION},
+    };
+    static const struct {
+        const char *label, *key;
+        unsigned rank;
+    } sums[] = {{"req/s", QUERY_METRIC_REQUEST_RATE, 0},
+                {"tok/s", QUERY_METRIC_OUTPUT_RATE, 0},
+                {"items/s", QUERY_METRIC_ITEM_RATE, 2},
+                {"running", "running_requests", 4},
+                {"waiting", "waiting_requests", 5}};
+    char text[UNIT_TEXT_SIZE];
+    const struct result *window = model_answer(model, POLL_WINDOW);
+    for (unsigned i = 0; i < sizeof sums / sizeof *sums; i++) {
+        const double sum = sum_now(model, sums[i].key);
+        if (sum > 0 || (sum == 0 && sums[i].rank != 2))
+            segments_add(left, sums[i].rank, STYLE_PLAIN, "%s %s", sums[i].label,
+                         unit_format(text, UNIT_NONE, sum));
+    }
+    for (unsigned i = 0; window && i < sizeof figures / sizeof *figures; i++) {
+        const double value = result_number(window, 0, figures[i].key, NAN);
+        if (isfinite(value))
+            segments_add(left, figures[i].rank, STYLE_PLAIN, "%s %s", figures[i].label,
+                         unit_format(text, figures[i].unit, value));
+    }
+    const double errors = window ? result_number(window, 0, QUERY_METRIC_ERRORS, -1) : -1;
+    if (errors >= 0)
+        segments_add(left, 1, errors > 0 ? STYLE_BAD : STYLE_PLAIN, "errors %s",
+                     unit_format(text, UNIT_RATIO, errors));
+}
+
+// Totals of all time.
+static void add_totals(struct segments *left, const struct model *model)
+{
+    const double open = model_figure(model, "runs_open", 0), runs = model_figure(model, "runs", 0);
+    const double failed = model_figure(model, "inferences_failed", 0);
+    const double loads_failed = model_figure(model, "loads_failed", 0);
+    add_count(left, 5, STYLE_PLAIN, model_figure(model, "hosts", 0), "host", "hosts");
+    add_count(left, 6, STYLE_PLAIN, model_figure(model, "models", 0), "model", "models");
+    if (open < runs)
+        segments_add(left, 4, STYLE_PLAIN, "%.0f of %.0f runs open", open, runs);
+    else
+        add_count(left, 4, STYLE_PLAIN, open, "run open", "runs open");
+    add_count(left, 1, STYLE_PLAIN, model_figure(model, "inferences", 0), "inference",
+              "inferences");
+    if (failed > 0)
+        segments_add(left, 2, STYLE_BAD, "%.0f failed", failed);
+    if (loads_failed > 0)
+        add_count(left, 3, STYLE_BAD, loads_failed, "load failed", "loads failed");
+}
+
 static void draw_status(const struct model *model, struct canvas *canvas, struct rect area)
 {
     enum { MARGIN = 1 };
     if (!model_answer(model, POLL_SUMMARY))
         return;
     char text[UNIT_TEXT_SIZE];
-    struct segments right = {.separator = " · "};
-    double in_flight = model_figure(model, "in_flight", 0);
-    double coverage = model_figure(model, "coverage_ratio", NAN);
-    int64_t lost = model_lost(model);
-    if (in_flight > 0)
+    const bool is_now = view_shown(model) == VIEW_NOW, is_ledger = model->view == VIEW_LEDGER;
+    const double in_flight = model_figure(model, "in_flight", 0);
+    const double coverage = model_figure(model, "coverage_ratio", NAN);
+    const int64_t lost = model_lost(model);
+    struct segments right = {.separator = " · "}, left = {.separator = " · "};
+    if (is_ledger && in_flight > 0)
         segments_add(&right, 1, STYLE_PLAIN, "in flight %.0f", in_flight);
-    segments_add(&right, 0, lost > 0 ? STYLE_BAD : STYLE_GOOD, "%slost %lld", lost > 0 ? "! " : "",
-                 (long long)lost);
-    segments_add(&right, 0, coverage < 1 ? STYLE_BAD : STYLE_GOOD, "coverage %s",
-                 unit_format(text, UNIT_RATIO, coverage));
+    if (is_ledger || lost > 0)
+        segments_add(&right, 0, lost > 0 ? STYLE_BAD : STYLE_GOOD, "%slost %lld",
+                     lost > 0 ? "! " : "", (long long)lost);
+    if (is_ledger || coverage < 1)
+        segments_add(&right, 0, coverage < 1 ? STYLE_BAD : STYLE_GOOD, "coverage %s",
+                     unit_format(text, UNIT_RATIO, coverage));
     int end = area.width - MARGIN;
     end -= segments_draw(&right, canvas, area, MARGIN, 0, end - MARGIN, ALIGN_RIGHT);
-
-    struct segments left = {.separator = " · "};
-    double open = model_figure(model, "runs_open", 0), runs = model_figure(model, "runs", 0);
-    double failed = model_figure(model, "inferences_failed", 0);
-    double loads_failed = model_figure(model, "loads_failed", 0);
-    double speed = model_figure(model, "tokens_per_second", -1);
-    double items = model_figure(model, "items_per_second", -1);
-    add_count(&left, 5, STYLE_PLAIN, model_figure(model, "hosts", 0), "host", "hosts");
-    add_count(&left, 6, STYLE_PLAIN, model_figure(model, "models", 0), "model", "models");
-    if (open < runs)
-        segments_add(&left, 4, STYLE_PLAIN, "%.0f of %.0f runs open", open, runs);
+    if (is_now && model_answer(model, POLL_WINDOW))
+        add_figures(&left, model);
     else
-        add_count(&left, 4, STYLE_PLAIN, open, "run open", "runs open");
-    add_count(&left, 1, STYLE_PLAIN, model_figure(model, "inferences", 0), "inference",
-              "inferences");
-    if (failed > 0)
-        segments_add(&left, 2, STYLE_BAD, "%.0f failed", failed);
-    if (loads_failed > 0)
-        add_count(&left, 3, STYLE_BAD, loads_failed, "load failed", "loads failed");
-    if (speed >= 0)
-        segments_add(&left, 7, STYLE_PLAIN, "%s", unit_format(text, UNIT_TOKENS_PER_SECOND, speed));
-    if (items >= 0)
-        segments_add(&left, 7, STYLE_PLAIN, "%s", unit_format(text, UNIT_ITEMS_PER_SECOND, items));
+        add_totals(&left, model);
     (void)segments_draw(&left, canvas, area, MARGIN, 0, end - 2 - MARGIN, ALIGN_LEFT);
 }
 
@@ -216,18 +319,66 @@ static const char *store_error(char *text, size_t size, const struct model *mode
     return result_text(text, size, summary, 0, "store_error");
 }
 
-bool view_frame_has_banner(const struct model *model)
+// States of NOW that need attention, the worst first; and what stands before them.
+static const struct {
+    const char *state, *sign;
+    enum style style;
+} troubles[] = {{RECORD_RUN_DOWN, "✗", STYLE_BAD},
+                {"silent", "✗", STYLE_BAD},
+                {"errors", "✗", STYLE_BAD},
+                {"slow", "▲", STYLE_WARNING}};
+
+// "✗ qwen-7b gpu03 down 2m: ..."
+static void add_trouble(struct segments *segments, const struct model *model,
+                        const struct result *now, size_t row, unsigned trouble)
+{
+    enum { TROUBLE_WIDTH = 60, RANKS = SEGMENTS_MAX };
+    char name[96], host[96], since[UNIT_TEXT_SIZE] = "", text[320];
+    const int64_t since_ns = result_integer(now, row, "since_ns", 0);
+    if (since_ns > 0 && since_ns <= model->wall_now_ns)
+        (void)age_text(since, (double)(model->wall_now_ns - since_ns) / 1e9);
+    (void)snprintf(text, sizeof text, "%s %s %s %s %s", troubles[trouble].sign,
+                   result_text(name, sizeof name, now, row, "model"),
+                   result_text(host, sizeof host, now, row, "host"), troubles[trouble].state,
+                   since);
+    const unsigned rank = segments->count < RANKS ? segments->count : RANKS;
+    segments_add_name(segments, rank, troubles[trouble].style, TROUBLE_WIDTH, text);
+}
+
+static void find_trouble(struct segments *segments, const struct model *model)
+{
+    const struct result *now = model_is_now(model) ? model_answer(model, POLL_NOW) : NULL;
+    for (unsigned trouble = 0; trouble < sizeof troubles / sizeof *troubles; trouble++) {
+        for (size_t row = 0; now && row < result_row_count(now); row++)
+            if (result_is(now, row, "state", troubles[trouble].state))
+                add_trouble(segments, model, now, row, trouble);
+    }
+}
+
+static bool has_error(const struct model *model)
 {
     char text[ERROR_TEXT_SIZE];
-    bool trouble = model->contact == CONTACT_LOST || model->contact == CONTACT_FAULT ||
-                   store_error(text, sizeof text, model)[0];
-    return model->answered_ns != 0 && trouble;
+    return model->contact == CONTACT_LOST || model->contact == CONTACT_FAULT ||
+           store_error(text, sizeof text, model)[0];
+}
+
+bool view_frame_has_banner(const struct model *model)
+{
+    struct segments trouble = {.separator = "  "};
+    find_trouble(&trouble, model);
+    return model->answered_ns != 0 && (has_error(model) || trouble.count > 0);
 }
 
 static void draw_banner(const struct model *model, struct canvas *canvas, struct rect area)
 {
     char text[ERROR_TEXT_SIZE + 64], why[ERROR_TEXT_SIZE];
     char age[UNIT_TEXT_SIZE], clock[UNIT_TEXT_SIZE];
+    struct segments trouble = {.separator = "   "};
+    if (!has_error(model)) {
+        find_trouble(&trouble, model);
+        (void)segments_draw(&trouble, canvas, area, 1, 0, area.width - 2, ALIGN_LEFT);
+        return;
+    }
     if (model->contact == CONTACT_LOST)
         (void)snprintf(text, sizeof text, "✗ no answer for %s, reconnecting · showing %s",
                        age_text(age, model_age_seconds(model)),
@@ -246,7 +397,9 @@ static bool is_of_use(const struct model *model, enum action action)
 {
     const struct rect body = layout_frame(model->width, model->height, false).body;
     if (action == ACTION_PAGE_DOWN)
-        return model->overlay == OVERLAY_HELP && view_help_rows(body) > (size_t)body.height;
+        return (model->overlay == OVERLAY_HELP && view_help_rows(body) > (size_t)body.height) ||
+               (model->overlay == OVERLAY_DETAIL &&
+                view_detail_rows(model, body) > (size_t)body.height);
     return view_current(model)->panel_count > 1 ||
            (action != ACTION_NEXT_PANEL && action != ACTION_ENLARGE);
 }

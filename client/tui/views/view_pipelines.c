@@ -1,4 +1,4 @@
-// The second view: runs of the copy/compute pipeline, the newest first.
+// Runs of the copy/compute pipeline, the newest of the window first.
 #include "client/tui/view.h"
 
 #include <math.h>
@@ -18,8 +18,8 @@ static const char storage_workload[] = "model_load";
 static const struct grid_column columns[] = {
     {"time", "started_ns", GRID_CLOCK, true, 8, 8, 0},
     {"workload", "workload", GRID_UNIT, true, 8, 20, 0},
-    {"model", "model", GRID_UNIT, true, 8, 24, 3},
-    {"device", "device", GRID_UNIT, true, 6, 20, 4},
+    {"model", "model", GRID_NAME, true, 8, 24, 3},
+    {"device", "device", GRID_NAME, true, 6, 20, 4},
     {"status", "status", GRID_OUTCOME, true, 6, 9, 1},
     {"items/s", "items_per_second", GRID_BARE, false, 9, 0, 0},
     {"overlap", "overlap_ratio", GRID_UNIT, false, 7, 0, 0},
@@ -29,7 +29,7 @@ static const struct grid_column columns[] = {
     {"chunk", "chunk_bytes", GRID_UNIT, false, 8, 0, 7},
     {"pool", "pool_size", GRID_UNIT, false, 4, 0, 8},
     {"sync", "sync", GRID_UNIT, true, 6, 8, 6},
-    {"host", "host", GRID_UNIT, true, 6, 24, 9},
+    {"host", "host", GRID_NAME, true, 6, 24, 9},
     {"total", "duration_ns", GRID_UNIT, false, 7, 0, 10},
     {"items", "items", GRID_UNIT, false, 8, 0, 12},
     {"waited", "pool_wait_ns", GRID_UNIT, false, 7, 0, 11},
@@ -71,8 +71,11 @@ static bool deserves_look(const struct result *result, size_t row, const struct 
     return strcmp(column->key, "copy_starved_ns") == 0 && copy_is_starved(result, row);
 }
 
-static const struct grid pipeline_grid = {
-    .columns = columns, .count = sizeof columns / sizeof *columns, .deserves_look = deserves_look};
+static const char *const identity[] = {"run", "stream", "number", NULL};
+static const struct grid pipeline_grid = {.columns = columns,
+                                          .count = sizeof columns / sizeof *columns,
+                                          .deserves_look = deserves_look,
+                                          .identity = identity};
 
 static void facts(const struct model *model, struct rect area, struct segments *facts)
 {
@@ -93,7 +96,7 @@ static void facts(const struct model *model, struct rect area, struct segments *
 
 static const struct panel panel = {
     .title = "Pipeline runs",
-    .none = "no pipeline run recorded: inferstat-worker encode makes one",
+    .none = "no pipeline run in the window: inferstat-worker encode makes one",
     .polled = POLL_PIPELINES,
     .grid = &pipeline_grid,
     .facts = facts};
@@ -108,6 +111,7 @@ static void draw_empty(const struct model *model, struct canvas *canvas, struct 
 
 const struct view view_pipelines = {
     .name = "Pipelines",
+    .polls = POLL(PIPELINES),
     .panels = &panel,
     .panel_count = 1,
     .draw_empty = draw_empty,

@@ -1,13 +1,14 @@
-// The line in which the user says what is to be shown.
+// The line in which the user says what is to be shown, searched for or cleared.
 #include "client/tui/view.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "client/tui/prompt.h"
 #include "common/core/base/text.h"
 #include "common/core/base/glyph.h"
 
-enum { WIDTH = 76, HEIGHT = 7, INDENT = 2 };
+enum { WIDTH = 76, HEIGHT = 7, INDENT = 2, QUESTION_ROWS = 3 };
 
 // The columns that the first `size` bytes of the text take.
 static int columns_of(const char *text, size_t size)
@@ -68,22 +69,55 @@ static void draw_marks(const struct prompt *prompt, struct canvas *canvas, struc
     (void)canvas_put_code(canvas, line, x, 0, STYLE_BAD, '^');
 }
 
+// The lines above the text: what is cleared, and how many records that is.
+static int draw_question(const struct model *model, struct canvas *canvas, struct rect box)
+{
+    char what[PROMPT_SIZE + 32], counts[96], how[QUERY_TEXT_SIZE + 64];
+    const int width = box.width - 2 * INDENT;
+    if (model->filtered)
+        (void)snprintf(what, sizeof what, "Clear the records of: %s", model->filter_text);
+    else
+        (void)snprintf(what, sizeof what, "Clear all records of the store");
+    (void)snprintf(counts, sizeof counts,
+                   "%s: inferences %.0f, loads %.0f, pipelines %.0f, operations %.0f, samples",
+                   model->filtered ? "These are" : "It holds", model_figure(model, "inferences", 0),
+                   model_figure(model, "loads", 0), model_figure(model, "pipelines", 0),
+                   model_figure(model, "operations", 0));
+    (void)snprintf(how, sizeof how, "Runs and their ledgers stay.  To clear, type: %s",
+                   model_clear_word(model));
+    canvas_fit(canvas, box, INDENT, 1, width, ALIGN_LEFT, STYLE_STRONG, what);
+    canvas_fit(canvas, box, INDENT, 2, width, ALIGN_LEFT, STYLE_PLAIN, counts);
+    canvas_fit(canvas, box, INDENT, 3, width, ALIGN_LEFT, STYLE_PLAIN, how);
+    return QUESTION_ROWS;
+}
+
 void view_prompt_draw(const struct model *model, struct canvas *canvas, struct rect area)
 {
+    static const struct {
+        const char *title, *hint, *enter;
+    } texts[] = {
+        [OVERLAY_FILTER] = {" Show only ", "where model=NAME and host=NAME since 1h until 10m",
+                            "show only these"},
+        [OVERLAY_SEARCH] = {" Search ", "a text in any value of a row", "search"},
+        [OVERLAY_CLEAR] = {" Clear ", "there is no way back", "clear"},
+    };
     const struct prompt *prompt = &model->prompt;
-    struct rect box = layout_centre(area, WIDTH, HEIGHT);
-    view_draw_box(canvas, box, STYLE_FOCUS, " Show only ");
+    const bool clears = model->overlay == OVERLAY_CLEAR;
+    struct rect box = layout_centre(area, WIDTH, HEIGHT + (clears ? QUESTION_ROWS : 0));
+    view_draw_box(canvas, box, clears ? STYLE_BAD : STYLE_FOCUS, texts[model->overlay].title);
     const int width = box.width - 2 * INDENT;
     const size_t first = first_shown(prompt, width);
-    struct rect line = {box.x + INDENT, box.y + 1, width, 1};
+    const int above = clears ? draw_question(model, canvas, box) : 0;
+    struct rect line = {box.x + INDENT, box.y + above + 1, width, 1};
     draw_text(prompt, canvas, line, first);
     line.y++;
-    draw_marks(prompt, canvas, line, first);
-    static const char hint[] = "where model=NAME and host=NAME since 1h until 10m";
-    canvas_fit(canvas, box, INDENT, 3, width, ALIGN_LEFT, prompt->error[0] ? STYLE_BAD : STYLE_DIM,
-               prompt->error[0] ? prompt->error : hint);
+    if (!clears)
+        draw_marks(prompt, canvas, line, first);
+    canvas_fit(canvas, box, INDENT, above + 3, width, ALIGN_LEFT,
+               prompt->error[0] ? STYLE_BAD : STYLE_DIM,
+               prompt->error[0] ? prompt->error : texts[model->overlay].hint);
     struct segments answers = {.separator = "    "};
-    segments_add_key(&answers, 0, "Enter", "show only these");
-    segments_add_key(&answers, 1, "Esc", "as at the start");
-    (void)segments_draw(&answers, canvas, box, INDENT, HEIGHT - 2, width, ALIGN_LEFT);
+    segments_add_key(&answers, 0, "Enter", texts[model->overlay].enter);
+    segments_add_key(&answers, 1, "Esc", "cancel");
+    (void)segments_draw(&answers, canvas, box, INDENT, above + HEIGHT - 2, width, ALIGN_LEFT);
 }

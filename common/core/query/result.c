@@ -37,6 +37,13 @@ bool value_is_same(struct value a, struct value b)
            (a.text.size == 0 || memcmp(a.text.bytes, b.text.bytes, a.text.size) == 0);
 }
 
+double value_number(struct value value, double absent)
+{
+    if (value.type == VALUE_INT)
+        return (double)value.i;
+    return value.type == VALUE_REAL ? value.r : absent;
+}
+
 enum status result_new(struct result **out)
 {
     *out = calloc(1, sizeof **out);
@@ -176,10 +183,7 @@ bool result_is(const struct result *result, size_t row, const char *key, const c
 
 double result_number(const struct result *result, size_t row, const char *key, double absent)
 {
-    const struct value cell = result_get(result, row, key);
-    if (cell.type == VALUE_INT)
-        return (double)cell.i;
-    return cell.type == VALUE_REAL ? cell.r : absent;
+    return value_number(result_get(result, row, key), absent);
 }
 
 int64_t result_integer(const struct result *result, size_t row, const char *key, int64_t absent)

@@ -28,6 +28,9 @@ struct value {
 // True if both values are the same text, or both are null.  False for numbers, even if equal.
 bool value_is_same(struct value a, struct value b);
 
+// The value of a number; `absent` for null and texts.
+double value_number(struct value value, double absent);
+
 struct result_column {
     char key[64]; // snake_case, unit last
     enum unit unit;

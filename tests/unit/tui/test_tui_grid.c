@@ -22,9 +22,16 @@ static char *drawn_grid(const struct grid *shown, const struct result *result,
 {
     struct canvas canvas;
     canvas_init(&canvas, false);
-    assert_int_equal(canvas_resize(&canvas, width, height), STATUS_OK);
-    grid_draw(shown, &state, result, FIXTURE_WALL_NS, &canvas, canvas_area(&canvas));
-    char *text = fixture_text(&canvas);
+    assert_int_equal(canvas_resize(&canvas, width + 1, height), STATUS_OK); // and the cursor's
+    grid_draw(shown, &state, result, FIXTURE_WALL_NS, false, &canvas, canvas_area(&canvas));
+    char *text = fixture_text(&canvas), *to = text;
+    bool first = true;
+    for (const char *from = text; *from; from++) {
+        if (!first || *from == '\n')
+            *to++ = *from;
+        first = *from == '\n';
+    }
+    *to = '\0';
     canvas_deinit(&canvas);
     return text;
 }
@@ -223,16 +230,16 @@ TEST_CASE(says_by_words_and_style_what_is_bad)
     struct result *result = fixture_result(rows);
     struct canvas canvas;
     canvas_init(&canvas, false);
-    assert_int_equal(canvas_resize(&canvas, 60, 4), STATUS_OK);
+    assert_int_equal(canvas_resize(&canvas, 61, 4), STATUS_OK);
     struct grid_state unsorted = {.sort = GRID_UNSORTED};
-    grid_draw(&grid, &unsorted, result, FIXTURE_WALL_NS, &canvas, canvas_area(&canvas));
+    grid_draw(&grid, &unsorted, result, FIXTURE_WALL_NS, false, &canvas, canvas_area(&canvas));
     static const struct {
         int x, y;
         enum style style;
     } cases[] = {
-        {28, 1, STYLE_PLAIN}, {28, 2, STYLE_BAD},   {37, 1, STYLE_PLAIN},
-        {37, 2, STYLE_BAD},   {46, 1, STYLE_PLAIN}, {46, 2, STYLE_WARNING},
-        {50, 2, STYLE_BAD},   {50, 3, STYLE_GOOD},  {50, 1, STYLE_DIM},
+        {29, 1, STYLE_PLAIN}, {29, 2, STYLE_BAD},   {38, 1, STYLE_PLAIN},
+        {38, 2, STYLE_BAD},   {47, 1, STYLE_PLAIN}, {47, 2, STYLE_WARNING},
+        {51, 2, STYLE_BAD},   {51, 3, STYLE_GOOD},  {51, 1, STYLE_DIM},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++)
         assert_int_equal(canvas_cell(&canvas, cases[i].x, cases[i].y)->style, cases[i].style);
@@ -253,23 +260,24 @@ TEST_CASE(marks_what_deserves_a_look)
         {"cover", "cover", GRID_UNIT, false, 5, 0, 0},
         {"lost", "lost", GRID_LOSS, false, 4, 0, 1},
     };
-    static const struct grid judged = {some, COUNT_OF(some), is_half};
+    static const struct grid judged = {
+        .columns = some, .count = COUNT_OF(some), .deserves_look = is_half};
     struct result *result = fixture_result("host|cover:ratio|lost\na|0.5|7\nb|0.51|0\nc|-|0\n");
     struct canvas canvas;
     canvas_init(&canvas, false);
-    assert_int_equal(canvas_resize(&canvas, 20, 4), STATUS_OK);
+    assert_int_equal(canvas_resize(&canvas, 21, 4), STATUS_OK);
     struct grid_state unsorted = {.sort = GRID_UNSORTED};
-    grid_draw(&judged, &unsorted, result, FIXTURE_WALL_NS, &canvas, canvas_area(&canvas));
+    grid_draw(&judged, &unsorted, result, FIXTURE_WALL_NS, false, &canvas, canvas_area(&canvas));
     char *text = fixture_text(&canvas);
-    assert_string_equal(text, "host   cover lost\n"
-                              "a    !50.0 %    7\n"
-                              "b     51.0 %    0\n"
-                              "c          -    0\n");
+    assert_string_equal(text, " host   cover lost\n"
+                              " a    !50.0 %    7\n"
+                              " b     51.0 %    0\n"
+                              " c          -    0\n");
     free(text);
-    assert_int_equal(canvas_cell(&canvas, 6, 1)->style, STYLE_WARNING);
-    assert_int_equal(canvas_cell(&canvas, 16, 1)->style, STYLE_BAD);
-    assert_int_equal(canvas_cell(&canvas, 6, 2)->style, STYLE_PLAIN);
-    assert_int_equal(canvas_cell(&canvas, 11, 3)->style, STYLE_DIM);
+    assert_int_equal(canvas_cell(&canvas, 7, 1)->style, STYLE_WARNING);
+    assert_int_equal(canvas_cell(&canvas, 17, 1)->style, STYLE_BAD);
+    assert_int_equal(canvas_cell(&canvas, 7, 2)->style, STYLE_PLAIN);
+    assert_int_equal(canvas_cell(&canvas, 12, 3)->style, STYLE_DIM);
     canvas_deinit(&canvas);
     result_free(result);
 }
@@ -278,18 +286,11 @@ TEST_CASE(finds_the_column_under_the_mouse)
 {
     struct result *result = fixture_result(rows);
     struct grid_state unsorted = {.sort = GRID_UNSORTED};
-    struct rect area = {0, 0, 60, 4};
+    struct rect area = {0, 0, 61, 4};
     static const struct {
         int x, column;
-    } cases[] = {{0, 0},
-                 {11, 0},
-                 {12, GRID_UNSORTED},
-                 {13, 1},
-                 {21, 2},
-                 {52, 7},
-                 {59, 7},
-                 {60, GRID_UNSORTED},
-                 {-1, GRID_UNSORTED}};
+    } cases[] = {{1, 0},  {12, 0}, {13, GRID_UNSORTED}, {14, 1},           {22, 2},
+                 {53, 7}, {60, 7}, {61, GRID_UNSORTED}, {0, GRID_UNSORTED}};
     for (size_t i = 0; i < COUNT_OF(cases); i++)
         assert_int_equal(grid_column_at(&grid, &unsorted, result, area, cases[i].x),
                          cases[i].column);

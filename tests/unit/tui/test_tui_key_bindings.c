@@ -3,7 +3,7 @@
 
 #include "client/tui/key_bindings.h"
 
-static const enum key_context contexts[] = {KEYS_VIEW, KEYS_HELP, KEYS_ASKED, KEYS_PROMPT};
+static const enum key_context contexts[] = {KEYS_VIEW, KEYS_HELP, KEYS_PROMPT};
 
 TEST_CASE(a_key_means_one_thing_at_a_place)
 {
@@ -41,20 +41,25 @@ TEST_CASE(finds_keys)
         {KEYS_VIEW, 'h', ACTION_HELP},
         {KEYS_VIEW, '?', ACTION_HELP},
         {KEYS_VIEW, KEY_CODE_F1, ACTION_HELP},
-        {KEYS_VIEW, '1', ACTION_OVERVIEW},
-        {KEYS_VIEW, '2', ACTION_PIPELINES},
-        {KEYS_VIEW, 'p', ACTION_PIPELINES},
+        {KEYS_VIEW, '1', ACTION_VIEW},
+        {KEYS_VIEW, '8', ACTION_VIEW},
         {KEYS_VIEW, '0', ACTION_NONE},
-        {KEYS_VIEW, '3', ACTION_NONE}, // no such view
-        {KEYS_HELP, '2', ACTION_PIPELINES},
-        {KEYS_ASKED, '2', ACTION_NONE},
+        {KEYS_HELP, '2', ACTION_VIEW},
         {KEYS_PROMPT, '2', ACTION_NONE},
         {KEYS_VIEW, 'r', ACTION_REFRESH},
         {KEYS_VIEW, 'c', ACTION_CLEAR},
         {KEYS_VIEW, ' ', ACTION_PAUSE},
         {KEYS_VIEW, KEY_CODE_CTRL_L, ACTION_REDRAW},
-        {KEYS_VIEW, '+', ACTION_LONGER},
-        {KEYS_VIEW, '-', ACTION_SHORTER},
+        {KEYS_VIEW, '+', ACTION_ZOOM_IN},
+        {KEYS_VIEW, '-', ACTION_ZOOM_OUT},
+        {KEYS_VIEW, '[', ACTION_EARLIER},
+        {KEYS_VIEW, ']', ACTION_LATER},
+        {KEYS_VIEW, '}', ACTION_LONGER},
+        {KEYS_VIEW, '{', ACTION_SHORTER},
+        {KEYS_VIEW, 't', ACTION_WINDOW},
+        {KEYS_VIEW, '/', ACTION_SEARCH},
+        {KEYS_VIEW, 'n', ACTION_FIND_NEXT},
+        {KEYS_VIEW, KEY_CODE_ENTER, ACTION_DETAIL},
         {KEYS_VIEW, 'k', ACTION_UP},
         {KEYS_VIEW, 'y', ACTION_NONE}, // no answer without a question
         {KEYS_VIEW, 0, ACTION_NONE},
@@ -66,17 +71,11 @@ TEST_CASE(finds_keys)
         {KEYS_PROMPT, 'y', ACTION_NONE},
         {KEYS_PROMPT, ' ', ACTION_NONE},
         {KEYS_PROMPT, KEY_CODE_ENTER, ACTION_APPLY},
-        {KEYS_PROMPT, KEY_CODE_ESCAPE, ACTION_UNFILTER},
+        {KEYS_PROMPT, KEY_CODE_ESCAPE, ACTION_CANCEL},
         {KEYS_PROMPT, KEY_CODE_F10, ACTION_QUIT},
         {KEYS_HELP, 'q', ACTION_QUIT},
         {KEYS_HELP, 'c', ACTION_NONE}, // nothing is cleared from the help screen
         {KEYS_HELP, KEY_CODE_ESCAPE, ACTION_BACK},
-        {KEYS_ASKED, 'y', ACTION_YES},
-        {KEYS_ASKED, 'n', ACTION_NO},
-        {KEYS_ASKED, 'q', ACTION_NO}, // leaves the question, not the dashboard
-        {KEYS_ASKED, KEY_CODE_ESCAPE, ACTION_NO},
-        {KEYS_ASKED, KEY_CODE_ENTER, ACTION_NONE}, // too easily pressed
-        {KEYS_ASKED, 'c', ACTION_NONE},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++)
         assert_int_equal(key_bindings_find(cases[i].context, cases[i].code), cases[i].action);

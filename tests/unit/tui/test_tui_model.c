@@ -5,7 +5,8 @@
 #include "client/tui/view.h"
 #include "tests/support/tui_fixture.h"
 
-enum { HOSTS, LOAD, INFERENCES, RUNS };
+enum { HOSTS, DEVICES };
+enum { LOADS, STAGES };
 
 static struct model *fresh(int width, int height, void (*fill)(struct model *))
 {
@@ -25,7 +26,21 @@ static void drop(struct model *model)
 
 static const struct view_state *state_of(const struct model *model)
 {
-    return &model->views[model->view];
+    return &model->views[view_shown(model)];
+}
+
+static const struct grid_state *list_of(const struct model *model)
+{
+    return &state_of(model)->panels[state_of(model)->focus];
+}
+
+// The visible lines of the focused panel.
+static size_t page_of(const struct model *model)
+{
+    struct rect areas[MODEL_PANELS_MAX];
+    const unsigned focus = state_of(model)->focus;
+    view_arrange(model, areas);
+    return view_panel_page(model, &view_current(model)->panels[focus], areas[focus]);
 }
 
 TEST_CASE(keys_have_effects)
@@ -38,8 +53,14 @@ TEST_CASE(keys_have_effects)
         {KEY_CODE_F10, EFFECT_QUIT},
         {'r', EFFECT_ASK | EFFECT_PACE},
         {' ', EFFECT_PACE},
-        {'+', EFFECT_PACE},
-        {'-', EFFECT_PACE},
+        {'}', EFFECT_PACE},
+        {'{', EFFECT_PACE},
+        {'t', EFFECT_SCOPE | EFFECT_ASK},
+        {'+', EFFECT_SCOPE | EFFECT_ASK},
+        {'[', EFFECT_SCOPE | EFFECT_ASK | EFFECT_SCOPE},
+        {']', 0}, // nothing is later than now
+        {'3', EFFECT_SCOPE | EFFECT_ASK},
+        {'1', 0}, // it is shown
         {KEY_CODE_CTRL_L, EFFECT_REPAINT},
         {'c', 0}, // asks first
         {'h', 0},
@@ -53,22 +74,36 @@ TEST_CASE(keys_have_effects)
     }
 }
 
-TEST_CASE(clear_asks_and_takes_no_for_an_answer)
+static unsigned type(struct model *model, const char *text)
+{
+    for (; *text; text++)
+        fixture_key(model, (unsigned char)*text);
+    return fixture_key(model, KEY_CODE_ENTER);
+}
+
+TEST_CASE(clear_asks_for_the_name)
 {
     struct model *model = fresh(80, 24, fixture_normal);
-    static const uint32_t refusals[] = {'n', 'N', KEY_CODE_ESCAPE, 'q'};
-    for (size_t i = 0; i < COUNT_OF(refusals); i++) {
-        assert_int_equal(fixture_key(model, 'c'), 0);
-        assert_int_equal(model->overlay, OVERLAY_CLEAR);
-        assert_int_equal(fixture_key(model, refusals[i]), 0);
-        assert_int_equal(model->overlay, OVERLAY_NONE);
-    }
-    fixture_key(model, 'c');
-    assert_int_equal(fixture_key(model, KEY_CODE_ENTER), 0);
+    assert_int_equal(fixture_key(model, 'c'), 0);
     assert_int_equal(model->overlay, OVERLAY_CLEAR);
-    assert_int_equal(fixture_key(model, 'y'), EFFECT_CLEAR | EFFECT_PACE);
+    assert_int_equal(type(model, "y"), 0);
+    assert_int_equal(model->overlay, OVERLAY_CLEAR);
+    assert_true(model->prompt.error[0] != '\0');
+    assert_int_equal(fixture_key(model, KEY_CODE_ESCAPE), 0);
     assert_int_equal(model->overlay, OVERLAY_NONE);
-    assert_int_equal(fixture_key(model, 'y'), 0);
+    fixture_key(model, 'c');
+    assert_int_equal(type(model, "everything"), EFFECT_CLEAR | EFFECT_PACE);
+    assert_int_equal(model->overlay, OVERLAY_NONE);
+    fixture_key(model, '\\');
+    (void)type(model, "host=gpu-17");
+    fixture_key(model, 'c');
+    assert_int_equal(type(model, "everything"), 0);
+    fixture_key(model, KEY_CODE_CTRL_U);
+    assert_int_equal(type(model, "gpu-17"), EFFECT_CLEAR | EFFECT_PACE);
+    model->is_file = true;
+    fixture_key(model, 'c');
+    assert_int_equal(model->overlay, OVERLAY_NONE);
+    assert_non_null(strstr(model->notice, "--db"));
     drop(model);
 }
 
@@ -104,18 +139,15 @@ TEST_CASE(clear_says_how_it_ended)
     drop(model);
 }
 
-TEST_CASE(pause_keeps_what_is_shown)
+TEST_CASE(a_pause_asks_only_when_told)
 {
     struct model *model = fresh(80, 24, fixture_normal);
-    fixture_key(model, ' ');
+    assert_int_equal(fixture_key(model, ' '), EFFECT_PACE);
     assert_true(model->paused);
-    fixture_answer(model, POLL_SUMMARY, "inferences\n999\n");
-    fixture_round(model, STATUS_UNREACHABLE, "gone");
-    assert_true(model_figure(model, "inferences", 0) == 128);
-    assert_int_equal(model->contact, CONTACT_OK);
-    assert_int_equal(fixture_key(model, ' '), EFFECT_PACE | EFFECT_ASK);
+    assert_int_equal(fixture_key(model, 't'), EFFECT_SCOPE | EFFECT_ASK);
     fixture_answer(model, POLL_SUMMARY, "inferences\n999\n");
     assert_true(model_figure(model, "inferences", 0) == 999);
+    assert_int_equal(fixture_key(model, ' '), EFFECT_PACE | EFFECT_ASK);
     drop(model);
 }
 
@@ -155,93 +187,230 @@ TEST_CASE(the_interval_moves_in_steps)
     struct model *model = fresh(80, 24, NULL);
     static const double up[] = {5, 10, 30, 60, 300, 300};
     for (size_t i = 0; i < COUNT_OF(up); i++) {
-        fixture_key(model, '+');
+        fixture_key(model, '}');
         assert_true(model->interval_seconds == up[i]);
     }
     static const double down[] = {60, 30, 10, 5, 2, 1, 0.5, 0.2, 0.1, 0.1};
     for (size_t i = 0; i < COUNT_OF(down); i++) {
-        fixture_key(model, '-');
+        fixture_key(model, '{');
         assert_true(model->interval_seconds == down[i]);
     }
     model->interval_seconds = 3600;
-    fixture_key(model, '+');
+    fixture_key(model, '}');
     assert_true(model->interval_seconds == 3600);
-    fixture_key(model, '-');
+    fixture_key(model, '{');
     assert_true(model->interval_seconds == 300);
     drop(model);
 }
 
-TEST_CASE(panels_scroll_within_their_rows)
+TEST_CASE(the_cursor_moves_within_the_rows)
 {
     struct model *model = fresh(120, 40, fixture_many);
-    fixture_key(model, '\t');
-    fixture_key(model, '\t');
-    assert_int_equal(state_of(model)->focus, INFERENCES);
-    const size_t *top = &state_of(model)->panels[INFERENCES].top;
-    struct rect areas[MODEL_PANELS_MAX];
-    view_arrange(model, areas);
-    const struct panel *panel = &view_current(model)->panels[INFERENCES];
-    size_t page = view_panel_page(model, panel, areas[INFERENCES]);
+    fixture_key(model, '3');
+    const struct grid_state *list = list_of(model);
+    const size_t page = page_of(model);
     assert_true(page > 2 && page < 128);
 
     fixture_key(model, KEY_CODE_UP);
-    assert_int_equal(*top, 0);
+    assert_int_equal(list->cursor, 0);
     fixture_key(model, 'j');
     fixture_key(model, KEY_CODE_DOWN);
-    assert_int_equal(*top, 2);
+    assert_int_equal(list->cursor, 2);
+    assert_int_equal(list->top, 0); // still visible
     fixture_key(model, 'k');
-    assert_int_equal(*top, 1);
+    assert_int_equal(list->cursor, 1);
     fixture_key(model, KEY_CODE_PAGE_DOWN);
-    assert_int_equal(*top, page);
+    assert_int_equal(list->cursor, page);
+    assert_int_equal(list->top, 1);
     fixture_key(model, KEY_CODE_END);
-    assert_int_equal(*top, 128 - page);
+    assert_int_equal(list->cursor, 127);
+    assert_int_equal(list->top, 128 - page);
     fixture_key(model, KEY_CODE_PAGE_DOWN);
-    assert_int_equal(*top, 128 - page);
+    assert_int_equal(list->cursor, 127);
     fixture_key(model, KEY_CODE_PAGE_UP);
-    assert_int_equal(*top, 128 - page - (page - 1));
+    assert_int_equal(list->cursor, 127 - (page - 1));
     fixture_key(model, KEY_CODE_HOME);
-    assert_int_equal(*top, 0);
+    assert_int_equal(list->cursor, 0);
+    assert_int_equal(list->top, 0);
 
-    // Fewer rows than were scrolled by, and a larger screen.
+    // Fewer rows than it was at, and a larger screen.
     fixture_key(model, KEY_CODE_END);
-    fixture_normal(model);
-    assert_true(*top <= 128 - page);
+    fixture_empty(model);
+    assert_int_equal(list->cursor, 0);
+    fixture_many(model);
+    fixture_key(model, KEY_CODE_END);
     fixture_event(model, (struct event){.kind = EVENT_RESIZE, .x = 120, .y = 300});
-    assert_int_equal(*top, 0);
+    assert_int_equal(list->top, 0);
+    assert_int_equal(list->cursor, 127);
+    drop(model);
+}
+
+#define REQUESTS "run|stream|number|model\n"
+
+// New rows come before the cursor's; at the first row, the cursor is always on the newest.
+TEST_CASE(the_cursor_stays_on_its_row)
+{
+    struct model *model = fresh(120, 40, fixture_normal);
+    fixture_key(model, '3');
+    fixture_answer(model, POLL_INFERENCES, REQUESTS "r|1|3|c\nr|1|2|b\nr|1|1|a\n");
+    fixture_answer(model, POLL_INFERENCES, REQUESTS "r|1|4|d\nr|1|3|c\nr|1|2|b\nr|1|1|a\n");
+    assert_int_equal(list_of(model)->cursor, 0);
+    fixture_key(model, KEY_CODE_DOWN);
+    fixture_key(model, KEY_CODE_DOWN); // "b"
+    fixture_answer(model, POLL_INFERENCES,
+                   REQUESTS "r|1|6|f\nr|1|5|e\nr|1|4|d\nr|1|3|c\nr|1|2|b\nr|1|1|a\n");
+    assert_int_equal(list_of(model)->cursor, 4);
+    assert_int_equal(list_of(model)->top, 0); // all are visible
+    size_t row;
+    assert_true(view_selected(model, 0, &row));
+    assert_int_equal(row, 4);
+    fixture_answer(model, POLL_INFERENCES, REQUESTS "r|1|6|f\n"); // it is gone
+    assert_int_equal(list_of(model)->cursor, 0);
+    drop(model);
+}
+
+TEST_CASE(what_has_ended_is_folded)
+{
+    struct model *model = fresh(120, 60, fixture_many);
+    char *screen = fixture_screen(model, false);
+    assert_non_null(strstr(screen, "▸ 5 ended"));
+    assert_null(strstr(screen, "gpu-36"));
+    free(screen);
+    fixture_key(model, 'o');
+    screen = fixture_screen(model, false);
+    assert_null(strstr(screen, "▸ 5 ended"));
+    assert_non_null(strstr(screen, "gpu-36"));
+    free(screen);
+    drop(model);
+}
+
+TEST_CASE(search_finds_rows)
+{
+    struct model *model = fresh(120, 40, fixture_many);
+    fixture_key(model, 'n');
+    assert_non_null(strstr(model->notice, "/ searches"));
+    fixture_key(model, '/');
+    assert_int_equal(model->overlay, OVERLAY_SEARCH);
+    (void)type(model, "GPU-1");
+    assert_int_equal(model->overlay, OVERLAY_NONE);
+    assert_int_equal(list_of(model)->cursor, 10);
+    fixture_key(model, 'n');
+    assert_int_equal(list_of(model)->cursor, 11);
+    for (unsigned i = 0; i < 9; i++) // from the last one on to the first
+        fixture_key(model, 'n');
+    assert_int_equal(list_of(model)->cursor, 10);
+    fixture_key(model, 'N');
+    assert_int_equal(list_of(model)->cursor, 19);
+    fixture_key(model, '/');
+    (void)type(model, "nowhere");
+    assert_string_equal(model->notice, "not found");
+    assert_int_equal(list_of(model)->cursor, 19);
+    fixture_key(model, '/');
+    fixture_key(model, 'x');
+    fixture_key(model, KEY_CODE_ESCAPE);
+    assert_string_equal(model->search, "nowhere");
+    drop(model);
+}
+
+TEST_CASE(enter_shows_all_of_a_row)
+{
+    struct model *model = fresh(120, 40, fixture_many);
+    fixture_key(model, KEY_CODE_DOWN);
+    fixture_key(model, KEY_CODE_ENTER);
+    assert_int_equal(model->overlay, OVERLAY_DETAIL);
+    char *screen = fixture_screen(model, false);
+    assert_non_null(strstr(screen, "gpu-01"));
+    assert_non_null(strstr(screen, "because"));
+    free(screen);
+    fixture_answer(model, POLL_NOW, "model|host|state\n"); // the row goes away
+    screen = fixture_screen(model, false);
+    assert_non_null(strstr(screen, "no longer"));
+    free(screen);
+    fixture_key(model, KEY_CODE_ESCAPE);
+    assert_int_equal(model->overlay, OVERLAY_NONE);
+    fixture_key(model, KEY_CODE_ENTER); // there is no row
+    assert_int_equal(model->overlay, OVERLAY_NONE);
+    drop(model);
+}
+
+TEST_CASE(the_window_changes)
+{
+    struct model *model = fresh(120, 40, fixture_normal);
+    static const char *const lengths[] = {"1h", "24h", "7d", "30d", "all", "1m", "5m"};
+    for (size_t i = 0; i < COUNT_OF(lengths); i++) {
+        fixture_key(model, 't');
+        assert_string_equal(window_text(&model->scope.window), lengths[i]);
+        assert_int_equal(view_shown(model), i >= 2 && i < 5 ? VIEW_PAST : VIEW_NOW);
+    }
+    fixture_key(model, '[');
+    fixture_key(model, '[');
+    assert_int_equal(model->scope.window.until_ns, FIXTURE_WALL_NS - INT64_C(300000000000));
+    assert_int_equal(view_shown(model), VIEW_PAST);
+    fixture_key(model, '-'); // a longer one with the same end
+    assert_string_equal(window_text(&model->scope.window), "1h");
+    assert_int_equal(model->scope.window.until_ns, FIXTURE_WALL_NS - INT64_C(300000000000));
+    fixture_key(model, ']');
+    assert_int_equal(model->scope.window.until_ns, 0);
+    assert_int_equal(view_shown(model), VIEW_NOW);
+    for (int i = 0; i < 9; i++)
+        fixture_key(model, '-');
+    assert_string_equal(window_text(&model->scope.window), "all");
+    assert_int_equal(fixture_key(model, '['), 0); // all time has no other
+    struct query_filter filter = {.since_ns = FIXTURE_WALL_NS - 5};
+    model_set_filter(model, &filter);
+    fixture_key(model, 't');
+    assert_string_equal(window_text(&model->scope.window), "all");
+    assert_non_null(strstr(model->notice, "filter"));
+    drop(model);
+}
+
+TEST_CASE(stages_follow_the_cursor)
+{
+    struct model *model = fresh(120, 40, fixture_normal);
+    assert_int_equal(fixture_key(model, '4') & EFFECT_STAGES, EFFECT_STAGES);
+    fixture_answer(model, POLL_LOADS,
+                   "run|stream|number|started_ns|duration_ns\n"
+                   "aaaa|1|2|1774785000000000000|5\nbbbb|1|1|1774784000000000000|5\n");
+    assert_string_equal(model->scope.load.filter.by[QUERY_BY_RUN], "aaaa");
+    assert_int_equal(fixture_key(model, KEY_CODE_DOWN), EFFECT_SCOPE | EFFECT_STAGES);
+    assert_string_equal(model->scope.load.filter.by[QUERY_BY_RUN], "bbbb");
+    assert_int_equal(fixture_key(model, KEY_CODE_DOWN), 0);
     drop(model);
 }
 
 TEST_CASE(tab_goes_round)
 {
     struct model *model = fresh(80, 24, fixture_normal);
-    static const unsigned order[] = {LOAD, INFERENCES, RUNS, HOSTS};
+    fixture_key(model, '2');
+    static const unsigned order[] = {DEVICES, HOSTS, DEVICES};
     for (size_t i = 0; i < COUNT_OF(order); i++) {
         fixture_key(model, '\t');
         assert_int_equal(state_of(model)->focus, order[i]);
     }
     fixture_key(model, KEY_CODE_BACK_TAB);
-    assert_int_equal(state_of(model)->focus, RUNS);
+    assert_int_equal(state_of(model)->focus, HOSTS);
     drop(model);
 }
 
 TEST_CASE(views_keep_what_was_done_to_them)
 {
     struct model *model = fresh(60, 16, fixture_pipelines);
-    fixture_key(model, '\t');
     fixture_key(model, '2');
+    fixture_key(model, '\t');
+    fixture_key(model, '5');
     assert_int_equal(model->view, VIEW_PIPELINES);
     assert_int_equal(state_of(model)->focus, 0);
     fixture_key(model, '\t'); // its only panel
     assert_int_equal(state_of(model)->focus, 0);
     fixture_key(model, '>');
-    fixture_key(model, '1');
-    assert_int_equal(model->view, VIEW_OVERVIEW);
-    assert_int_equal(state_of(model)->focus, LOAD);
-    fixture_key(model, 'p');
+    fixture_key(model, '2');
+    assert_int_equal(model->view, VIEW_HOSTS);
+    assert_int_equal(state_of(model)->focus, DEVICES);
+    fixture_key(model, '5');
     assert_int_equal(state_of(model)->panels[0].sort, 0);
     struct rect areas[MODEL_PANELS_MAX];
     view_arrange(model, areas);
-    fixture_event(model, (struct event){.kind = EVENT_PRESS, .x = 9, .y = areas[0].y + 1});
+    fixture_event(model, (struct event){.kind = EVENT_PRESS, .x = 10, .y = areas[0].y + 1});
     assert_int_equal(state_of(model)->panels[0].sort, 1);
     drop(model);
 }
@@ -251,13 +420,13 @@ TEST_CASE(views_are_shown_from_the_help_alone)
 {
     struct model *model = fresh(80, 24, fixture_pipelines);
     fixture_key(model, '?');
-    fixture_key(model, '2');
+    fixture_key(model, '5');
     assert_int_equal(model->view, VIEW_PIPELINES);
     assert_int_equal(model->overlay, OVERLAY_NONE);
     fixture_key(model, 'c');
     fixture_key(model, '1');
     assert_int_equal(model->overlay, OVERLAY_CLEAR);
-    fixture_key(model, 'n');
+    fixture_key(model, KEY_CODE_ESCAPE);
     fixture_key(model, '\\');
     fixture_key(model, '1');
     assert_string_equal(model->prompt.text, "1");
@@ -270,19 +439,20 @@ TEST_CASE(a_view_shown_again_stands_within_its_rows)
 {
     struct model *model = fresh(60, 16, fixture_many);
     fixture_key(model, KEY_CODE_END);
-    assert_true(state_of(model)->panels[HOSTS].top > 0);
+    assert_true(list_of(model)->top > 0);
     fixture_key(model, '2');
     fixture_normal(model);
     fixture_key(model, '1');
-    assert_int_equal(state_of(model)->panels[HOSTS].top, 0);
+    assert_int_equal(list_of(model)->top, 0);
+    assert_int_equal(list_of(model)->cursor, 0);
     drop(model);
 }
 
 TEST_CASE(sorting_goes_through_the_columns)
 {
     struct model *model = fresh(80, 24, fixture_many);
-    const struct grid_state *hosts = &state_of(model)->panels[HOSTS];
-    const int columns = (int)view_current(model)->panels[HOSTS].grid->count;
+    const struct grid_state *hosts = list_of(model);
+    const int columns = (int)view_current(model)->panels[0].grid->count;
     assert_int_equal(hosts->sort, GRID_UNSORTED);
     fixture_key(model, '<');
     assert_int_equal(hosts->sort, columns - 1);
@@ -296,9 +466,10 @@ TEST_CASE(sorting_goes_through_the_columns)
     fixture_key(model, KEY_CODE_ESCAPE);
     assert_int_equal(hosts->sort, GRID_UNSORTED);
     assert_false(hosts->reversed);
+    fixture_key(model, '4');
     fixture_key(model, '\t'); // stages have an order of their own
     fixture_key(model, '>');
-    assert_int_equal(state_of(model)->panels[LOAD].sort, GRID_UNSORTED);
+    assert_int_equal(state_of(model)->panels[STAGES].sort, GRID_UNSORTED);
     assert_true(model->notice[0] != '\0');
     drop(model);
 }
@@ -306,9 +477,9 @@ TEST_CASE(sorting_goes_through_the_columns)
 TEST_CASE(escape_steps_out)
 {
     struct model *model = fresh(80, 24, fixture_many);
+    fixture_key(model, '2');
     fixture_key(model, '\t');
-    fixture_key(model, '\t');
-    fixture_key(model, KEY_CODE_ENTER);
+    fixture_key(model, 'z');
     fixture_key(model, 'h');
     assert_int_equal(model->overlay, OVERLAY_HELP);
     fixture_key(model, KEY_CODE_ESCAPE);
@@ -316,7 +487,7 @@ TEST_CASE(escape_steps_out)
     assert_true(state_of(model)->enlarged);
     fixture_key(model, KEY_CODE_ESCAPE);
     assert_false(state_of(model)->enlarged);
-    assert_int_equal(state_of(model)->focus, INFERENCES);
+    assert_int_equal(state_of(model)->focus, DEVICES);
     fixture_key(model, KEY_CODE_ESCAPE);
     assert_int_equal(state_of(model)->focus, HOSTS);
     drop(model);
@@ -336,19 +507,27 @@ TEST_CASE(help_scrolls)
     drop(model);
 }
 
-TEST_CASE(the_mouse_focuses_sorts_and_scrolls)
+TEST_CASE(the_mouse_does_what_keys_do)
 {
     struct model *model = fresh(80, 24, fixture_many);
+    fixture_key(model, '2');
     struct rect areas[MODEL_PANELS_MAX];
     view_arrange(model, areas);
-    struct rect at = areas[INFERENCES];
+    struct rect at = areas[DEVICES];
     fixture_event(model, (struct event){.kind = EVENT_PRESS, .x = at.x, .y = at.y});
-    assert_int_equal(state_of(model)->focus, INFERENCES);
-    fixture_event(model, (struct event){.kind = EVENT_WHEEL, .x = at.x, .y = at.y + 2, .turn = 3});
-    assert_int_equal(state_of(model)->panels[INFERENCES].top, 3);
-    assert_int_equal(state_of(model)->panels[HOSTS].top, 0);
+    assert_int_equal(state_of(model)->focus, DEVICES);
+    struct event row = {.kind = EVENT_PRESS, .x = at.x + 3, .y = at.y + 3};
+    fixture_event(model, row); // the second row
+    assert_int_equal(state_of(model)->panels[DEVICES].cursor, 1);
+    assert_int_equal(model->overlay, OVERLAY_NONE);
+    fixture_event(model, row);
+    assert_int_equal(model->overlay, OVERLAY_DETAIL);
+    fixture_key(model, KEY_CODE_ESCAPE);
+    row.y = at.y + 9; // below the rows
+    fixture_event(model, row);
+    assert_int_equal(state_of(model)->panels[DEVICES].cursor, 1);
 
-    struct event heading = {.kind = EVENT_PRESS, .x = areas[HOSTS].x, .y = areas[HOSTS].y + 1};
+    struct event heading = {.kind = EVENT_PRESS, .x = areas[HOSTS].x + 1, .y = areas[HOSTS].y + 1};
     fixture_event(model, heading);
     assert_int_equal(state_of(model)->panels[HOSTS].sort, 0);
     assert_false(state_of(model)->panels[HOSTS].reversed);
@@ -359,32 +538,35 @@ TEST_CASE(the_mouse_focuses_sorts_and_scrolls)
     fixture_event(model, (struct event){.kind = EVENT_PRESS, .x = at.x, .y = at.y});
     assert_int_equal(state_of(model)->focus, HOSTS);
     fixture_event(model, (struct event){.kind = EVENT_PRESS, .x = 9999, .y = -4});
+    fixture_key(model, KEY_CODE_ESCAPE);
+    fixture_key(model, '1');
+    view_arrange(model, areas);
+    fixture_event(model, (struct event){
+                             .kind = EVENT_WHEEL, .x = areas[0].x, .y = areas[0].y + 3, .turn = 3});
+    assert_int_equal(list_of(model)->top, 3);
+    assert_int_equal(list_of(model)->cursor, 3);
     drop(model);
 }
 
 // A view's name is at another place in a narrow title, where the others are numbers only.
 TEST_CASE(the_mouse_shows_views)
 {
-    static const struct {
-        int width, x, y;
-        unsigned from, to;
-    } cases[] = {
-        {120, 24, 0, VIEW_OVERVIEW, VIEW_PIPELINES}, {120, 14, 0, VIEW_PIPELINES, VIEW_OVERVIEW},
-        {120, 24, 1, VIEW_OVERVIEW, VIEW_OVERVIEW},  {120, 2, 0, VIEW_OVERVIEW, VIEW_OVERVIEW},
-        {120, 22, 0, VIEW_OVERVIEW, VIEW_OVERVIEW},  {120, 119, 0, VIEW_OVERVIEW, VIEW_OVERVIEW},
-        {60, 24, 0, VIEW_OVERVIEW, VIEW_PIPELINES},  {60, 25, 0, VIEW_OVERVIEW, VIEW_OVERVIEW},
-        {60, 12, 0, VIEW_PIPELINES, VIEW_OVERVIEW},  {60, 15, 0, VIEW_PIPELINES, VIEW_PIPELINES},
-    };
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct model *model = fresh(cases[i].width, 24, fixture_normal);
-        fixture_key(model, cases[i].from == VIEW_PIPELINES ? '2' : '1');
-        struct event event = {.kind = EVENT_PRESS, .x = cases[i].x, .y = cases[i].y};
-        fixture_key(model, 'c'); // not while a question is open
-        fixture_event(model, event);
-        fixture_key(model, 'n');
-        assert_int_equal(model->view, cases[i].from);
-        fixture_event(model, event);
-        assert_int_equal(model->view, cases[i].to);
+    for (int width = 60; width <= 200; width += 20) {
+        struct model *model = fresh(width, 24, fixture_normal);
+        unsigned seen = 0;
+        for (int x = 0; x < width; x++) {
+            struct event event = {.kind = EVENT_PRESS, .x = x, .y = 0};
+            fixture_key(model, '1');
+            fixture_key(model, 'c'); // not while a question is open
+            fixture_event(model, event);
+            fixture_key(model, KEY_CODE_ESCAPE);
+            assert_int_equal(model->view, VIEW_NOW);
+            fixture_event(model, event);
+            seen |= 1u << model->view;
+            event.y = 1;
+            fixture_event(model, event);
+        }
+        assert_int_equal(seen, (1u << VIEW_COUNT) - 1);
         drop(model);
     }
 }
@@ -416,6 +598,17 @@ TEST_CASE(takes_any_sequence_of_events)
                                     'r',
                                     '1',
                                     '2',
+                                    '3',
+                                    '4',
+                                    '5',
+                                    '6',
+                                    '7',
+                                    't',
+                                    '[',
+                                    ']',
+                                    '/',
+                                    'o',
+                                    'z',
                                     'j',
                                     'k',
                                     KEY_CODE_PAGE_UP,
@@ -460,11 +653,12 @@ TEST_CASE(takes_any_sequence_of_events)
     drop(model);
 }
 
-TEST_MAIN(keys_have_effects, clear_asks_and_takes_no_for_an_answer, readonly_refuses_to_clear,
-          clear_says_how_it_ended, pause_keeps_what_is_shown, contact_follows_the_rounds,
+TEST_MAIN(keys_have_effects, clear_asks_for_the_name, readonly_refuses_to_clear,
+          clear_says_how_it_ended, a_pause_asks_only_when_told, contact_follows_the_rounds,
           age_counts_from_the_last_answer, the_interval_moves_in_steps,
-          panels_scroll_within_their_rows, tab_goes_round, views_keep_what_was_done_to_them,
-          views_are_shown_from_the_help_alone, a_view_shown_again_stands_within_its_rows,
-          sorting_goes_through_the_columns, escape_steps_out, help_scrolls,
-          the_mouse_focuses_sorts_and_scrolls, the_mouse_shows_views, losses_are_added_up,
-          takes_any_sequence_of_events)
+          the_cursor_moves_within_the_rows, the_cursor_stays_on_its_row, what_has_ended_is_folded,
+          search_finds_rows, enter_shows_all_of_a_row, the_window_changes, stages_follow_the_cursor,
+          tab_goes_round, views_keep_what_was_done_to_them, views_are_shown_from_the_help_alone,
+          a_view_shown_again_stands_within_its_rows, sorting_goes_through_the_columns,
+          escape_steps_out, help_scrolls, the_mouse_does_what_keys_do, the_mouse_shows_views,
+          losses_are_added_up, takes_any_sequence_of_events)

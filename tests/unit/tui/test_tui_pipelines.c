@@ -85,7 +85,7 @@ static char *drawn(const char *rows)
     fixture_model(&model, 120, 20);
     fixture_normal(&model);
     fixture_answer(&model, POLL_PIPELINES, rows);
-    fixture_key(&model, '2');
+    fixture_key(&model, '5');
     char *screen = fixture_screen(&model, false);
     model_deinit(&model);
     return screen;
@@ -103,7 +103,7 @@ TEST_CASE(says_how_many_are_marked)
          "! 1 starved over 5 % ═", "under 60"},
         {COLUMNS "a|8|80|0.1|1000000000|99000000|ok\n",
          "! 1 under 60 % overlap · ! 1 starved over 5 % ═", "! 2"},
-        {COLUMNS, "no pipeline run recorded: inferstat-worker encode makes one", "!"},
+        {COLUMNS, "no pipeline run in the window: inferstat-worker encode makes one", "!"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char *screen = drawn(cases[i].rows);

@@ -83,8 +83,6 @@ static struct result *answer_to(const struct query *query)
 {
     if (query->kind == QUERY_CLEAR)
         return fixture_result("cleared\n17\n");
-    if (query->kind == QUERY_RECORDS && query->records.kind == RECORD_KIND_LOAD)
-        return fixture_result("run|started_ns|duration_ns\nabcdef|9000000000|5\n");
     return fixture_result("figure\n1\n");
 }
 
@@ -146,11 +144,26 @@ enum status remote_live_next(struct remote *remote, uint64_t timeout_ns, int wak
     return poll(&wake, 1, 5) > 0 ? STATUS_CANCELLED : STATUS_TIMEOUT;
 }
 
-static struct poller *open_feed(const struct query_filter *filter, double interval_seconds)
+static const char load_answer[] = "run|started_ns|duration_ns\nabcdef|9000000000|5\n";
+
+// What is asked for: all queries, of a load.
+static struct queries_scope all(const char *host)
+{
+    struct queries_scope scope = {.window = WINDOW_DEFAULT, .wanted = POLL_ALL};
+    struct result *loads = fixture_result(load_answer);
+    strcpy(scope.filter.by[QUERY_BY_HOST], host);
+    queries_of_load(&scope, loads, 0);
+    result_free(loads);
+    return scope;
+}
+
+static struct poller *open_feed(const struct queries_scope *scope, double interval_seconds)
 {
     struct poller *poller;
     struct remote_target target = {0};
-    assert_int_equal(poller_open(&poller, &target, filter, interval_seconds, NULL), STATUS_OK);
+    const struct queries_scope everything = all("");
+    assert_int_equal(poller_open(&poller, &target, interval_seconds, NULL), STATUS_OK);
+    poller_set_scope(poller, scope ? scope : &everything);
     assert_int_equal(poller_start(poller, NULL), STATUS_OK);
     return poller;
 }
@@ -192,9 +205,8 @@ static unsigned queries(void)
 
 TEST_CASE(asks_everything_at_first)
 {
-    struct query_filter filter = {0};
-    strcpy(filter.by[QUERY_BY_HOST], "gpu-17");
-    struct poller *poller = open_feed(&filter, 3600);
+    const struct queries_scope scope = all("gpu-17");
+    struct poller *poller = open_feed(&scope, 3600);
     assert_string_equal(poller_name(poller), "made up");
     take_rounds(poller, 1);
     for (unsigned polled = 0; polled < POLL_COUNT; polled++)
@@ -202,7 +214,7 @@ TEST_CASE(asks_everything_at_first)
     assert_int_equal(seen.last_round.status, STATUS_OK);
     poller_close(poller);
     assert_string_equal(world.filter, "gpu-17");
-    assert_string_equal(world.run, "abcdef"); // of the load answered just before
+    assert_string_equal(world.run, "abcdef");
     assert_int_equal(world.queries, POLL_COUNT);
 }
 
@@ -210,22 +222,43 @@ TEST_CASE(asks_again_when_told)
 {
     struct poller *poller = open_feed(NULL, 3600);
     take_rounds(poller, 1);
-    poller_query_now(poller);
+    poller_query_now(poller, POLL_ALL);
     take_rounds(poller, 2);
     assert_int_equal(seen.answers[POLL_RUNS], 2);
+    poller_close(poller);
+}
+
+// What the view does not show is not asked for, until it is.
+TEST_CASE(asks_only_what_is_wanted)
+{
+    struct queries_scope scope = all("");
+    scope.wanted = POLL(SUMMARY) | POLL(LOADS) | POLL(STAGES);
+    scope.has_load = false;
+    struct poller *poller = open_feed(&scope, 3600);
+    take_rounds(poller, 1);
+    assert_int_equal(queries(), 2); // there are no stages without a load
+    assert_int_equal(seen.nothing[POLL_STAGES], 1);
+    (void)pthread_mutex_lock(&world.lock);
+    world.live = 1; // an inference, which is not shown
+    (void)pthread_mutex_unlock(&world.lock);
+    take_rounds(poller, 2);
+    assert_int_equal(seen.answers[POLL_SUMMARY], 2);
+    assert_int_equal(seen.answers[POLL_INFERENCES], 0);
+    poller_query_now(poller, POLL(INFERENCES));
+    take_rounds(poller, 3);
+    assert_int_equal(seen.answers[POLL_INFERENCES], 1);
     poller_close(poller);
 }
 
 // From the round after it on, and what a clear covers too.
 TEST_CASE(asks_under_a_new_filter)
 {
-    struct query_filter filter = {0};
+    const struct queries_scope scope = all("gpu-18");
     struct poller *poller = open_feed(NULL, 3600);
     take_rounds(poller, 1);
     assert_string_equal(world.filter, "");
-    strcpy(filter.by[QUERY_BY_HOST], "gpu-18");
-    poller_set_filter(poller, &filter);
-    poller_query_now(poller);
+    poller_set_scope(poller, &scope);
+    poller_query_now(poller, POLL_ALL);
     take_rounds(poller, 2);
     assert_int_equal(seen.answers[POLL_RUNS], 2);
     (void)pthread_mutex_lock(&world.lock);
@@ -297,7 +330,7 @@ TEST_CASE(a_pause_asks_nothing_until_told)
     unsigned before = queries();
     (void)poll(NULL, 0, 300);
     assert_int_equal(queries(), before);
-    poller_query_now(poller);
+    poller_query_now(poller, POLL_ALL);
     take_rounds(poller, seen.rounds + 1);
     assert_int_equal(queries(), before + POLL_COUNT);
     poller_close(poller);
@@ -337,8 +370,6 @@ TEST_CASE(no_data_is_an_answer)
     take_rounds(poller, 1);
     assert_int_equal(seen.last_round.status, STATUS_OK);
     assert_int_equal(seen.nothing[POLL_SUMMARY], 1);
-    assert_int_equal(seen.nothing[POLL_STAGES], 1);
-    assert_int_equal(world.stages, 0); // without a load there is nothing to polled
     poller_close(poller);
 }
 
@@ -376,18 +407,19 @@ TEST_CASE(ends_before_it_started)
 {
     struct poller *poller;
     struct remote_target target = {0};
-    assert_int_equal(poller_open(&poller, &target, NULL, 2, NULL), STATUS_OK);
+    assert_int_equal(poller_open(&poller, &target, 2, NULL), STATUS_OK);
     poller_close(poller);
     poller_close(NULL);
 
     struct error err;
     struct remote_target file = {.db = "nowhere"};
-    assert_int_equal(poller_open(&poller, &file, NULL, 2, &err), STATUS_NOT_FOUND);
+    assert_int_equal(poller_open(&poller, &file, 2, &err), STATUS_NOT_FOUND);
     assert_string_equal(err.text, "no such file");
 }
 
-TEST_MAIN_EACH(reset, NULL, asks_everything_at_first, asks_again_when_told, asks_under_a_new_filter,
-               asks_again_with_the_interval, live_records_make_it_ask, many_records_make_few_rounds,
+TEST_MAIN_EACH(reset, NULL, asks_everything_at_first, asks_again_when_told,
+               asks_only_what_is_wanted, asks_under_a_new_filter, asks_again_with_the_interval,
+               live_records_make_it_ask, many_records_make_few_rounds,
                a_pause_asks_nothing_until_told, one_failure_does_not_stop_the_others,
                nobody_there_ends_the_round_and_is_tried_again, no_data_is_an_answer,
                says_what_was_cleared, ends_while_nobody_answers, ends_before_it_started)

@@ -4,52 +4,93 @@
 #include "client/tui/queries.h"
 #include "tests/support/tui_fixture.h"
 
+#define HOUR_NS INT64_C(3600000000000)
+
 TEST_CASE(every_ask_is_a_query_that_makes_sense)
 {
-    struct query_filter filter = {.since_ns = 5};
-    strcpy(filter.by[QUERY_BY_HOST], "gpu-17");
-    for (unsigned polled = 0; polled < POLL_COUNT; polled++) {
-        struct query query;
-        struct error err;
-        if (polled == POLL_STAGES)
-            continue;
-        assert_true(queries_fill((enum polled_query)polled, &filter, NULL, &query));
-        assert_int_equal(query_check(&query, &err), STATUS_OK);
-        assert_memory_equal(&query.filter, &filter, sizeof filter);
+    struct queries_scope scope = {.window = WINDOW_DEFAULT};
+    strcpy(scope.filter.by[QUERY_BY_HOST], "gpu-17");
+    for (unsigned length = 0; length < window_lengths(); length++) {
+        scope.window.length = length;
+        for (unsigned polled = 0; polled < POLL_COUNT; polled++) {
+            struct query query;
+            struct error err;
+            const bool cannot = polled == POLL_STAGES ||
+                                (polled == POLL_COMPARE && window_length_ns(&scope.window) == 0);
+            assert_int_equal(
+                queries_fill((enum polled_query)polled, &scope, FIXTURE_WALL_NS, &query), !cannot);
+            if (cannot)
+                continue;
+            if (query_check(&query, &err) != STATUS_OK)
+                fail_msg("query %u: %s", polled, err.text);
+            assert_string_equal(query.filter.by[QUERY_BY_HOST], "gpu-17");
+        }
     }
+}
+
+TEST_CASE(answers_are_of_the_window)
+{
+    struct queries_scope scope = {.window = {.length = 2}}; // an hour
+    struct query query;
+    assert_true(queries_fill(POLL_INFERENCES, &scope, FIXTURE_WALL_NS, &query));
+    assert_int_equal(query.filter.since_ns, FIXTURE_WALL_NS - HOUR_NS);
+    assert_int_equal(query.filter.until_ns, 0);
+    assert_true(queries_fill(POLL_RUNS, &scope, FIXTURE_WALL_NS, &query)); // of all time
+    assert_int_equal(query.filter.since_ns, 0);
+
+    window_pan(&scope.window, -2, FIXTURE_WALL_NS);
+    assert_true(queries_fill(POLL_TTFT, &scope, FIXTURE_WALL_NS + HOUR_NS, &query));
+    assert_int_equal(query.filter.since_ns, FIXTURE_WALL_NS - 2 * HOUR_NS);
+    assert_int_equal(query.filter.until_ns, FIXTURE_WALL_NS - HOUR_NS);
+    assert_int_equal(query.step_ns, HOUR_NS / 60);
+    assert_true(queries_fill(POLL_COMPARE, &scope, FIXTURE_WALL_NS, &query));
+    assert_int_equal(query.filter.since_ns, FIXTURE_WALL_NS - 3 * HOUR_NS);
+    assert_int_equal(query.filter.until_ns, FIXTURE_WALL_NS - 2 * HOUR_NS);
+    assert_int_equal(query.compare.other.since_ns, FIXTURE_WALL_NS - 2 * HOUR_NS);
+    assert_int_equal(query.compare.other.until_ns, FIXTURE_WALL_NS - HOUR_NS);
+
+    scope.filter.since_ns = 5; // a filter's own times go before
+    assert_true(queries_fill(POLL_INFERENCES, &scope, FIXTURE_WALL_NS, &query));
+    assert_int_equal(query.filter.since_ns, 5);
+    assert_int_equal(query.filter.until_ns, 0);
+    assert_false(queries_fill(POLL_COMPARE, &scope, FIXTURE_WALL_NS, &query));
 }
 
 // A filter by model leaves the runs as they are: a run has no model.
 TEST_CASE(a_filter_goes_as_far_as_the_dimensions_do)
 {
-    struct query_filter filter = {.since_ns = 5};
-    strcpy(filter.by[QUERY_BY_MODEL], "stories");
-    strcpy(filter.by[QUERY_BY_HOST], "gpu-17");
+    struct queries_scope scope = {.filter.since_ns = 5};
     struct query query;
-    assert_true(queries_fill(POLL_RUNS, &filter, NULL, &query));
+    strcpy(scope.filter.by[QUERY_BY_MODEL], "stories");
+    strcpy(scope.filter.by[QUERY_BY_HOST], "gpu-17");
+    assert_true(queries_fill(POLL_RUNS, &scope, FIXTURE_WALL_NS, &query));
     assert_string_equal(query.filter.by[QUERY_BY_MODEL], "");
     assert_string_equal(query.filter.by[QUERY_BY_HOST], "gpu-17");
     assert_int_equal(query.filter.since_ns, 5);
-    strcpy(filter.by[QUERY_BY_DEVICE], "cpu");
-    assert_true(queries_fill(POLL_PIPELINES, &filter, NULL, &query));
+    strcpy(scope.filter.by[QUERY_BY_DEVICE], "cpu");
+    assert_true(queries_fill(POLL_PIPELINES, &scope, FIXTURE_WALL_NS, &query));
     assert_string_equal(query.filter.by[QUERY_BY_MODEL], "stories"); // which a pipeline has
     assert_string_equal(query.filter.by[QUERY_BY_DEVICE], "cpu");
-    assert_string_equal(query.filter.by[QUERY_BY_HOST], "gpu-17");
-    assert_true(queries_fill(POLL_INFERENCES, &filter, NULL, &query));
-    assert_memory_equal(&query.filter, &filter, sizeof filter);
+    assert_true(queries_fill(POLL_INFERENCES, &scope, FIXTURE_WALL_NS, &query));
+    assert_memory_equal(&query.filter, &scope.filter, sizeof scope.filter);
 }
 
 TEST_CASE(stages_are_those_of_the_load)
 {
     struct result *loads = fixture_result("run|started_ns|duration_ns\n"
+                                          "abcdef|1|2\n"
                                           "5f0c2f6e-9a51-4c6c-8a4e-0d8f6b2f1a77|9000000000|500\n");
+    struct queries_scope scope = {0};
     struct query query;
     struct error err;
-    assert_true(queries_fill(POLL_STAGES, NULL, loads, &query));
+    queries_of_load(&scope, loads, 1);
+    assert_true(queries_fill(POLL_STAGES, &scope, 0, &query));
     assert_int_equal(query_check(&query, &err), STATUS_OK);
     assert_string_equal(query.filter.by[QUERY_BY_RUN], "5f0c2f6e-9a51-4c6c-8a4e-0d8f6b2f1a77");
     assert_true(query.filter.since_ns <= 9000000000 && query.filter.until_ns > 9000000500);
     assert_int_equal(query.records.kind, RECORD_KIND_LOAD_STAGE);
+    queries_of_load(&scope, loads, 2);
+    assert_false(queries_fill(POLL_STAGES, &scope, 0, &query));
     result_free(loads);
 }
 
@@ -65,11 +106,14 @@ TEST_CASE(without_a_load_there_are_no_stages_to_ask_for)
         "run|started_ns|duration_ns\nabcd|9223372036854775807|500\n",
         "run|started_ns|duration_ns\nabcd|9000000000|9223372036854775807\n",
     };
+    struct queries_scope scope = {0};
     struct query query;
-    assert_false(queries_fill(POLL_STAGES, NULL, NULL, &query));
+    queries_of_load(&scope, NULL, 0);
+    assert_false(queries_fill(POLL_STAGES, &scope, 0, &query));
     for (size_t i = 0; i < COUNT_OF(answers); i++) {
         struct result *loads = fixture_result(answers[i]);
-        assert_false(queries_fill(POLL_STAGES, NULL, loads, &query));
+        queries_of_load(&scope, loads, 0);
+        assert_false(queries_fill(POLL_STAGES, &scope, 0, &query));
         result_free(loads);
     }
 }
@@ -81,7 +125,7 @@ TEST_CASE(records_make_answers_stale)
     assert_false(stale >> POLL_STAGES & 1);
     assert_true(queries_stale(RECORD_KIND_LOAD_STAGE) >> POLL_STAGES & 1);
     stale = queries_stale(RECORD_KIND_PIPELINE);
-    assert_true(stale >> POLL_PIPELINES & 1 && stale >> POLL_RUNS & 1 && stale >> POLL_SUMMARY & 1);
+    assert_true(stale >> POLL_PIPELINES & 1 && stale >> POLL_RUNS & 1);
     assert_false(stale >> POLL_INFERENCES & 1);
     assert_int_equal(queries_stale(RECORD_KIND_DEVICE_SAMPLE), 0);
     uint32_t kinds = 0;
@@ -91,6 +135,6 @@ TEST_CASE(records_make_answers_stale)
     assert_int_equal(queries_kinds(), kinds);
 }
 
-TEST_MAIN(every_ask_is_a_query_that_makes_sense, a_filter_goes_as_far_as_the_dimensions_do,
-          stages_are_those_of_the_load, without_a_load_there_are_no_stages_to_ask_for,
-          records_make_answers_stale)
+TEST_MAIN(every_ask_is_a_query_that_makes_sense, answers_are_of_the_window,
+          a_filter_goes_as_far_as_the_dimensions_do, stages_are_those_of_the_load,
+          without_a_load_there_are_no_stages_to_ask_for, records_make_answers_stale)

@@ -1,0 +1,228 @@
+#include "client/tui/grid_rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// ---- Order ------------------------------------------------------------------
+
+struct order {
+    const struct result *result;
+    unsigned column;
+    bool reversed;
+};
+
+static int compare_texts(struct value a, struct value b)
+{
+    size_t common = a.text.size < b.text.size ? a.text.size : b.text.size;
+    int order = common ? memcmp(a.text.bytes, b.text.bytes, common) : 0;
+    if (order != 0)
+        return order;
+    return (a.text.size > b.text.size) - (a.text.size < b.text.size);
+}
+
+// Texts rise, numbers fall (the largest is what one looks for); what is absent
+// comes last either way, and equal ones stay in the result's order.
+static int compare_rows(const void *left, const void *right, void *context)
+{
+    const struct order *order = context;
+    size_t row_a = *(const size_t *)left, row_b = *(const size_t *)right;
+    struct value a = result_cell(order->result, row_a, order->column);
+    struct value b = result_cell(order->result, row_b, order->column);
+    int result = 0;
+    if (a.type == VALUE_NULL || b.type == VALUE_NULL) {
+        result = (a.type == VALUE_NULL) - (b.type == VALUE_NULL);
+    } else {
+        if (a.type == VALUE_TEXT && b.type == VALUE_TEXT)
+            result = compare_texts(a, b);
+        else
+            result = (value_number(a, 0) < value_number(b, 0)) -
+                     (value_number(a, 0) > value_number(b, 0));
+        if (order->reversed)
+            result = -result;
+    }
+    return result ? result : (row_a > row_b) - (row_a < row_b);
+}
+
+static bool is_hidden(const struct grid *grid, const struct grid_state *state,
+                      const struct result *result, size_t row)
+{
+    return grid->is_folded && !state->unfolded && grid->is_folded(result, row);
+}
+
+size_t *grid_rows_shown(const struct grid *grid, const struct grid_state *state,
+                        const struct result *result, size_t *count, size_t *folded)
+{
+    const size_t all = result ? result_row_count(result) : 0;
+    *count = *folded = 0;
+    size_t *rows = all > 0 ? calloc(all, sizeof *rows) : NULL;
+    if (!rows)
+        return NULL;
+    const int found =
+        state->sort >= 0 ? result_find(result, grid->columns[state->sort].key) : GRID_UNSORTED;
+    for (size_t i = 0; i < all; i++) {
+        const size_t row = state->reversed && found < 0 ? all - 1 - i : i;
+        if (is_hidden(grid, state, result, row))
+            (*folded)++;
+        else
+            rows[(*count)++] = row;
+    }
+    struct order order = {result, (unsigned)found, state->reversed};
+    if (found >= 0)
+        qsort_r(rows, *count, sizeof *rows, compare_rows, &order);
+    return rows;
+}
+
+size_t grid_rows_lines(const struct grid *grid, const struct grid_state *state,
+                       const struct result *result)
+{
+    size_t shown = 0, folded = 0;
+    for (size_t row = 0; result && row < result_row_count(result); row++)
+        if (is_hidden(grid, state, result, row))
+            folded++;
+        else
+            shown++;
+    return shown + (folded > 0);
+}
+
+// ---- The cursor ---------------------------------------------------------------
+
+// Hash of the cells that identify a row (FNV-1a); never 0.
+static uint64_t identity_of(const struct grid *grid, const struct result *result, size_t row)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+    for (const char *const *key = grid->identity; key && *key; key++) {
+        const struct value value = result_get(result, row, *key);
+        const bool is_text = value.type == VALUE_TEXT;
+        const int64_t whole = value.type == VALUE_INT ? value.i : (int64_t)value_number(value, 0);
+        const unsigned char *bytes =
+            is_text ? (const unsigned char *)value.text.bytes : (const unsigned char *)&whole;
+        const size_t size = is_text ? value.text.size : sizeof whole;
+        for (size_t i = 0; i <= size; i++) // with an end, so that texts do not run together
+            hash = (hash ^ (i < size ? bytes[i] : 0xFF)) * UINT64_C(1099511628211);
+    }
+    return hash ? hash : 1;
+}
+
+bool grid_rows_selected(const struct grid *grid, const struct grid_state *state,
+                        const struct result *result, size_t *row)
+{
+    size_t count, folded;
+    size_t *rows = grid_rows_shown(grid, state, result, &count, &folded);
+    const bool has = state->cursor < count;
+    if (has)
+        *row = rows[state->cursor];
+    free(rows);
+    return has;
+}
+
+static size_t clamped(size_t at, long long by, size_t count)
+{
+    const long long last = count > 0 ? (long long)count - 1 : 0;
+    const long long to = (long long)(at < (size_t)last ? at : (size_t)last) + by;
+    return to < 0 ? 0 : to > last ? (size_t)last : (size_t)to;
+}
+
+// Scrolls so that the cursor is visible, and no line behind the last is.
+static void show_cursor(struct grid_state *state, size_t lines, size_t page)
+{
+    const size_t last = lines > page ? lines - page : 0;
+    if (state->top > last)
+        state->top = last;
+    if (state->cursor < state->top)
+        state->top = state->cursor;
+    if (page > 0 && state->cursor >= state->top + page)
+        state->top = state->cursor - page + 1;
+}
+
+// Notes which row the cursor is on.
+static void settle(const struct grid *grid, struct grid_state *state, const struct result *result,
+                   const size_t *rows, size_t count)
+{
+    state->at = grid->identity && state->cursor < count
+                    ? identity_of(grid, result, rows[state->cursor])
+                    : 0;
+}
+
+void grid_rows_move(const struct grid *grid, struct grid_state *state, const struct result *result,
+                    long long rows, size_t page)
+{
+    size_t count, folded;
+    size_t *shown = grid_rows_shown(grid, state, result, &count, &folded);
+    state->cursor = clamped(state->cursor, rows, count);
+    show_cursor(state, count + (folded > 0), page);
+    settle(grid, state, result, shown, count);
+    if (state->cursor + 1 == count && folded > 0) // the line behind the last row
+        state->top = count + 1 > page ? count + 1 - page : 0;
+    free(shown);
+}
+
+void grid_rows_scroll(const struct grid *grid, struct grid_state *state,
+                      const struct result *result, long long rows, size_t page)
+{
+    size_t count, folded;
+    size_t *shown = grid_rows_shown(grid, state, result, &count, &folded);
+    const size_t lines = count + (folded > 0);
+    state->top = clamped(state->top, rows, lines > page ? lines - page + 1 : 1);
+    if (state->cursor < state->top)
+        state->cursor = clamped(state->top, 0, count);
+    if (page > 0 && state->cursor >= state->top + page)
+        state->cursor = clamped(state->top + page - 1, 0, count);
+    settle(grid, state, result, shown, count);
+    free(shown);
+}
+
+void grid_rows_keep(const struct grid *grid, struct grid_state *state, const struct result *result,
+                    size_t page)
+{
+    size_t count, folded;
+    size_t *rows = grid_rows_shown(grid, state, result, &count, &folded);
+    const bool follows = state->cursor == 0 && state->top == 0 && state->sort == GRID_UNSORTED;
+    for (size_t i = 0; i < count && state->at != 0 && !follows; i++) {
+        if (identity_of(grid, result, rows[i]) != state->at)
+            continue;
+        const long long moved = (long long)i - (long long)state->cursor;
+        const long long top = (long long)state->top + moved;
+        state->top = top > 0 ? (size_t)top : 0;
+        state->cursor = i;
+        break;
+    }
+    state->cursor = clamped(state->cursor, 0, count);
+    show_cursor(state, count + (folded > 0), page);
+    settle(grid, state, result, rows, count);
+    free(rows);
+}
+
+// ---- Searching ------------------------------------------------------------------
+
+static bool row_has(const struct result *result, size_t row, const char *text)
+{
+    char cell[GRID_CELL_SIZE];
+    for (unsigned column = 0; column < result_column_count(result); column++) {
+        if (result_cell(result, row, column).type == VALUE_NULL)
+            continue;
+        grid_value_text(cell, result, row, column, 0);
+        if (strcasestr(cell, text))
+            return true;
+    }
+    return false;
+}
+
+bool grid_rows_find(const struct grid *grid, struct grid_state *state, const struct result *result,
+                    const char *text, int step, size_t page)
+{
+    size_t count, folded;
+    bool found = false;
+    size_t *rows = grid_rows_shown(grid, state, result, &count, &folded);
+    const size_t first = step == 0 ? 0 : 1;
+    for (size_t i = first; i < count + first && !found && text[0]; i++) {
+        const size_t ahead = step < 0 ? count - i % count : i;
+        const size_t at = (state->cursor + ahead) % count;
+        found = row_has(result, rows[at], text);
+        if (found)
+            state->cursor = at;
+    }
+    show_cursor(state, count + (folded > 0), page);
+    settle(grid, state, result, rows, count);
+    free(rows);
+    return found;
+}
