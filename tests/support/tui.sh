@@ -93,7 +93,7 @@ ended() {
 golden() {
   local file=$INFERSTAT_SOURCE/tests/golden/tui/$1.txt tries=600
   masked_screen() {
-    printf '%s\n' "$(screen)" | sed -E '1s/[0-9]{2}:[0-9]{2}:[0-9]{2}$/HH:MM:SS/; s/store +[0-9.]+ [KM]?B /store SIZE /'
+    printf '%s\n' "$(screen)" | sed -E '1s/[0-9]{2}:[0-9]{2}:[0-9]{2}/HH:MM:SS/; s/store +[0-9.]+ [KM]?B /store SIZE /'
   }
   if [ -n "${INFERSTAT_GOLDEN_UPDATE-}" ]; then
     sleep 0.5
