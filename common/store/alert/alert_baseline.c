@@ -51,7 +51,7 @@ static enum status load_newest(struct baseline **out, struct store *store, struc
     return status == STATUS_OK && name[0] ? baseline_load(out, store, name, err) : status;
 }
 
-// By how much the slowest metric of a pair is surely slower; 0: none is; NaN: undecided.
+// By how much the slowest metric of a pair is surely slower; 0: none is; NaN: unknown.
 static enum status judge_pair(double *out, struct comparing *comparing, size_t at,
                               struct error *err)
 {
@@ -64,10 +64,11 @@ static enum status judge_pair(double *out, struct comparing *comparing, size_t a
         if (judge_metric(&judgement, judge, &judge->pairs[at], place) != STATUS_OK)
             return error_no_memory(err, "alerts");
         const struct stats_effect *effect = &judgement.values[JUDGED_MIDDLE].effect;
+        const bool is_known = effect->low > 0 && isfinite(effect->high);
         double slower = 0;
         if (effect->verdict == STATS_WORSE)
             slower = effect->low > 1 ? effect->low - 1 : 1 / effect->high - 1;
-        if (effect->verdict != STATS_UNDECIDED && !(*out > slower))
+        if (is_known && judgement.work_count == 0 && !(*out > slower))
             *out = slower;
     }
     return STATUS_OK;
