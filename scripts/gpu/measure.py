@@ -359,8 +359,10 @@ def check_zoo(session):
     few = ["--trials", "2", "--warmups", "1"] if session.quick else ["--trials", "20"]
     model = ["--model", "ds-cnn"] if session.quick else []
     batches = "1,4" if session.quick else "1,256"
-    session.check("zoo_models", 60, [worker(session, "cuda", "zoo", "--check", "--batch-size", batches,
-                                            *model, *few, "--json")])
+    session.check("zoo_models", 60, [worker(session, "cuda", "zoo", "--batch-size", batches, *model,
+                                            *few, "--json")])
+    session.check("zoo_outputs", 60, [[session.programs.zoo_probe, "check", batches.split(",")[1],
+                                       "cuda", *model[1:]]])
     race = [sys.executable, session.programs.race, "--device", "cuda", "--without", "onnx",
             "--program", session.programs.zoo_probe, "--batch", batches.split(",")[1], "--json"]
     session.check("zoo_torch", 60, [[*race, "--rounds", "1", "--models", "ds-cnn"] if session.quick

@@ -116,7 +116,4 @@ const char *device_network_kernel(const struct device_network *network, size_t s
 
 void device_network_free(struct device_network *network); // accepts NULL
 
-// Plain C reference of one step over the arena of one item (network_reference.c): the test oracle.
-void network_step_reference(const struct network_step *step, float *arena);
-
 #endif

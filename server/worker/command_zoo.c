@@ -1,5 +1,4 @@
 #include <assert.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +12,6 @@
 #include "server/worker/worker.h"
 #include "server/worker/zoo_table.h"
 #include "server/workload/telemetry.h"
-
-#define CHECK_TOLERANCE 1e-4
 
 enum { MODELS_MAX = 64 };
 
@@ -33,7 +30,7 @@ static struct {
     int64_t seed, repeats;
     double until_steady;
     int category; // index of category_word
-    bool list, check, json;
+    bool list, json;
 } options = {.trials = {.warmups = 10, .trials = 100},
              .compress.losses = {.distillation = {.temperature = 4.0, .alpha = 0.7}, .inputs = 64},
              .seed = 1,
@@ -145,7 +142,6 @@ static const struct option rows[] = {
      REAL_AT(compress.losses.distillation.alpha, 0, 1)},
     {"inputs", "N", "seeded inputs to measure the losses with (default 64)",
      UINT32_AT(compress.losses.inputs, 1, 1 << 20)},
-    {"check", NULL, "compare outputs with a plain reference", FLAG_AT(check)},
     {"json", NULL, "print one object of figures at the end", FLAG_AT(json)},
 };
 
@@ -162,7 +158,6 @@ struct run {
     struct zoo_report report;
     struct text_table table;
     bool reports;
-    bool differs; // some output differs from the reference
 };
 
 // ---- Validating options ---------------------------------------------------
@@ -238,7 +233,6 @@ static void fill_row(struct zoo_row *row, const struct zoo_model *model, const c
     (void)snprintf(row->task, sizeof row->task, "%s", model->task);
     row->parameters = model->parameters;
     row->macs = model->macs;
-    row->difference = (double)NAN;
 }
 
 // A model from a file may have the name of one that is built in only if it is that one.
@@ -297,18 +291,6 @@ static enum status start(struct run *run, struct zoo_runner *runner, struct zoo_
     return status;
 }
 
-static enum status check(struct run *run, struct zoo_runner *runner, struct zoo_row *row,
-                         struct error *err)
-{
-    enum status status = zoo_runner_check(runner, &row->difference, err);
-    if (status != STATUS_OK || row->difference <= CHECK_TOLERANCE)
-        return status;
-    run->differs = true;
-    log_write(LOG_LEVEL_ERROR, "%s: outputs differ from the reference by %.2g of the largest one",
-              row->name, row->difference);
-    return status;
-}
-
 // Runs the trials once, or until the speed has converged.
 static enum status measure(struct zoo_runner *runner, struct zoo_row *row, struct error *err)
 {
@@ -352,8 +334,6 @@ static enum status run_model(struct run *run, size_t index, struct error *err)
     status = start(run, runner, row, err);
     if (status == STATUS_OK && options.save)
         status = zoo_weights_save(&parts->weights, parts->model, options.save, err);
-    if (status == STATUS_OK && options.check)
-        status = check(run, runner, row, err);
     for (size_t i = 0; i < options.batches.count && status == STATUS_OK; i++) {
         if (i > 0)
             status = zoo_runner_set_batch(runner, options.batches.values[i], err);
@@ -446,7 +426,7 @@ static int run_chosen(struct run *run, const struct worker_options *worker, stru
     device_close(run->device);
     if (status != STATUS_OK && status != STATUS_CANCELLED)
         return worker_fail(err);
-    return run->differs ? WORKER_CHECK_FAILED : status == STATUS_OK ? WORKER_DONE : WORKER_STOPPED;
+    return status == STATUS_OK ? WORKER_DONE : WORKER_STOPPED;
 }
 
 static int run_zoo(const struct worker_options *worker, char *const *words, int count)

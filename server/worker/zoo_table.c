@@ -1,6 +1,5 @@
 #include "server/worker/zoo_table.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "common/core/base/unit.h"
@@ -201,7 +200,6 @@ static void write_row(struct json_writer *json, const struct zoo_row *row)
         json_write_uint(json, "start_ns", row->start_ns);
         json_write_uint(json, "best_batch_size", best_of(row)->batch);
         json_write_real(json, "best_items_per_second", best_of(row)->items_per_second);
-        json_write_real(json, "check_difference", row->difference);
         if (row->repeats.tries > 0)
             repeats_write(json, &row->repeats, "items_per_second");
         json_write_begin_list(json, "batches");

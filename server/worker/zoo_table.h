@@ -16,7 +16,6 @@ struct zoo_row {
     size_t batch_count; // 0: not measured
     struct zoo_figures figures[OPTION_NUMBERS_MAX];
     uint64_t start_ns; // from the beginning of its load to the end of its first inference
-    double difference; // from the reference; NaN: not checked
     struct repeats repeats;
     struct zoo_compressed_row compressed;
 };

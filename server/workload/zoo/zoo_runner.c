@@ -1,6 +1,5 @@
 #include "server/workload/zoo/zoo_runner.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +14,7 @@
 #include "server/workload/telemetry.h"
 #include "server/workload/zoo/zoo_batch.h"
 
-enum { SAMPLES_MAX = 1 << 20, CHECKED_ITEMS = 2 };
+enum { SAMPLES_MAX = 1 << 20 };
 
 struct zoo_runner {
     struct zoo_load_options options;
@@ -344,63 +343,6 @@ enum status zoo_runner_measure(struct zoo_runner *runner, const struct zoo_trial
         record_figures(runner, out);
     }
     free(times);
-    return status;
-}
-
-// ---- Checking ---------------------------------------------------------------------
-
-// Copies an array (channels, height, width) into the arena, or compares it with what is there: the
-// largest difference relative to the largest value.
-static double visit(float *arena, const struct network_tensor *tensor, const float *array,
-                    bool compares)
-{
-    const size_t width = tensor->width + tensor->border[1] + tensor->border[3];
-    const size_t area = (size_t)tensor->height * tensor->width;
-    double worst = 0.0, largest = 0.0;
-    for (size_t i = 0; i < zoo_tensor_elements(tensor); i++) {
-        const size_t y = i % area / tensor->width, x = i % tensor->width;
-        const size_t pixel = (y + tensor->border[0]) * width + x + tensor->border[1];
-        float *value = arena + tensor->offset + pixel * tensor->pitch + i / area;
-        if (!compares) {
-            *value = array[i];
-            continue;
-        }
-        const double difference = fabs((double)array[i] - (double)*value);
-        worst = isnan(difference) ? HUGE_VAL : fmax(worst, difference);
-        largest = fmax(largest, fabs((double)*value));
-    }
-    // Infinity by infinity is no number, which fmax leaves out.
-    return largest > 0.0 && isfinite(worst) ? worst / largest : worst;
-}
-
-static double check_item(const struct zoo_runner *runner, float *arena, size_t item)
-{
-    const struct network_plan *plan = runner->network_plan;
-    double worst = 0.0;
-    memset(arena, 0, plan->arena * sizeof *arena);
-    for (size_t i = 0; i < plan->input_count; i++)
-        (void)visit(arena, &plan->inputs[i],
-                    runner->batch.inputs[i] + item * zoo_tensor_elements(&plan->inputs[i]), false);
-    for (size_t i = 0; i < plan->step_count; i++)
-        network_step_reference(&plan->steps[i], arena);
-    for (size_t i = 0; i < plan->output_count; i++)
-        worst = fmax(worst,
-                     visit(arena, &plan->outputs[i],
-                           runner->batch.outputs[i] + item * zoo_tensor_elements(&plan->outputs[i]),
-                           true));
-    return worst;
-}
-
-enum status zoo_runner_check(struct zoo_runner *runner, double *difference, struct error *err)
-{
-    float *arena = calloc(runner->network_plan->arena, sizeof *arena);
-    if (!arena)
-        return error_no_memory(err, "reference");
-    enum status status = zoo_runner_infer(runner, err);
-    *difference = 0.0;
-    for (size_t i = 0; status == STATUS_OK && i < runner->batch.items && i < CHECKED_ITEMS; i++)
-        *difference = fmax(*difference, check_item(runner, arena, i));
-    free(arena);
     return status;
 }
 

@@ -1,5 +1,5 @@
-// Runs a small model: loads it, measures inferences of batches of seeded items, and compares their
-// outputs with the plain reference.  Records as telemetry:
+// Runs a small model: loads it and measures inferences of batches of seeded items.  Records as
+// telemetry:
 //   load       one per zoo_runner_new, also if it fails; stages device_selection, file_opening (of
 //              weights), read_header (parse the description), model_building (weights and plan)
 //   inference  one per batch, warm-ups included; it has items and no tokens
@@ -73,11 +73,6 @@ struct zoo_figures {
 MUST_CHECK enum status zoo_runner_measure(struct zoo_runner *runner,
                                           const struct zoo_trials *trials, struct zoo_figures *out,
                                           struct error *err);
-
-// Compares the outputs of the first items of a batch with network_step_reference: the largest
-// difference, relative to the largest value of its output.  Fails as zoo_runner_infer does.
-MUST_CHECK enum status zoo_runner_check(struct zoo_runner *runner, double *difference,
-                                        struct error *err);
 
 // Borrowed until zoo_runner_free.
 const struct zoo_parts *zoo_runner_parts(const struct zoo_runner *runner);

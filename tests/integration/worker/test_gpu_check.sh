@@ -56,7 +56,8 @@ END
 # The real worker and benchmark, for which the CPU is the device.
 worker_on_cpu() {
   local name
-  for name in bin/inferstat-worker tests/bench/bench_pipeline tests/bench/bench_device; do
+  for name in bin/inferstat-worker tests/bench/bench_pipeline tests/bench/bench_device \
+    tests/support/zoo/zoo_probe; do
     cat >"$folder/bundle/$name" <<END
 #!/usr/bin/env bash
 exec "$INFERSTAT_BUILD/$name" "\${@/#cuda/cpu}"
@@ -211,7 +212,7 @@ assert outcomes == {"test_a_gpu": "passed", "test_b_gpu": "skipped",
                     "device_encode": "passed", "torch_encode": "passed",
                     "pipeline_copies": "passed", "pipeline_amplitude": "passed",
                     "pipeline_amplitude_f32": "passed", "pipeline_iqp": "passed",
-                    "zoo_models": "passed", "zoo_torch": "passed", "gemm": "passed"}, outcomes
+                    "zoo_models": "passed", "zoo_outputs": "passed", "zoo_torch": "passed", "gemm": "passed"}, outcomes
 assert report["emulated"] is False and report["encode"]["device"] == "cpu", report
 goals = {goal["name"]: goal for goal in report["goals"]}
 for name, kind in (("f64", 1000.0), ("f32", 2000.0)):

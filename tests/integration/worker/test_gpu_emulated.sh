@@ -88,7 +88,7 @@ outcomes = {check["name"]: check["outcome"] for check in report["checks"]}
 wanted = {name: "passed" for name in (
     "test_cuda_tensors_gpu", "test_encoding_gpu", "worker_encode", "worker_llm",
     "device_encode", "pipeline_copies", "pipeline_amplitude",
-    "pipeline_amplitude_f32", "pipeline_iqp", "zoo_models", "gemm")}
+    "pipeline_amplitude_f32", "pipeline_iqp", "zoo_models", "zoo_outputs", "gemm")}
 for name, outcome in wanted.items():
     assert outcomes[name] == outcome, (name, outcomes)
 assert outcomes["test_vectors_gpu"] == "skipped", outcomes  # without models

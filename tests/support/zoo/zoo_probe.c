@@ -3,9 +3,12 @@
 //   zoo_probe save MODEL SEED FILE.gguf             seeded weights
 //   zoo_probe outputs MODEL ITEMS SEED [DEVICE [FILE.gguf]]
 //                                                   outputs of seeded items, as raw floats
+//   zoo_probe check ITEMS DEVICE [MODEL]            compares the last item's outputs with the plain
+//                                                   reference, of all models or of one
 //   zoo_probe time MODEL BATCH THREADS SEED DEVICE  reads numbers of inferences, line by line, and
 //                                                   prints how many nanoseconds each took
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +93,73 @@ static enum status write_outputs(char **arguments)
     return status;
 }
 
+static double largest(const float *values, size_t count, const float *other)
+{
+    double most = 0.0;
+    for (size_t i = 0; i < count; i++) {
+        const double size = fabs((double)values[i] - (other ? (double)other[i] : 0.0));
+        most = size <= most ? most : size; // NaN stays
+    }
+    return most;
+}
+
+// Compares the outputs of the last item with the reference.
+static enum status check_item(struct zoo_rig *rig, double *difference)
+{
+    const size_t item = rig->items - 1;
+    float *own[ZOO_OUTPUTS_MAX] = {NULL};
+    enum status status = zoo_rig_run(rig, &err);
+    for (size_t i = 0; status == STATUS_OK && i < rig->model->output_count; i++) {
+        const size_t count = zoo_rig_elements(rig, rig->model->outputs[i]);
+        own[i] = calloc(count, sizeof *own[i]);
+        if (!own[i])
+            status = error_no_memory(&err, "outputs");
+        else
+            memcpy(own[i], rig->outputs[i] + item * count, count * sizeof *own[i]);
+    }
+    if (status == STATUS_OK)
+        status = zoo_rig_reference(rig, item, &err);
+    *difference = 0.0;
+    for (size_t i = 0; i < rig->model->output_count; i++) {
+        const size_t count = zoo_rig_elements(rig, rig->model->outputs[i]);
+        const float *wanted = rig->outputs[i] + item * count;
+        const double found = status == STATUS_OK
+                                 ? largest(own[i], count, wanted) / largest(wanted, count, NULL)
+                                 : 0.0;
+        *difference = found <= *difference ? *difference : found;
+        free(own[i]);
+    }
+    return status;
+}
+
+static enum status check(char **arguments)
+{
+    static const double allowed = 1e-4; // relative to the largest value of an output
+    for (size_t i = 0; i < zoo_text_count; i++) {
+        struct zoo_rig rig;
+        double difference = 0.0;
+        if (arguments[2] && strcmp(arguments[2], zoo_texts[i].name) != 0)
+            continue;
+        enum status status =
+            zoo_rig_open(&rig,
+                         &(struct zoo_rig_options){.model = zoo_texts[i].name,
+                                                   .items = number(arguments[0]),
+                                                   .seed = 1,
+                                                   .device = {.spec = arguments[1]}},
+                         &err);
+        if (status == STATUS_OK)
+            status = check_item(&rig, &difference);
+        zoo_rig_close(&rig);
+        if (status != STATUS_OK)
+            return status;
+        (void)printf("%s %.2g\n", zoo_texts[i].name, difference);
+        if (!(difference <= allowed))
+            return error_set(&err, STATUS_INVALID, "%s differs from the reference by %.2g",
+                             zoo_texts[i].name, difference);
+    }
+    return STATUS_OK;
+}
+
 static enum status time_inferences(struct zoo_rig *rig)
 {
     char line[32];
@@ -135,10 +205,8 @@ static const struct command {
     int least; // arguments
     enum status (*run)(char **arguments);
 } commands[] = {
-    {"layers", 1, print_layers},
-    {"save", 3, save},
-    {"outputs", 3, write_outputs},
-    {"time", 5, take_times},
+    {"layers", 1, print_layers}, {"save", 3, save},       {"outputs", 3, write_outputs},
+    {"check", 2, check},         {"time", 5, take_times},
 };
 
 int main(int argc, char **argv)

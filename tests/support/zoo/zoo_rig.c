@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/network_reference.h"
+
 enum status zoo_rig_model(struct zoo_model **out, const char *name, struct error *err)
 {
     const struct zoo_text *text = zoo_text_find(name);

@@ -2,7 +2,7 @@
 // this was built for one, else on the emulated runtime.
 #include <math.h>
 
-#include "server/device/network.h"
+#include "tests/support/network_reference.h"
 #include "tests/support/test.h"
 
 enum { ITEMS = 3 };

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "server/device/cpu/network/network_cpu.h"
+#include "tests/support/network_reference.h"
 #include "tests/support/test.h"
 
 enum { ITEMS = 3 };

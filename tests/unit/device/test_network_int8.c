@@ -5,6 +5,7 @@
 
 #include "server/device/cpu/network/network_cpu.h"
 #include "server/device/cpu/network/network_int8_lanes.h"
+#include "tests/support/network_reference.h"
 #include "tests/support/test.h"
 
 static uint64_t seed = 5;

@@ -2,8 +2,8 @@
 // that is dirty.
 #include <math.h>
 
-#include "server/device/network.h"
 #include "server/workload/zoo/plan.h"
+#include "tests/support/network_reference.h"
 #include "tests/support/test.h"
 
 static struct error err;

@@ -1,5 +1,4 @@
-// Plain C reference of the steps of small networks, in doubles.
-#include "server/device/network.h"
+#include "tests/support/network_reference.h"
 
 #include <assert.h>
 #include <math.h>
