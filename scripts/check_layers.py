@@ -97,7 +97,7 @@ ROOMS = {
     "client/cli": COMMON + ["client/remote"] + CLI,
 }
 
-IMPURE = r"client/tui/(poller|screen|tui)\.[ch]"
+IMPURE = r"client/tui/(export|poller|screen|tui)\.[ch]"
 
 # Files that see less than their room: those not named see only the rooms given, and of
 # their own room not the headers of those named.

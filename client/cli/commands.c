@@ -37,7 +37,7 @@ const struct cli_command cli_commands[] = {
         .name = "top",
         .summary = "the dashboard (also without any command, on a terminal)",
         .options = TAKES(SOURCE, PLACES, WINDOW, OPTION_INTERVAL, OPTION_ASCII, OPTION_NO_MOUSE,
-                         OPTION_READONLY),
+                         OPTION_READONLY, OPTION_COMPACT),
         .run = command_top,
     },
     {

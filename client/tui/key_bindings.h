@@ -63,6 +63,8 @@ enum action {
     ACTION_ZOOM_OUT,  // a longer window
     ACTION_EARLIER,   // move the window back by half its length
     ACTION_LATER,     // move it on, at most to now
+    ACTION_GROUP,     // sort by model, by host, or not at all
+    ACTION_EXPORT,    // open the prompt that writes what is shown to a file
     ACTION_UNFOLD,    // show or hide folded rows
     ACTION_SEARCH,    // open the search prompt
     ACTION_FIND_NEXT, // the next row with the searched text

@@ -65,7 +65,8 @@ enum key_context model_key_context(const struct model *model)
     static const enum key_context contexts[] = {
         [OVERLAY_NONE] = KEYS_VIEW,     [OVERLAY_HELP] = KEYS_HELP,
         [OVERLAY_DETAIL] = KEYS_HELP,   [OVERLAY_CLEAR] = KEYS_PROMPT,
-        [OVERLAY_FILTER] = KEYS_PROMPT, [OVERLAY_SEARCH] = KEYS_PROMPT};
+        [OVERLAY_FILTER] = KEYS_PROMPT, [OVERLAY_SEARCH] = KEYS_PROMPT,
+        [OVERLAY_EXPORT] = KEYS_PROMPT};
     return contexts[model->overlay];
 }
 

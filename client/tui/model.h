@@ -31,14 +31,15 @@ enum contact {
 };
 
 // What is above the view: nothing, help, the details of the cursor's row, or a prompt: of clearing,
-// of the filter, of a search.
+// of the filter, of a search, of an export.
 enum overlay {
     OVERLAY_NONE,
     OVERLAY_HELP,
     OVERLAY_DETAIL,
     OVERLAY_CLEAR,
     OVERLAY_FILTER,
-    OVERLAY_SEARCH
+    OVERLAY_SEARCH,
+    OVERLAY_EXPORT
 };
 
 // The last answer to a query.
@@ -59,6 +60,7 @@ struct model {
     char name[MODEL_NAME_SIZE]; // address of the collector, or path of the file; escaped
     bool is_file;
     bool readonly;
+    bool compact;
     query_when *when; // time parser; its `context` is the wall clock, an int64_t (ns)
 
     int width, height; // of the screen, in character cells

@@ -19,11 +19,22 @@ struct tui {
     struct screen *screen;
     struct canvas canvas;
     struct model model;
+    export_rows *rows;
     uint64_t drawn_ns; // when the screen was last drawn
     bool stale;        // the model has changed since
     bool at_once;      // by the user, who wants to see it
     bool quit;
 };
+
+// Writes what the screen shows, without the prompt, to the file that the user named.
+static void export(struct tui *tui)
+{
+    struct error err = {0};
+    view_draw(&tui->model, &tui->canvas);
+    const enum status status = export_write(tui->model.prompt.text, &tui->canvas,
+                                            view_result(&tui->model), tui->rows, &err);
+    model_end_export(&tui->model, status, err.text);
+}
 
 static void happen(struct tui *tui, struct event *event)
 {
@@ -43,6 +54,8 @@ static void happen(struct tui *tui, struct event *event)
         poller_query_now(tui->poller, tui->model.scope.wanted);
     if (effects & EFFECT_STAGES)
         poller_query_now(tui->poller, POLL(STAGES));
+    if (effects & EFFECT_EXPORT)
+        export(tui);
     if (effects & EFFECT_QUIT)
         tui->quit = true;
 }
@@ -147,7 +160,9 @@ static enum status start(struct tui *tui, const struct tui_options *options, str
     if (tui->model.is_file) // it is seldom about now
         tui->model.scope.window.length = window_lengths() - 1;
     tui->model.readonly = options->readonly;
+    tui->model.compact = options->compact;
     tui->model.when = read_time;
+    tui->rows = options->rows;
     model_set_filter(&tui->model, options->filter);
 
     status = screen_open(&tui->screen, !options->no_mouse, !options->no_color, err);

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "client/remote/remote.h"
+#include "client/tui/export.h"
 #include "common/core/base/error.h"
 #include "common/core/query/query.h"
 
@@ -25,6 +26,8 @@ struct tui_options {
     bool no_mouse;                     // leave the mouse to the terminal
     bool no_color;                     // --no-color, or NO_COLOR is set and not empty
     bool readonly;                     // refuse to clear (delete) records
+    bool compact;                      // three lines: figures, trouble, throughput
+    export_rows *rows;                 // writes exported rows
 };
 
 // Runs the dashboard on standard input and output until the user quits or stop_requested

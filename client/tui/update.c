@@ -170,6 +170,23 @@ static void sort_next(struct model *model, int step)
     sorted->at = 0;
 }
 
+// Sorts by model, then by host, then as the answer is.
+static void group_next(struct model *model)
+{
+    static const char *const keys[] = {"model", "host"};
+    struct view_state *state = current(model);
+    const struct grid *grid = view_current(model)->panels[state->focus].grid;
+    struct grid_state *sorted = &state->panels[state->focus];
+    const char *now = grid && sorted->sort >= 0 ? grid->columns[sorted->sort].key : "";
+    const unsigned from = strcmp(now, keys[0]) == 0 ? 1 : strcmp(now, keys[1]) == 0 ? 2 : 0;
+    sorted->sort = GRID_UNSORTED;
+    for (unsigned i = 0; grid && from < 2 && i < grid->count; i++)
+        if (strcmp(grid->columns[i].key, keys[from]) == 0)
+            sorted->sort = (int)i;
+    sorted->reversed = false;
+    keep_places(model);
+}
+
 // ---- The prompts ---------------------------------------------------------
 
 void model_set_filter(struct model *model, const struct query_filter *filter)
@@ -260,13 +277,32 @@ static unsigned clear(struct model *model)
     return EFFECT_CLEAR | EFFECT_PACE;
 }
 
+static unsigned apply_prompt(struct model *model)
+{
+    if (model->overlay == OVERLAY_SEARCH)
+        return search(model);
+    if (model->overlay == OVERLAY_CLEAR)
+        return clear(model);
+    if (model->overlay == OVERLAY_FILTER)
+        return apply(model);
+    model->overlay = OVERLAY_NONE; // the prompt is not to be exported
+    return EFFECT_EXPORT;
+}
+
+void model_end_export(struct model *model, enum status status, const char *why)
+{
+    char text[MODEL_NOTICE_SIZE];
+    (void)snprintf(text, sizeof text,
+                   status == STATUS_OK ? "written: %.200s" : "not written: %.200s",
+                   status == STATUS_OK ? model->prompt.text : why);
+    notify(model, text);
+}
+
 // `code` is the key of an action that is bound to none: a character.
 static unsigned act_in_prompt(struct model *model, enum action action, uint32_t code)
 {
     if (action == ACTION_APPLY)
-        return model->overlay == OVERLAY_SEARCH  ? search(model)
-               : model->overlay == OVERLAY_CLEAR ? clear(model)
-                                                 : apply(model);
+        return apply_prompt(model);
     if (action == ACTION_CANCEL)
         model->overlay = OVERLAY_NONE;
     else
@@ -381,6 +417,12 @@ static unsigned act(struct model *model, enum action action)
     case ACTION_EARLIER:
     case ACTION_LATER:
         return change_window(model, action);
+    case ACTION_EXPORT:
+        open_prompt(model, OVERLAY_EXPORT, "inferstat.csv");
+        break;
+    case ACTION_GROUP:
+        group_next(model);
+        break;
     case ACTION_SEARCH:
         open_prompt(model, OVERLAY_SEARCH, "");
         break;

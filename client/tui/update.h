@@ -40,11 +40,15 @@ enum effect {
     EFFECT_PACE = 1 << 3,    // apply the changed interval or pause
     EFFECT_REPAINT = 1 << 4, // redraw the whole screen
     EFFECT_SCOPE = 1 << 5,   // apply the changed model->scope
+    EFFECT_EXPORT = 1 << 7,  // write the file that model->prompt names
     EFFECT_STAGES = 1 << 6,  // ask for the stages of the load of model->scope
 };
 
 // Sets the filter that the command line gives; NULL: none.
 void model_set_filter(struct model *model, const struct query_filter *filter);
+
+// Notes how the export to the file of model->prompt has ended.
+void model_end_export(struct model *model, enum status status, const char *why);
 
 // Applies `event` to `model`; returns a bit set of enum effect.
 unsigned model_update(struct model *model, const struct event *event);

@@ -52,6 +52,12 @@ static bool has_panels(const struct model *model)
                                        model_figure(model, "runs", 0) > 0);
 }
 
+const struct result *view_result(const struct model *model)
+{
+    const unsigned focus = model->views[view_shown(model)].focus;
+    return model_answer(model, view_current(model)->panels[focus].polled);
+}
+
 void view_arrange(const struct model *model, struct rect *out)
 {
     for (unsigned i = 0; i < MODEL_PANELS_MAX; i++)
@@ -289,6 +295,10 @@ static void draw_body(const struct model *model, struct canvas *canvas, struct r
 void view_draw(const struct model *model, struct canvas *canvas)
 {
     canvas_clear(canvas);
+    if (model->compact) {
+        view_compact_draw(model, canvas);
+        return;
+    }
     if (!layout_fits(canvas->width, canvas->height)) {
         draw_too_small(canvas);
         return;

@@ -71,6 +71,9 @@ unsigned view_polls(const struct model *model);
 // the panel has no cursor, or no rows.
 bool view_selected(const struct model *model, unsigned number, size_t *row);
 
+// The answer that the focused panel shows; NULL if there is none.
+const struct result *view_result(const struct model *model);
+
 // Computes the areas of the current view's panels; `out` has MODEL_PANELS_MAX elements.  A focused
 // panel that is enlarged, or would not fit, gets the whole view.  All areas are empty while a
 // notice replaces the panels, or if the screen is too small.
@@ -85,7 +88,7 @@ size_t view_panel_rows(const struct model *model, const struct panel *panel);
 // Returns the number of rows of the list that are visible in a panel in `area`.
 size_t view_panel_page(const struct model *model, const struct panel *panel, struct rect area);
 
-// Draws the whole screen: frame, view and overlay.
+// Draws the whole screen: frame, view and overlay; of a compact dashboard three lines.
 void view_draw(const struct model *model, struct canvas *canvas);
 
 // ---- Views and overlays, one file each --------------------------
@@ -105,6 +108,9 @@ void view_frame_draw(const struct model *model, struct canvas *canvas,
 
 // True if there is an error that the banner must show.
 bool view_frame_has_banner(const struct model *model);
+
+// Draws three lines: figures of the window, what needs attention, and the throughput over time.
+void view_compact_draw(const struct model *model, struct canvas *canvas);
 
 // Finds the view whose name is at `x`, `y` in the title line `area`, and sets `*number` to its
 // index.  Returns false if there is none.

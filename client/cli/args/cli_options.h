@@ -108,6 +108,7 @@
       "refresh at least every TIME (default 2s)")                                                  \
     X(ASCII, "ascii", 0, NULL, OPTION_IS_GIVEN, "draw with ASCII characters only")                 \
     X(NO_MOUSE, "no-mouse", 0, NULL, OPTION_IS_GIVEN, "leave the mouse to the terminal")           \
+    X(COMPACT, "compact", 0, NULL, OPTION_IS_GIVEN, "three lines, for a small pane")               \
     X(READONLY, "readonly", 0, NULL, OPTION_IS_GIVEN, "refuse to clear from the dashboard")        \
     X(NO_COLOR, "no-color", 0, NULL, OPTION_IS_GIVEN,                                              \
       "no colour (as with NO_COLOR in the environment)")                                           \

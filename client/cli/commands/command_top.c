@@ -3,8 +3,17 @@
 #include <stdlib.h>
 
 #include "client/cli/cli.h"
+#include "client/cli/output/rows.h"
 #include "client/tui/tui.h"
 #include "common/sys/stop.h"
+
+static enum status write_rows(FILE *out, const struct result *result, bool is_json,
+                              struct error *err)
+{
+    struct rows rows = {.out = out, .format = is_json ? FORMAT_JSON : FORMAT_CSV};
+    rows_write(&rows, result, 0, result_row_count(result));
+    return rows_end(&rows, STATUS_OK, err);
+}
 
 enum status command_top(struct cli *cli, struct error *err)
 {
@@ -30,6 +39,8 @@ enum status command_top(struct cli *cli, struct error *err)
         .no_color =
             option_given(&cli->options, OPTION_NO_COLOR) || (no_color && no_color[0] != '\0'),
         .readonly = option_given(&cli->options, OPTION_READONLY),
+        .compact = option_given(&cli->options, OPTION_COMPACT),
+        .rows = write_rows,
     };
     return tui_run(&options, err);
 }

@@ -1,9 +1,11 @@
 // All of the cursor's row: every value that is known, with its name.
 #include "client/tui/view.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "client/tui/plots.h"
 #include "common/core/base/glyph.h"
 #include "common/core/query/result.h"
 
@@ -13,8 +15,7 @@ enum { NAME_WIDTH = 30, MARGIN = 1, TITLE_ROWS = 2 };
 static const struct result *selected(const struct model *model, size_t *row)
 {
     const unsigned focus = model->views[view_shown(model)].focus;
-    const struct panel *panel = &view_current(model)->panels[focus];
-    return view_selected(model, focus, row) ? model_answer(model, panel->polled) : NULL;
+    return view_selected(model, focus, row) ? view_result(model) : NULL;
 }
 
 // The name of a column without its unit, which the value has: "ttft_ns" is "ttft".
@@ -53,6 +54,32 @@ static void draw_wrapped(struct canvas *canvas, struct rect area, int x, int y, 
     }
 }
 
+// The phases of a request, one after the other, on a scale of its whole time.  Returns the number
+// of lines, 0 of other rows.
+static size_t draw_phases(struct canvas *canvas, struct rect area, int y,
+                          const struct result *result, size_t row)
+{
+    static const char *const phases[][2] = {
+        {"queue", "queue_ns"}, {"prefill", "prefill_ns"}, {"decode", "decode_ns"}};
+    enum { PHASES = sizeof phases / sizeof *phases };
+    struct plot_stage stages[PHASES];
+    double at_ns = 0;
+    const double total_ns = result_number(result, row, "e2e_ns", NAN);
+    for (unsigned i = 0; i < PHASES; i++) {
+        const double took_ns = result_number(result, row, phases[i][1], NAN);
+        if (!isfinite(took_ns) || !(total_ns > 0))
+            return 0;
+        (void)snprintf(stages[i].name, sizeof stages[i].name, "%s", phases[i][0]);
+        stages[i].start_ns = at_ns;
+        stages[i].duration_ns = took_ns;
+        at_ns += took_ns;
+    }
+    const struct rect lines = {area.x + MARGIN, area.y + y, area.width - 2 * MARGIN, PHASES + 1};
+    if (canvas && y >= 0)
+        plot_waterfall(canvas, lines, stages, PHASES, total_ns, 0);
+    return PHASES + 2; // "other", and an empty line
+}
+
 // Draws what is not null from line `y` on, if there is a canvas; returns the number of lines.
 static size_t lay_out(const struct model *model, struct canvas *canvas, struct rect area, int y)
 {
@@ -67,6 +94,7 @@ static size_t lay_out(const struct model *model, struct canvas *canvas, struct r
     }
     if (canvas)
         (void)canvas_put(canvas, area, MARGIN, y, STYLE_TITLE, "Detail (Esc: back)");
+    lines += draw_phases(canvas, area, y + (int)lines, result, row);
     for (unsigned column = 0; column < result_column_count(result); column++) {
         char value[GRID_CELL_SIZE], name[64];
         if (result_cell(result, row, column).type == VALUE_NULL)

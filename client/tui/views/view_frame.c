@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/tui/key_bindings.h"
+#include "client/tui/plots.h"
 #include "common/core/base/unit.h"
 #include "common/core/base/glyph.h"
 
@@ -434,4 +435,31 @@ void view_frame_draw(const struct model *model, struct canvas *canvas,
     if (!rect_is_empty(frame->banner))
         draw_banner(model, canvas, frame->banner);
     draw_footer(model, canvas, frame->footer);
+}
+
+void view_compact_draw(const struct model *model, struct canvas *canvas)
+{
+    enum { LABEL = 6, POINTS_MAX = 512 };
+    const struct rect area = canvas_area(canvas), lower = rect_below(area, 1);
+    struct segments trouble = {.separator = "   "};
+    draw_status(model, canvas, area);
+    find_trouble(&trouble, model);
+    if (has_error(model))
+        draw_banner(model, canvas, lower);
+    else if (trouble.count > 0)
+        (void)segments_draw(&trouble, canvas, lower, 1, 0, lower.width - 2, ALIGN_LEFT);
+    else
+        (void)canvas_put(canvas, lower, 1, 0, STYLE_GOOD,
+                         model->answered_ns != 0 ? "● nothing needs attention" : "○ connecting");
+    double rates[POINTS_MAX];
+    size_t count = 0;
+    double top = 0;
+    const struct result *tokens = model_answer(model, POLL_TOKENS);
+    for (size_t row = 0; tokens && row < result_row_count(tokens) && count < POINTS_MAX; row++) {
+        rates[count] = result_number(tokens, row, "mean", 0);
+        top = fmax(top, rates[count++]);
+    }
+    const struct rect line = {LABEL + 2, 2, area.width - LABEL - 3, 1};
+    (void)canvas_put(canvas, rect_below(area, 2), 1, 0, STYLE_DIM, "tok/s");
+    plot_sparkline(canvas, line, rates, count, top);
 }

@@ -99,6 +99,8 @@ void view_prompt_draw(const struct model *model, struct canvas *canvas, struct r
         [OVERLAY_FILTER] = {" Show only ", "where model=NAME and host=NAME since 1h until 10m",
                             "show only these"},
         [OVERLAY_SEARCH] = {" Search ", "a text in any value of a row", "search"},
+        [OVERLAY_EXPORT] = {" Write to a file ", ".csv .json: the rows; .txt .svg: the screen",
+                            "write"},
         [OVERLAY_CLEAR] = {" Clear ", "there is no way back", "clear"},
     };
     const struct prompt *prompt = &model->prompt;

@@ -312,6 +312,36 @@ TEST_CASE(search_finds_rows)
     drop(model);
 }
 
+TEST_CASE(rows_go_by_model_or_host)
+{
+    struct model *model = fresh(120, 40, fixture_many);
+    const struct grid *grid = view_current(model)->panels[0].grid;
+    static const char *const keys[] = {"model", "host"};
+    for (size_t i = 0; i < COUNT_OF(keys); i++) {
+        fixture_key(model, 'g');
+        assert_true(list_of(model)->sort >= 0);
+        assert_string_equal(grid->columns[list_of(model)->sort].key, keys[i]);
+    }
+    fixture_key(model, 'g');
+    assert_int_equal(list_of(model)->sort, GRID_UNSORTED);
+    drop(model);
+}
+
+TEST_CASE(an_export_asks_for_a_name)
+{
+    struct model *model = fresh(120, 40, fixture_many);
+    fixture_key(model, 'e');
+    assert_string_equal(model->prompt.text, "inferstat.csv");
+    fixture_key(model, KEY_CODE_CTRL_U);
+    assert_int_equal(type(model, "x.svg"), EFFECT_EXPORT);
+    assert_int_equal(model->overlay, OVERLAY_NONE);
+    model_end_export(model, STATUS_OK, "");
+    assert_string_equal(model->notice, "written: x.svg");
+    model_end_export(model, STATUS_IO, "x.svg: File\x1b exists");
+    assert_string_equal(model->notice, "not written: x.svg: File\\x1B exists");
+    drop(model);
+}
+
 TEST_CASE(enter_shows_all_of_a_row)
 {
     struct model *model = fresh(120, 40, fixture_many);
@@ -657,8 +687,9 @@ TEST_MAIN(keys_have_effects, clear_asks_for_the_name, readonly_refuses_to_clear,
           clear_says_how_it_ended, a_pause_asks_only_when_told, contact_follows_the_rounds,
           age_counts_from_the_last_answer, the_interval_moves_in_steps,
           the_cursor_moves_within_the_rows, the_cursor_stays_on_its_row, what_has_ended_is_folded,
-          search_finds_rows, enter_shows_all_of_a_row, the_window_changes, stages_follow_the_cursor,
-          tab_goes_round, views_keep_what_was_done_to_them, views_are_shown_from_the_help_alone,
+          search_finds_rows, rows_go_by_model_or_host, an_export_asks_for_a_name,
+          enter_shows_all_of_a_row, the_window_changes, stages_follow_the_cursor, tab_goes_round,
+          views_keep_what_was_done_to_them, views_are_shown_from_the_help_alone,
           a_view_shown_again_stands_within_its_rows, sorting_goes_through_the_columns,
           escape_steps_out, help_scrolls, the_mouse_does_what_keys_do, the_mouse_shows_views,
           losses_are_added_up, takes_any_sequence_of_events)

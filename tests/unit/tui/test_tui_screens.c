@@ -69,6 +69,18 @@ static void file(struct model *model)
     model->is_file = true;
 }
 
+static void compact(struct model *model)
+{
+    fixture_many(model);
+    model->compact = true;
+}
+
+static void compact_quiet(struct model *model)
+{
+    fixture_normal(model);
+    model->compact = true;
+}
+
 static void empty_file(struct model *model)
 {
     file(model);
@@ -222,6 +234,9 @@ static const struct {
     {"pipelines-filtered-60x16", fixture_pipelines, "\\host=gpu-17\r5", 60, 16, 0},
     {"pipelines-none-60x16", fixture_normal, "5", 60, 16, 0},
     {"pipelines-empty-60x16", fixture_empty, "5", 60, 16, SIZES},
+    {"compact-80x3", compact, "", 80, 3, SIZES},
+    {"compact-quiet-40x3", compact_quiet, "", 40, 3, 0},
+    {"export-80x24", fixture_normal, "e", 80, 24, 0},
     {"too-small-40x10", fixture_normal, "", 40, 10, 0},
     {"too-small-10x2", fixture_normal, "", 10, 2, 0},
 };

@@ -1,0 +1,30 @@
+// Export: writes what the dashboard shows to a file, in the format that the file's name ends in.
+//   .txt .svg    the screen
+//   .csv .json   the rows of the focused panel, all columns of the answer
+#ifndef INFERSTAT_TUI_EXPORT_H
+#define INFERSTAT_TUI_EXPORT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "client/tui/canvas.h"
+#include "common/core/base/error.h"
+#include "common/core/query/result.h"
+
+// Writes all rows of a result, as CSV or as the JSON object {"rows": [...]}.  Returns STATUS_NOMEM
+// if memory is short; write errors are ferror's.
+typedef enum status export_rows(FILE *out, const struct result *result, bool is_json,
+                                struct error *err);
+
+// Creates the file `path`, which must not exist, and writes `canvas` or the rows of `result` (NULL:
+// there are none).  Returns STATUS_INVALID if the name has another ending, STATUS_NO_DATA if there
+// are no rows, STATUS_IO if the file cannot be written; nothing is left then.
+MUST_CHECK enum status export_write(const char *path, const struct canvas *canvas,
+                                    const struct result *result, export_rows *rows,
+                                    struct error *err);
+
+// Writes the screen as text, or as an SVG drawing.
+void export_text(FILE *out, const struct canvas *canvas);
+void export_svg(FILE *out, const struct canvas *canvas);
+
+#endif
