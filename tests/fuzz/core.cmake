@@ -1,1 +1,2 @@
 inferstat_fuzz_target(fuzz_query LINK inferstat_sys inferstat_core)
+inferstat_fuzz_target(fuzz_alerts LINK inferstat_core)
