@@ -74,7 +74,7 @@ options_in "$pages"/inferstat.1 "$pages"/*.8 "$pages"/inferstat-worker.1 "$INFER
 printf -- '--%s\n' install prefix cflags libs >>"$WORK/known"
 options_in "$pages"/*.7 "$INFERSTAT_SOURCE/README.md" | comm -23 - <(sort -u "$WORK/known") >"$WORK/unknown"
 [ ! -s "$WORK/unknown" ] || fail "guides or README name unknown options: $(tr '\n' ' ' <"$WORK/unknown")"
-for page in "$pages"/*.7; do
+for page in "$pages"/*.[57]; do
   check_roff "${page##*/}"
 done
 made="inferstat-schema.7 inferstat-metrics.7"
@@ -82,3 +82,11 @@ while read -r page; do
   [ -e "$pages/$page" ] || [[ " $made " == *" $page "* ]] || fail "no manual page $page"
 done < <(sed 's/\\-/-/g; s/ (\([1-8]\))/(\1)/g' "$pages"/*.[1-8] "$INFERSTAT_SOURCE/README.md" |
   grep -oE '\binferstat[a-z-]*\([1-8]\)' | sed 's/(\(.\))/.\1/' | sort -u)
+
+# The page of the alerts has every built-in rule and every source.
+for file in core/alert/alert_builtin.h core/query/alert_rule.h; do
+  while read -r name; do
+    grep -q "$name" "$pages/inferstatd-alerts.5" || fail "inferstatd-alerts.5 lacks $name"
+  done < <(sed -nE 's/.*"alert ([a-z_]+):.*/\1/p; s/^    X\([A-Z_]+, "([a-z_]+_[a-z_]+)", [A-Z]+.*/\1/p' \
+    "$INFERSTAT_SOURCE/common/$file")
+done
