@@ -29,12 +29,18 @@ void model_filter(struct model *model, const struct query_filter *filter, const 
                    model->filtered ? text : "");
 }
 
+int64_t model_reference_ns(const struct model *model)
+{
+    return model->scope.now_ns != 0 ? model->scope.now_ns : model->wall_now_ns;
+}
+
 bool model_is_now(const struct model *model)
 {
     const int64_t day_ns = INT64_C(86400000000000);
     struct query_filter filter = model->scope.filter;
-    window_apply(&model->scope.window, model->wall_now_ns, &filter);
-    return filter.until_ns == 0 && filter.since_ns > model->wall_now_ns - day_ns - 1;
+    window_apply(&model->scope.window, model_reference_ns(model), &filter);
+    return filter.until_ns == 0 && model->scope.now_ns == 0 &&
+           filter.since_ns > model->wall_now_ns - day_ns - 1;
 }
 
 const struct result *model_answer(const struct model *model, enum polled_query polled)

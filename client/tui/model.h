@@ -98,6 +98,9 @@ void model_deinit(struct model *model);
 // Sets the current filter and its text.
 void model_filter(struct model *model, const struct query_filter *filter, const char *text);
 
+// Where a live window ends: now; of a file, at its newest request, load or pipeline run.
+int64_t model_reference_ns(const struct model *model);
+
 // True if the view Now has states: the window is live and has a day at most.
 bool model_is_now(const struct model *model);
 

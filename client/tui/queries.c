@@ -95,7 +95,7 @@ bool queries_fill(enum polled_query polled, const struct queries_scope *scope, i
     if (query->kind == QUERY_RECORDS)
         query->records.kind = polls[polled].record_kind;
     if (polls[polled].of_window)
-        window_apply(&scope->window, now_ns, &query->filter);
+        window_apply(&scope->window, scope->now_ns != 0 ? scope->now_ns : now_ns, &query->filter);
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
         if (!(polls[polled].has >> i & 1))
             query->filter.by[i][0] = '\0';

@@ -37,14 +37,16 @@ enum { POLL_ALL = (1 << POLL_COUNT) - 1 };
 struct queries_scope {
     struct query_filter filter;
     struct window window; // a filter with times of its own goes before it
+    int64_t now_ns;       // where a live window ends, wall clock; 0: at the time of asking
     unsigned wanted;      // the queries that are repeated
     struct query load;    // POLL_STAGES; see queries_of_load
     bool has_load;
 };
 
 // Builds the query `polled` in `*query`.  The query has those conditions of the filter that apply
-// to its kind of records; runs, for example, have no model.  Returns false if it cannot be built:
-// POLL_STAGES without a load, POLL_COMPARE of all time, or with a filter's own times.
+// to its kind of records; runs, for example, have no model.  `now_ns` is the wall clock.  Returns
+// false if it cannot be built: POLL_STAGES without a load, POLL_COMPARE of all time, or with a
+// filter's own times.
 bool queries_fill(enum polled_query polled, const struct queries_scope *scope, int64_t now_ns,
                   struct query *query);
 

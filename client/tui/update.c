@@ -147,7 +147,7 @@ static unsigned change_window(struct model *model, enum action action)
     else if (action == ACTION_ZOOM_IN)
         window_zoom(window, -1);
     else
-        window_pan(window, action == ACTION_EARLIER ? -1 : 1, model->wall_now_ns);
+        window_pan(window, action == ACTION_EARLIER ? -1 : 1, model_reference_ns(model));
     if (before.length == window->length && before.until_ns == window->until_ns)
         return 0;
     return EFFECT_SCOPE | EFFECT_ASK;
@@ -285,7 +285,7 @@ static unsigned apply_prompt(struct model *model)
         return clear(model);
     if (model->overlay == OVERLAY_FILTER)
         return apply(model);
-    model->overlay = OVERLAY_NONE; // the prompt is not to be exported
+    model->overlay = OVERLAY_NONE; // the screen is exported without the prompt
     return EFFECT_EXPORT;
 }
 
@@ -545,15 +545,35 @@ static void turn_wheel(struct model *model, const struct event *event)
 
 // ---- Answers -----------------------------------------------------------------
 
-static void on_answer(struct model *model, const struct event *event)
+// The newest record of a file's summary; a window that ends there has something to show.
+static void find_reference(struct model *model)
 {
+    static const char *const times[] = {"last_inference_started_ns", "last_load_started_ns",
+                                        "last_pipeline_started_ns"};
+    const int64_t recent_ns = INT64_C(3600000000000); // a collector may be writing the file
+    const struct result *summary = model_answer(model, POLL_SUMMARY);
+    int64_t newest_ns = 0;
+    for (unsigned i = 0; summary && i < sizeof times / sizeof *times; i++) {
+        const int64_t time_ns = result_integer(summary, 0, times[i], 0);
+        newest_ns = time_ns > newest_ns ? time_ns : newest_ns;
+    }
+    const bool is_old = newest_ns > 0 && newest_ns < model->wall_now_ns - recent_ns;
+    model->scope.now_ns = is_old ? newest_ns + 1 : 0;
+}
+
+static unsigned on_answer(struct model *model, const struct event *event)
+{
+    const int64_t before_ns = model->scope.now_ns;
     struct model_answer *answer = &model->answers[event->polled];
     result_free(answer->result);
     answer->result = event->result;
     answer->known = true;
     model->answered_ns = event->now_ns;
     model->answered_at_ns = event->wall_now_ns;
+    if (event->polled == POLL_SUMMARY && model->is_file)
+        find_reference(model);
     keep_places(model);
+    return model->scope.now_ns == before_ns ? 0 : EFFECT_SCOPE | EFFECT_ASK;
 }
 
 static const char *reason(const struct event *event)
@@ -603,8 +623,7 @@ static unsigned update(struct model *model, const struct event *event)
     case EVENT_TICK:
         break;
     case EVENT_ANSWER:
-        on_answer(model, event);
-        break;
+        return on_answer(model, event);
     case EVENT_ROUND:
         end_round(model, event);
         break;

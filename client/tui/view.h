@@ -109,6 +109,11 @@ void view_frame_draw(const struct model *model, struct canvas *canvas,
 // True if there is an error that the banner must show.
 bool view_frame_has_banner(const struct model *model);
 
+// Charts at the head of a panel in `area`: their rows, 0 if there is no room or the window is all
+// time; and the charts.
+int view_charts_rows(const struct model *model, struct rect area);
+void view_charts_draw(const struct model *model, struct canvas *canvas, struct rect area);
+
 // Draws three lines: figures of the window, what needs attention, and the throughput over time.
 void view_compact_draw(const struct model *model, struct canvas *canvas);
 

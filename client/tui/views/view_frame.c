@@ -152,9 +152,12 @@ static void lay_out_title(struct title *title, const struct model *model, struct
     char age[UNIT_TEXT_SIZE], clock[UNIT_TEXT_SIZE];
     struct segments *right = &title->right;
     *title = (struct title){.right = {.separator = "  "}};
+    const double silent_seconds = model_age_seconds(model) - model->interval_seconds;
     if (model->paused)
         segments_add(right, 0, STYLE_WARNING, "‖ paused, %s old",
                      age_text(age, model_age_seconds(model)));
+    else if (model->contact == CONTACT_OK && silent_seconds >= 1)
+        segments_add(right, 0, STYLE_WARNING, "○ %s old", age_text(age, model_age_seconds(model)));
     else
         segments_add(right, 0, contacts[model->contact].style, "%s",
                      model->is_file ? contacts[model->contact].file
@@ -215,7 +218,7 @@ static double sum_now(const struct model *model, const char *key)
 {
     const struct result *now = model_answer(model, POLL_NOW);
     double sum = -1;
-    for (size_t row = 0; now && model_is_now(model) && row < result_row_count(now); row++) {
+    for (size_t row = 0; now && row < result_row_count(now); row++) {
         const double value = result_number(now, row, key, NAN);
         if (isfinite(value))
             sum = (sum < 0 ? 0 : sum) + value;
@@ -245,7 +248,9 @@ static void add_figures(struct segments *left, const struct model *model)
     char text[UNIT_TEXT_SIZE];
     const struct result *window = model_answer(model, POLL_WINDOW);
     for (unsigned i = 0; i < sizeof sums / sizeof *sums; i++) {
-        const double sum = sum_now(model, sums[i].key);
+        const double sum = model_is_now(model) ? sum_now(model, sums[i].key)
+                           : window            ? result_number(window, 0, sums[i].key, -1)
+                                               : -1;
         if (sum > 0 || (sum == 0 && sums[i].rank != 2))
             segments_add(left, sums[i].rank, STYLE_PLAIN, "%s %s", sums[i].label,
                          unit_format(text, UNIT_NONE, sum));
@@ -288,7 +293,7 @@ static void draw_status(const struct model *model, struct canvas *canvas, struct
     if (!model_answer(model, POLL_SUMMARY))
         return;
     char text[UNIT_TEXT_SIZE];
-    const bool is_now = view_shown(model) == VIEW_NOW, is_ledger = model->view == VIEW_LEDGER;
+    const bool is_now = model->view == VIEW_NOW, is_ledger = model->view == VIEW_LEDGER;
     const double in_flight = model_figure(model, "in_flight", 0);
     const double coverage = model_figure(model, "coverage_ratio", NAN);
     const int64_t lost = model_lost(model);

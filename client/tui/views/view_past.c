@@ -29,11 +29,13 @@ static const struct grid host_grid = {.columns = host_columns,
 static const struct panel panel = {.title = "Averages of the window",
                                    .none = "no load and no inference in the window",
                                    .polled = POLL_OVERVIEW,
-                                   .grid = &host_grid};
+                                   .grid = &host_grid,
+                                   .head_rows = view_charts_rows,
+                                   .draw_head = view_charts_draw};
 
 const struct view view_past = {
     .name = "Now",
-    .polls = POLL(OVERVIEW),
+    .polls = POLL(OVERVIEW) | POLL(WINDOW) | POLL(TOKENS) | POLL(TTFT),
     .panels = &panel,
     .panel_count = 1,
     .draw_empty = view_empty_requests_draw,

@@ -394,6 +394,47 @@ TEST_CASE(the_window_changes)
     drop(model);
 }
 
+// A copied file is of another day: its windows end where its records do.
+TEST_CASE(windows_of_a_file_end_at_its_records)
+{
+    const int64_t day_ns = INT64_C(86400000000000);
+    char summary[128];
+    struct model *model = fresh(120, 40, NULL);
+    model->is_file = true;
+    (void)snprintf(summary, sizeof summary,
+                   "runs|last_load_started_ns|last_inference_started_ns\n"
+                   "1|%lld|%lld\n",
+                   (long long)(FIXTURE_WALL_NS - 3 * day_ns),
+                   (long long)(FIXTURE_WALL_NS - 2 * day_ns));
+    fixture_answer(model, POLL_SUMMARY, summary);
+    assert_int_equal(model->scope.now_ns, FIXTURE_WALL_NS - 2 * day_ns + 1);
+    assert_int_equal(view_shown(model), VIEW_PAST);
+    fixture_key(model, '[');
+    assert_int_equal(model->scope.window.until_ns,
+                     FIXTURE_WALL_NS - 2 * day_ns + 1 - INT64_C(150000000000));
+    fixture_key(model, ']');
+    assert_int_equal(model->scope.window.until_ns, 0);
+    drop(model);
+}
+
+TEST_CASE(a_silent_collector_shows_the_age_of_data)
+{
+    struct model *model = fresh(120, 40, fixture_normal);
+    struct event tick = {.kind = EVENT_TICK,
+                         .now_ns = FIXTURE_NOW_NS + UINT64_C(2900000000),
+                         .wall_now_ns = FIXTURE_WALL_NS};
+    (void)model_update(model, &tick);
+    char *screen = fixture_screen(model, false);
+    assert_non_null(strstr(screen, "● live"));
+    free(screen);
+    tick.now_ns += UINT64_C(200000000);
+    (void)model_update(model, &tick);
+    screen = fixture_screen(model, false);
+    assert_non_null(strstr(screen, "○ 3s old"));
+    free(screen);
+    drop(model);
+}
+
 TEST_CASE(stages_follow_the_cursor)
 {
     struct model *model = fresh(120, 40, fixture_normal);
@@ -688,7 +729,8 @@ TEST_MAIN(keys_have_effects, clear_asks_for_the_name, readonly_refuses_to_clear,
           age_counts_from_the_last_answer, the_interval_moves_in_steps,
           the_cursor_moves_within_the_rows, the_cursor_stays_on_its_row, what_has_ended_is_folded,
           search_finds_rows, rows_go_by_model_or_host, an_export_asks_for_a_name,
-          enter_shows_all_of_a_row, the_window_changes, stages_follow_the_cursor, tab_goes_round,
+          enter_shows_all_of_a_row, the_window_changes, windows_of_a_file_end_at_its_records,
+          a_silent_collector_shows_the_age_of_data, stages_follow_the_cursor, tab_goes_round,
           views_keep_what_was_done_to_them, views_are_shown_from_the_help_alone,
           a_view_shown_again_stands_within_its_rows, sorting_goes_through_the_columns,
           escape_steps_out, help_scrolls, the_mouse_does_what_keys_do, the_mouse_shows_views,
