@@ -155,7 +155,7 @@ class Builder:
             x = self.upsample(layer, values[0], shapes[0])
         else:
             x = values[0]
-        if layer.kind == "norm" or (layer.norm and not folds):
+        if layer.norm and not folds:
             x = self.norm(layer, x)
         self.results[index] = self.activate(layer, x) if layer.activation else x
 

@@ -136,7 +136,7 @@ class Twin(nn.Module):
                 continue
             if part:
                 self.parts[key] = part
-            if layer.norm or layer.kind == "norm":
+            if layer.norm:
                 self.norms[key] = norm_of(layer.shape[0], layer.shape)
         self.load(weights)
         self.to(dtype)

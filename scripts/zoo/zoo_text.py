@@ -37,7 +37,6 @@ class Layer:
     pad: object = "same"  # or (height, width), on both sides
     padding: tuple = ()  # ((above, below), ...), one pair an axis
     groups: int = 1
-    multiplier: int = 1
     bias: bool = True
     norm: bool = False
     last: bool = False
@@ -125,7 +124,7 @@ def infer(layer, shapes, vocabulary):
     window = layer.kernel[-(len(shape) - 1):] if len(shape) > 1 else ()
     if layer.kind in ("conv", "depthwise"):
         if layer.kind == "depthwise":
-            layer.groups, layer.out = shape[0], shape[0] * layer.multiplier
+            layer.groups = layer.out = shape[0]
         if shape[0] % layer.groups or layer.out % layer.groups:
             raise TextError(f"{layer.name}: {layer.groups} groups")
         layer.shape = (layer.out, *slide_all(layer, shape))
@@ -156,7 +155,7 @@ def infer(layer, shapes, vocabulary):
         layer.shape = shape
     if layer.kind in WEIGHTED and layer.bias:
         layer.tensors["bias"] = (layer.out,)
-    if layer.norm or layer.kind == "norm":
+    if layer.norm:
         for part in ("weight", "bias", "mean", "variance"):
             layer.tensors[f"norm.{part}"] = (layer.shape[0],)
 
@@ -196,8 +195,8 @@ class Reader:
             word = self.next()
             if word in ("stride", "dilate"):
                 setattr(layer, "stride" if word == "stride" else "dilation", pair(self.next()))
-            elif word in ("groups", "multiplier"):
-                setattr(layer, word, int(self.next()))
+            elif word == "groups":
+                layer.groups = int(self.next())
             elif word == "pad":
                 value = self.next()
                 layer.pad = {"same": value, "valid": (0, 0)}.get(value) or pair(value)
@@ -236,7 +235,7 @@ class Reader:
         elif kind in MERGES:
             while self.peek() not in ("", "->", ")"):
                 layer.sources.append(self.source(self.next()))
-        elif kind not in WINDOWED and kind != "norm":
+        elif kind not in WINDOWED:
             raise TextError(f"unknown layer {kind}")
         if kind in ("maxpool", "avgpool") and self.peek() == "global":
             layer.everywhere = bool(self.next())

@@ -61,7 +61,7 @@ static bool shapes_match(const struct network_step *step)
                out->channels % step->groups == 0 && added && windows_fit(step, 0, false) &&
                windows_fit(step, 1, false);
     case NETWORK_DEPTHWISE:
-        return out->channels % in->channels == 0 && added && windows_fit(step, 0, false) &&
+        return out->channels == in->channels && added && windows_fit(step, 0, false) &&
                windows_fit(step, 1, false);
     case NETWORK_MAX_POOL:
     case NETWORK_AVERAGE_POOL:
@@ -81,7 +81,6 @@ static bool shapes_match(const struct network_step *step)
     case NETWORK_MULTIPLY:
         return step->inputs == 2 && same(in, out) && step->in[1].channels == out->channels &&
                (same(&step->in[1], out) || (step->in[1].height == 1 && step->in[1].width == 1));
-    case NETWORK_SCALE:
     case NETWORK_COPY:
         return same(in, out);
     case NETWORK_OP_COUNT:
@@ -94,8 +93,7 @@ static enum status check_step(const struct network_plan *plan, const struct netw
                               struct error *err)
 {
     const bool weighted = step->op == NETWORK_CONV || step->op == NETWORK_DEPTHWISE ||
-                          step->op == NETWORK_EMBED || step->op == NETWORK_GRU ||
-                          step->op == NETWORK_SCALE;
+                          step->op == NETWORK_EMBED || step->op == NETWORK_GRU;
     bool valid = step->inputs >= 1 && step->inputs <= 2 && fits(&step->out, plan->arena) &&
                  (!weighted || step->weights || step->int8);
     for (size_t i = 0; valid && i < step->inputs; i++)

@@ -16,7 +16,7 @@
 
 enum network_op {
     NETWORK_CONV,      // also dense layers: the kernel covers the whole input
-    NETWORK_DEPTHWISE, // groups == channels; out.channels is a multiple of in.channels
+    NETWORK_DEPTHWISE, // groups == channels
     NETWORK_MAX_POOL,
     NETWORK_AVERAGE_POOL, // divides by the number of elements that lie inside the input
     NETWORK_UPSAMPLE,     // nearest, by whole factors (kernel)
@@ -24,7 +24,6 @@ enum network_op {
     NETWORK_GRU,          // in: sequence; out: sequence, or its last state if out.width is 1
     NETWORK_ADD,          // in[0] + in[1]
     NETWORK_MULTIPLY,     // in[0] * in[1]; in[1] may be 1 x 1 and is then broadcast over the pixels
-    NETWORK_SCALE,        // in * weights[c] + bias[c]: a normalisation that no step absorbed
     NETWORK_COPY,         // in to out, for concatenations that no step writes in place, activations
     NETWORK_OP_COUNT
 };

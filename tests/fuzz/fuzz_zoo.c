@@ -39,12 +39,12 @@ static void put_line(struct builder *b, char name)
         put(b, " -> ");
         PUT_CHOICE(b, "conv 8 3", "conv 4 1", "conv 3 5x3", "depthwise 3", "dense 7", "embed 4",
                    "gru 5", "gru 3 last", "maxpool 2", "avgpool 3", "avgpool global", "upsample 2",
-                   "add", "multiply", "concat", "add i", "multiply a", "concat b", "norm", "relu",
-                   "softmax", "like a", "like b", "2 * (conv 4 3 -> relu)", "3 * (norm)",
-                   "1000 * (", "conv 1048576 1", "upsample 1024", "depthwise 1 multiplier 1024");
+                   "add", "multiply", "concat", "add i", "multiply a", "concat b", "relu",
+                   "softmax", "like a", "like b", "2 * (conv 4 3 -> relu)", "3 * (tanh)",
+                   "1000 * (", "conv 1048576 1", "upsample 1024");
         for (uint64_t options = take(b->input, 1) % 4; options > 0; options--)
             PUT_CHOICE(b, "", " stride 2", " stride 1x2", " pad valid", " pad 1", " dilate 2",
-                       " groups 2", " multiplier 2", " nobias", " norm", " relu6", " tanh", ")");
+                       " groups 2", " nobias", " norm", " relu6", " tanh", ")");
     }
     put(b, "\n");
 }

@@ -53,11 +53,10 @@ static double conv(const struct network_step *step, float *arena, long y, long x
 
 static double depthwise(const struct network_step *step, float *arena, long y, long x, size_t o)
 {
-    const size_t c = o / (step->out.channels / step->in[0].channels);
     double sum = 0.0;
     for (uint32_t ky = 0; ky < step->kernel[0]; ky++)
         for (uint32_t kx = 0; kx < step->kernel[1]; kx++)
-            sum += tap(step, arena, y, x, ky, kx, c) *
+            sum += tap(step, arena, y, x, ky, kx, o) *
                    (double)step->weights[(ky * step->kernel[1] + kx) * step->out.channels + o];
     return sum;
 }
@@ -108,8 +107,6 @@ static double element(const struct network_step *step, float *arena, long y, lon
     case NETWORK_MULTIPLY:
         return (double)*at(arena, in, y, x, c) *
                (double)*at(arena, second, is_pixel ? 0 : y, is_pixel ? 0 : x, c);
-    case NETWORK_SCALE:
-        return (double)*at(arena, in, y, x, c) * (double)step->weights[c] + bias;
     case NETWORK_COPY:
         return (double)*at(arena, in, y, x, c);
     case NETWORK_GRU:

@@ -84,8 +84,6 @@ size_t weights_of(const struct network_step *step)
         return step->kernel[0] * channels;
     case NETWORK_GRU:
         return 3 * channels * (step->in[0].channels + channels);
-    case NETWORK_SCALE:
-        return channels;
     default:
         return 0;
     }

@@ -80,14 +80,13 @@ static __global__ void depthwise(struct network_arguments s)
     float *item = network_item(s);
     float sums[TILE] = {};
     const bool is_row = tile.y >= 0 && tile.y < (int)s.out.height;
-    const unsigned int from = tile.c / (s.out.channels / s.in.channels);
     for (unsigned int ky = 0; is_row && ky < s.kernel[0]; ky++) {
         const int y = tile.y * (int)s.stride[0] - (int)s.pad[0] + (int)(ky * s.dilation[0]);
         for (unsigned int kx = 0; kx < s.kernel[1]; kx++) {
             const float weight = s.weights[(ky * s.kernel[1] + kx) * s.out.channels + tile.c];
             for (unsigned int j = 0; j < TILE; j++) {
                 const int x = tile_column(s, tile, j) + (int)(kx * s.dilation[1]);
-                sums[j] = fmaf(weight, item[network_at(s.in, y, x, from)], sums[j]);
+                sums[j] = fmaf(weight, item[network_at(s.in, y, x, tile.c)], sums[j]);
             }
         }
     }
@@ -193,8 +192,6 @@ static __device__ inline float element(const struct network_arguments &s, const 
         return in(y, x, c) + item[network_at(s.second, y, x, c)];
     case NETWORK_MULTIPLY:
         return in(y, x, c) * item[network_at(s.second, is_pixel ? 0 : y, is_pixel ? 0 : x, c)];
-    case NETWORK_SCALE:
-        return fmaf(in(y, x, c), s.weights[c], s.bias ? s.bias[c] : 0.0F);
     default:
         return in(y, x, c); // COPY
     }

@@ -81,8 +81,6 @@ static size_t vector_bytes(const struct zoo_model *model, const struct zoo_layer
             const struct zoo_tensor *tensor = &model->tensors[layer->first_tensor + t];
             elements += is_matrix(tensor) ? 0 : tensor->elements;
         }
-    else if (layer->kind == ZOO_NORM)
-        elements = 2 * (size_t)layer->shape.channels;
     else if (layer->bias || layer->norm)
         elements = layer->shape.channels;
     return elements * sizeof(float);

@@ -44,7 +44,6 @@ static enum network_op op_of(const struct zoo_layer *layer)
         [ZOO_ADD] = NETWORK_ADD,
         [ZOO_MULTIPLY] = NETWORK_MULTIPLY,
         [ZOO_CONCAT] = NETWORK_COPY,
-        [ZOO_NORM] = NETWORK_SCALE,
         [ZOO_ACTIVATE] = NETWORK_COPY,
     };
     return ops[layer->kind];
@@ -59,10 +58,7 @@ static void add_step(struct draft *draft, size_t index, const size_t in[2], size
     struct plan_step *planned = &plan->steps[plan->step_count++];
     const bool has_two = layer->kind == ZOO_ADD || layer->kind == ZOO_MULTIPLY;
     *planned =
-        (struct plan_step){.in = {in[0], has_two ? in[1] : NO_INDEX},
-                           .out = out,
-                           .layer = index,
-                           .norm = layer->norm || layer->kind == ZOO_NORM ? index : NO_INDEX};
+        (struct plan_step){.in = {in[0], has_two ? in[1] : NO_INDEX}, .out = out, .layer = index};
     struct network_step *step = &planned->step;
     *step = (struct network_step){.op = op_of(layer),
                                   .activation = layer->activation,
@@ -142,16 +138,9 @@ static bool fuse(struct draft *draft, const struct zoo_layer *layer, size_t inde
 {
     if (layer->kind == ZOO_ADD)
         return fuse_add(draft, layer, index);
-    if (layer->kind != ZOO_NORM && layer->kind != ZOO_ACTIVATE)
-        return false;
-    struct plan_step *step = open_step(draft, layer, 0);
+    struct plan_step *step = layer->kind == ZOO_ACTIVATE ? open_step(draft, layer, 0) : NULL;
     if (!step)
         return false;
-    if (layer->kind == ZOO_NORM) {
-        if (!has_products(step) || step->step.inputs > 1 || step->norm != NO_INDEX)
-            return false;
-        step->norm = index;
-    }
     step->step.activation = layer->activation;
     draft->value_of[index] = step->out;
     return true;

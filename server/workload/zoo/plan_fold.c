@@ -18,15 +18,14 @@ static const float *tensor(const struct folder *folder, const struct zoo_layer *
     return folder->weights->values[layer->first_tensor + i];
 }
 
-// What a norm multiplies and adds for channel c: y = factor * x + shift.
-static void norm_of(const struct folder *folder, size_t norm, uint32_t c, double *factor,
-                    double *shift)
+// What a layer's norm multiplies and adds for channel c: y = factor * x + shift.
+static void norm_of(const struct folder *folder, const struct zoo_layer *layer, uint32_t c,
+                    double *factor, double *shift)
 {
     *factor = 1.0;
     *shift = 0.0;
-    if (norm == NO_INDEX)
+    if (!layer->norm)
         return;
-    const struct zoo_layer *layer = &folder->model->layers[norm];
     const size_t first = layer->tensor_count - 4; // behind weight and bias
     *factor = (double)tensor(folder, layer, first)[c] /
               sqrt((double)tensor(folder, layer, first + 3)[c] + epsilon);
@@ -57,7 +56,7 @@ static enum status fold_products(struct plan_weights *out, const struct folder *
     const float *values = tensor(folder, layer, 0);
     for (uint32_t o = 0; o < channels; o++) {
         double factor, shift;
-        norm_of(folder, planned->norm, o, &factor, &shift);
+        norm_of(folder, layer, o, &factor, &shift);
         const double bias = layer->bias ? (double)tensor(folder, layer, 1)[o] : 0.0;
         out->bias[o] = (float)(bias * factor + shift);
         for (size_t i = 0; !int8 && i < k; i++) {
@@ -72,6 +71,7 @@ static enum status fold_products(struct plan_weights *out, const struct folder *
 static enum status fold_int8(struct plan_weights *out, const struct folder *folder,
                              const struct plan_step *planned, uint32_t in, uint32_t channels)
 {
+    const struct zoo_layer *layer = &folder->model->layers[planned->layer];
     const struct zoo_layer_int8 *int8 = folder->int8;
     const size_t k = (size_t)planned->step.kernel[0] * planned->step.kernel[1] * in;
     out->int8 = calloc(1, sizeof *out->int8);
@@ -82,7 +82,7 @@ static enum status fold_int8(struct plan_weights *out, const struct folder *fold
         return STATUS_NOMEM;
     for (uint32_t o = 0; o < channels; o++) {
         double factor, shift;
-        norm_of(folder, planned->norm, o, &factor, &shift);
+        norm_of(folder, layer, o, &factor, &shift);
         out->scales[o] = (float)((double)int8->scales[o] * factor);
         out->zeros[o] = int8->zeros ? int8->zeros[o] : 0;
         for (size_t i = 0; i < k; i++)
@@ -115,22 +115,6 @@ static float *joined(const struct folder *folder, const struct zoo_layer *layer,
     return out;
 }
 
-static enum status fold_scale(struct plan_weights *out, const struct folder *folder, size_t norm,
-                              uint32_t channels)
-{
-    out->weights = calloc(channels, sizeof *out->weights);
-    out->bias = calloc(channels, sizeof *out->bias);
-    if (!out->weights || !out->bias)
-        return STATUS_NOMEM;
-    for (uint32_t c = 0; c < channels; c++) {
-        double factor, shift;
-        norm_of(folder, norm, c, &factor, &shift);
-        out->weights[c] = (float)factor;
-        out->bias[c] = (float)shift;
-    }
-    return STATUS_OK;
-}
-
 static enum status fold(struct plan_weights *out, const struct zoo_plan *plan,
                         const struct folder *folder, const struct plan_step *planned)
 {
@@ -146,8 +130,6 @@ static enum status fold(struct plan_weights *out, const struct zoo_plan *plan,
                    ? fold_int8(out, folder, planned, in, channels)
                    : status;
     }
-    case NETWORK_SCALE:
-        return fold_scale(out, folder, planned->norm, channels);
     case NETWORK_EMBED:
         out->weights = joined(folder, layer, 0, 1);
         return out->weights ? STATUS_OK : STATUS_NOMEM;
@@ -168,17 +150,15 @@ static enum status fold(struct plan_weights *out, const struct zoo_plan *plan,
 }
 
 // The weights of a step with the same layers and layout, or new ones.
-static struct plan_weights *find(struct zoo_plan *plan, size_t layer, size_t norm,
-                                 const uint32_t kernel[2])
+static struct plan_weights *find(struct zoo_plan *plan, size_t layer, const uint32_t kernel[2])
 {
     for (size_t i = 0; i < plan->weight_count; i++) {
         struct plan_weights *known = &plan->weights[i];
-        if (known->layer == layer && known->norm == norm && known->kernel[0] == kernel[0] &&
-            known->kernel[1] == kernel[1])
+        if (known->layer == layer && known->kernel[0] == kernel[0] && known->kernel[1] == kernel[1])
             return known;
     }
     struct plan_weights *added = &plan->weights[plan->weight_count++];
-    *added = (struct plan_weights){.layer = layer, .norm = norm, .kernel = {kernel[0], kernel[1]}};
+    *added = (struct plan_weights){.layer = layer, .kernel = {kernel[0], kernel[1]}};
     return added;
 }
 
@@ -196,10 +176,7 @@ enum status zoo_plan_fold(struct zoo_plan *plan, const struct zoo_model *model,
         const size_t owner =
             folder.int8 ? planned->layer : model->layers[planned->layer].weights_of;
         const size_t known = plan->weight_count;
-        struct plan_weights *folded =
-            find(plan, owner,
-                 planned->norm == NO_INDEX ? NO_INDEX : model->layers[planned->norm].weights_of,
-                 planned->step.kernel);
+        struct plan_weights *folded = find(plan, owner, planned->step.kernel);
         if (known < plan->weight_count && fold(folded, plan, &folder, planned) != STATUS_OK)
             return error_no_memory(err, "plan");
         planned->step.weights = folded->weights;

@@ -23,12 +23,11 @@ struct plan_step {
     struct network_step step; // its tensors are set last
     size_t in[2], out;        // values
     size_t layer;
-    size_t norm; // layer of the norm that its weights absorb; NO_INDEX: none
 };
 
 // Folded weights, shared by steps with the same layers of weights.
 struct plan_weights {
-    size_t layer, norm; // owners
+    size_t layer; // the owner
     uint32_t kernel[2];
     float *weights, *bias;
     struct network_int8 *int8;

@@ -13,7 +13,6 @@ enum {
     WITH_PAD = 2,
     WITH_DILATION = 4,
     WITH_GROUPS = 8,
-    WITH_MULTIPLIER = 16,
     WITH_NOBIAS = 32,
     WITH_NORM = 64,
     WITH_ACTIVATION = 128,
@@ -31,9 +30,9 @@ static const struct option {
     const char *name;
     unsigned int with;
 } options[] = {
-    {"stride", WITH_STRIDE},         {"pad", WITH_PAD},       {"dilate", WITH_DILATION},
-    {"groups", WITH_GROUPS},         {"nobias", WITH_NOBIAS}, {"norm", WITH_NORM},
-    {"multiplier", WITH_MULTIPLIER}, {"last", WITH_LAST},
+    {"stride", WITH_STRIDE}, {"pad", WITH_PAD},       {"dilate", WITH_DILATION},
+    {"groups", WITH_GROUPS}, {"nobias", WITH_NOBIAS}, {"norm", WITH_NORM},
+    {"last", WITH_LAST},
 };
 
 struct word {
@@ -45,8 +44,7 @@ struct word {
 
 static const struct word words[] = {
     {"conv", ZOO_CONV, OF_WEIGHTS | OF_CONV | WITH_GROUPS, NETWORK_LINEAR},
-    {"depthwise", ZOO_DEPTHWISE, (OF_WEIGHTS & ~WITH_OUT) | OF_CONV | WITH_MULTIPLIER,
-     NETWORK_LINEAR},
+    {"depthwise", ZOO_DEPTHWISE, (OF_WEIGHTS & ~WITH_OUT) | OF_CONV, NETWORK_LINEAR},
     {"dense", ZOO_DENSE, OF_WEIGHTS, NETWORK_LINEAR},
     {"embed", ZOO_EMBED, WITH_OUT, NETWORK_LINEAR},
     {"gru", ZOO_GRU, WITH_OUT | WITH_LAST, NETWORK_LINEAR},
@@ -56,7 +54,6 @@ static const struct word words[] = {
     {"add", ZOO_ADD, WITH_SOURCES, NETWORK_LINEAR},
     {"multiply", ZOO_MULTIPLY, WITH_SOURCES, NETWORK_LINEAR},
     {"concat", ZOO_CONCAT, WITH_SOURCES, NETWORK_LINEAR},
-    {"norm", ZOO_NORM, 0, NETWORK_LINEAR},
     {"relu", ZOO_ACTIVATE, 0, NETWORK_RELU},
     {"relu6", ZOO_ACTIVATE, 0, NETWORK_RELU6},
     {"sigmoid", ZOO_ACTIVATE, 0, NETWORK_SIGMOID},
@@ -228,8 +225,6 @@ static enum status parse_option(struct zoo_parser *parser, const struct zoo_toke
         return zoo_pair(parser, "dilate", 1, ZOO_WINDOW_MAX, layer->dilation);
     if (option == WITH_GROUPS)
         return zoo_number(parser, "groups", 1, ZOO_SIZE_MAX, &layer->groups);
-    if (option == WITH_MULTIPLIER)
-        return zoo_number(parser, "multiplier", 1, ZOO_WINDOW_MAX, &request->multiplier);
     if (option == WITH_PAD)
         return parse_pad(parser, request);
     layer->bias = layer->bias && option != WITH_NOBIAS;
@@ -338,7 +333,6 @@ static enum status parse_layer(struct zoo_parser *parser, struct chain *chain)
                   .bias = (word->with & WITH_NOBIAS) != 0,
                   .weights_of = SIZE_MAX,
                   .source_count = chain->flow_count},
-        .multiplier = 1,
         .same = (word->with & WITH_PAD) != 0 && (word->with & WITH_GLOBAL) == 0,
     };
     memcpy(request.layer.sources, chain->flow, chain->flow_count * sizeof chain->flow[0]);

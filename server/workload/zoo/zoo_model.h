@@ -20,15 +20,14 @@
 //   conv OUT KERNEL        depthwise KERNEL      dense OUT           embed DIM
 //   gru UNITS              maxpool KERNEL        avgpool KERNEL      upsample FACTOR
 //   add | multiply | concat    of all sources, or with a name: add x
-//   norm relu relu6 sigmoid tanh softmax              like NAME: the layers and weights of a line
+//   relu relu6 sigmoid tanh softmax                   like NAME: the layers and weights of a line
 //
 // Options of conv and depthwise: stride S, pad P|same|valid (default same), dilate D, groups G
-// (conv), multiplier M (depthwise); of these and of dense: nobias, norm (batch norm), and an
-// activation; of pools: stride S (default: the kernel), pad (default valid), or `global` in place
-// of the kernel, which makes a vector; of gru (over a sequence, or a map of height 1): last, which
-// makes a vector.  Kernels, strides,
-// dilations, pads and factors are 3 or 10x4 (height, width).  `same` pads so that the result has
-// ceil(size / stride) elements, the odd one below and right (as TensorFlow does).
+// (conv); of these and of dense: nobias, norm (batch norm), and an activation; of pools: stride S
+// (default: the kernel), pad (default valid), or `global` in place of the kernel, which makes a
+// vector; of gru (over a sequence, or a map of height 1): last, which makes a vector.  Kernels,
+// strides, dilations, pads and factors are 3 or 10x4 (height, width).  `same` pads so that the
+// result has ceil(size / stride) elements, the odd one below and right (as TensorFlow does).
 //
 // `dense` flattens its input.  `add` and `multiply` have two sources; the second of `multiply` may
 // be a vector.  `like` repeats a line with one source; where that line uses its source once more
@@ -70,7 +69,6 @@ enum zoo_kind {
     ZOO_ADD,
     ZOO_MULTIPLY,
     ZOO_CONCAT,   // of the channels
-    ZOO_NORM,     // a batch norm of its own
     ZOO_ACTIVATE, // an activation of its own
     ZOO_KIND_COUNT
 };

@@ -21,7 +21,7 @@ struct zoo_token {
 // A layer as the text describes it, before its shape is known.
 struct zoo_request {
     struct zoo_layer layer; // pad[0] and pad[1] on both sides, if not `same`
-    uint32_t out, multiplier;
+    uint32_t out;
     bool same, global;
 };
 

@@ -129,9 +129,7 @@ static enum status infer_conv(const struct zoo_parser *parser, const struct zoo_
         return status;
     if (layer->kind == ZOO_DEPTHWISE) {
         layer->groups = in->channels;
-        const uint64_t out = (uint64_t)in->channels * request->multiplier;
-        status = check_size(parser, "a pixel", out);
-        layer->shape.channels = (uint32_t)out;
+        layer->shape.channels = in->channels;
     } else {
         if (in->channels % layer->groups != 0 || request->out % layer->groups != 0)
             return zoo_fail(parser, "%u groups do not divide %u channels into %u", layer->groups,
@@ -273,7 +271,7 @@ static void list_tensors(struct tensor_list *list, const struct zoo_layer *layer
     }
     if (layer->bias)
         list_tensor(list, "bias", 1, &out);
-    if (layer->norm || layer->kind == ZOO_NORM) {
+    if (layer->norm) {
         list_tensor(list, "norm.weight", 1, &out);
         list_tensor(list, "norm.bias", 1, &out);
         list_tensor(list, "norm.mean", 1, &out);

@@ -272,8 +272,6 @@ enum status cpu_step_pack(struct cpu_step *step, struct error *err)
         return pack_gru(step, err);
     case NETWORK_EMBED:
         return pack_plain(step, from->kernel[0] * channels, 0, err);
-    case NETWORK_SCALE:
-        return pack_plain(step, channels, channels, err);
     case NETWORK_MAX_POOL:
     case NETWORK_AVERAGE_POOL:
         step->work *= (uint64_t)from->kernel[0] * from->kernel[1] * ELEMENT_WORK;

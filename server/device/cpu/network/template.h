@@ -404,21 +404,10 @@ KERNEL void conv_blocks(const struct network_tiles *tiles, float *arena, size_t 
 
 // ---- Depthwise ------------------------------------------------------------
 
-// The inputs of output channels channel.. of a pixel.
-KERNEL_INLINE vector get_spread(const float *pixel, size_t channel, size_t multiplier, size_t n)
-{
-    if (multiplier == 1)
-        return get(pixel + channel, n);
-    vector v = {0};
-    for (size_t i = 0; i < n; i++)
-        v[i] = pixel[(channel + i) / multiplier];
-    return v;
-}
-
 // `pixels` pixels of a row.
 KERNEL_INLINE void depthwise_tile(const struct network_tiles *tiles,
                                   const struct network_block *block, struct cursor *cursor,
-                                  const size_t pixels, size_t multiplier, size_t n)
+                                  const size_t pixels, size_t n)
 {
     const struct network_tiles own = *tiles; // results might change what a pointer points to
     const size_t channel = block->channel;
@@ -434,8 +423,7 @@ KERNEL_INLINE void depthwise_tile(const struct network_tiles *tiles,
         const size_t from = own.runs[r];
         UNROLL
         for (size_t p = 0; p < pixels; p++)
-            sum[p] +=
-                get_spread(input_of(in, own.in_step, p, true) + from, channel, multiplier, n) * w;
+            sum[p] += get(input_of(in, own.in_step, p, true) + from + channel, n) * w;
     }
     UNROLL
     for (size_t p = 0; p < pixels; p++)
@@ -523,13 +511,12 @@ KERNEL void slide_2(const struct network_tiles *tiles, const struct network_bloc
 KERNEL_INLINE bool slides(const struct network_step *step)
 {
     return step->kernel[0] == 3 && step->kernel[1] == 3 && step->dilation[1] == 1 &&
-           step->stride[1] <= 2 && step->in[0].channels == step->out.channels;
+           step->stride[1] <= 2;
 }
 
 KERNEL void depthwise_pixels(const struct cpu_step *step, float *arena, size_t first, size_t last)
 {
     const struct network_tiles *tiles = &step->tiles;
-    const size_t multiplier = step->step.out.channels / step->step.in[0].channels;
     for (size_t b = 0; b < tiles->block_count; b++) {
         const struct network_block *block = &tiles->blocks[b];
         struct cursor cursor = cursor_at(tiles, arena, arena, first);
@@ -538,13 +525,13 @@ KERNEL void depthwise_pixels(const struct cpu_step *step, float *arena, size_t f
             (step->step.stride[1] == 1 ? slide_1 : slide_2)(tiles, block, &cursor, left);
             continue;
         }
-        const bool is_whole = block->channels == LANES && multiplier == 1;
+        const bool is_whole = block->channels == LANES;
         for (size_t count; left > 0; left -= count) {
             count = is_whole && left >= PIXELS && cursor.x + PIXELS <= tiles->width ? PIXELS : 1;
             if (count == PIXELS)
-                depthwise_tile(tiles, block, &cursor, PIXELS, 1, LANES);
+                depthwise_tile(tiles, block, &cursor, PIXELS, LANES);
             else
-                depthwise_tile(tiles, block, &cursor, 1, multiplier, block->channels);
+                depthwise_tile(tiles, block, &cursor, 1, block->channels);
         }
     }
 }

@@ -287,8 +287,6 @@ KERNEL_INLINE void combine_part(const struct cpu_step *step, float *to, const fl
         v += get(b + i, n);
     else if (op == NETWORK_MULTIPLY)
         v *= get(b + i, n);
-    else if (op == NETWORK_SCALE)
-        v = v * get(step->weights + i, n) + (step->bias ? get(step->bias + i, n) : splat(0.0F));
     put(to + i, smaller(larger(v, splat(step->tiles.least)), splat(step->tiles.most)), n);
 }
 
@@ -309,13 +307,11 @@ KERNEL_INLINE void combine_floats(const struct cpu_step *step, float *to, const 
         combine_all(step, to, a, b, n, NETWORK_ADD);
     else if (step->step.op == NETWORK_MULTIPLY)
         combine_all(step, to, a, b, n, NETWORK_MULTIPLY);
-    else if (step->step.op == NETWORK_SCALE)
-        combine_all(step, to, a, b, n, NETWORK_SCALE);
     else
         combine_all(step, to, a, b, n, NETWORK_COPY);
 }
 
-// ADD, MULTIPLY, SCALE and COPY.
+// ADD, MULTIPLY and COPY.
 KERNEL_INLINE void combine_row(const struct cpu_step *cpu_step, float *arena, const struct row *row)
 {
     const struct network_step *step = &cpu_step->step;
@@ -327,7 +323,7 @@ KERNEL_INLINE void combine_row(const struct cpu_step *cpu_step, float *arena, co
         is_pixel ? pixel_of(second, arena, 0, 0) : pixel_of(second, arena, row->y, row->first);
     float *to = pixel_of(out, arena, row->y, row->first);
     const bool is_run = in->pitch == out->channels && second->pitch == out->channels &&
-                        out->pitch == out->channels && !is_pixel && step->op != NETWORK_SCALE;
+                        out->pitch == out->channels && !is_pixel;
     const size_t pixels = is_run ? 1 : row->last - row->first;
     const size_t floats = is_run ? out->channels * (row->last - row->first) : out->channels;
     for (size_t x = 0; x < pixels; x++) {
@@ -552,7 +548,6 @@ const struct network_kernels KERNELS = {
             [NETWORK_GRU] = run_gru,
             [NETWORK_ADD] = run_combine,
             [NETWORK_MULTIPLY] = run_combine,
-            [NETWORK_SCALE] = run_combine,
             [NETWORK_COPY] = run_combine},
     .dot = run_dot,
     .interleave = interleave,

@@ -95,7 +95,6 @@ static double element(const struct layers *all, const struct zoo_layer *layer, s
     case ZOO_MAX_POOL:
     case ZOO_AVERAGE_POOL:
         return window(all, layer, c, (long)y, (long)x);
-    case ZOO_NORM:
     case ZOO_ACTIVATE:
     case ZOO_INPUT:
     case ZOO_EMBED:
@@ -110,7 +109,7 @@ static double finished(const struct layers *all, const struct zoo_layer *layer, 
 {
     if (layer->bias)
         x += (double)tensor(all, layer, 1)[c];
-    if (layer->norm || layer->kind == ZOO_NORM) {
+    if (layer->norm) {
         const size_t first = layer->tensor_count - 4;
         x = (x - (double)tensor(all, layer, first + 2)[c]) /
                 sqrt((double)tensor(all, layer, first + 3)[c] + 1e-5) *
@@ -285,8 +284,8 @@ static const struct {
           "d = a, c, i -> concat -> conv 4 3\ne = a, a -> concat -> avgpool global\n"
           "f = b -> conv 10 1 -> avgpool global\ng = e, f -> add\noutput: d, g\n",
      10},
-    {HEAD "input: i 6x20\na = i -> norm -> sigmoid -> conv 8 5 dilate 2 pad 1 groups 2\n"
-          "b = a -> upsample 2 -> avgpool 3 stride 2 -> softmax\nc = b -> conv 3 1 -> norm\n"
+    {HEAD "input: i 6x20\na = i -> sigmoid -> conv 8 5 dilate 2 pad 1 groups 2\n"
+          "b = a -> upsample 2 -> avgpool 3 stride 2 -> softmax\nc = b -> conv 3 1 norm\n"
           "output: a, c\n",
      5},
     {HEAD "input: i 3x8x8\ninput: j 3x8x8\na = i -> conv 4 3 norm relu -> conv 5 3 norm\n"
