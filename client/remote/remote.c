@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/remote/remote_collector.h"
+#include "common/store/alert/alert_table.h"
 #include "common/store/compare/baseline.h"
 #include "common/store/transfer/import.h"
 #include "common/store/store.h"
@@ -73,6 +74,8 @@ enum status remote_query(struct remote *remote, const struct query *query, struc
         return store_import(remote->path, query, out, err);
     if (query->kind == QUERY_BASELINE_SAVE || query->kind == QUERY_BASELINE_DELETE)
         return baseline_write_file(remote->path, query, out, err);
+    if (query->kind == QUERY_ALERT_EDIT)
+        return alert_table_edit_file(remote->path, query, out, err);
     return store_query(remote->store, query, out, err);
 }
 

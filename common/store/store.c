@@ -42,6 +42,8 @@ static query_answer *const answers[QUERY_KIND_COUNT] = {
     [QUERY_EVENTS] = query_events,
     [QUERY_DEVICE_HEALTH] = query_device_health,
     [QUERY_HOST_HEALTH] = query_host_health,
+    [QUERY_ALERTS] = query_alerts,
+    [QUERY_ALERT_TRY] = query_alert_try,
 };
 
 static enum status answer(struct store *store, const struct query *query, void *out,

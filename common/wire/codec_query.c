@@ -59,6 +59,25 @@ static void copy_filter(const struct codec *codec, Inferstat__Filter **wire,
     CODEC_COPY(codec, (*wire)->until_ns, own->until_ns);
 }
 
+static void copy_alert(const struct codec *codec, Inferstat__Query *wire, struct query *own)
+{
+    if (codec->packing) {
+        wire->alert_list = (Inferstat__AlertList)own->alert.list;
+        wire->alert_edit = (Inferstat__AlertEdit)own->alert.edit;
+    } else {
+        own->alert.list = (unsigned)wire->alert_list < QUERY_ALERT_LIST_COUNT
+                              ? (enum query_alert_list)wire->alert_list
+                              : QUERY_ALERT_LIST_COUNT;
+        own->alert.edit = (unsigned)wire->alert_edit < QUERY_ALERT_EDIT_COUNT
+                              ? (enum query_alert_edit)wire->alert_edit
+                              : QUERY_ALERT_EDIT_COUNT;
+    }
+    CODEC_COPY(codec, wire->alert_id, own->alert.id);
+    CODEC_COPY(codec, wire->alert_for_ns, own->alert.for_ns);
+    copy_text(codec, &wire->alert_rule, own->alert.rule, QUERY_KEY_SIZE);
+    copy_text(codec, &wire->alert_text, own->alert.text, QUERY_RULE_SIZE);
+}
+
 // Copies what only queries of this kind have.
 static void copy_own(const struct codec *codec, Inferstat__Query *wire, struct query *own)
 {
@@ -97,6 +116,11 @@ static void copy_own(const struct codec *codec, Inferstat__Query *wire, struct q
         copy_filter(codec, &wire->other, &own->compare.other);
         CODEC_COPY(codec, wire->force, own->compare.force);
         CODEC_COPY(codec, wire->margin, own->compare.margin);
+        break;
+    case QUERY_ALERTS:
+    case QUERY_ALERT_EDIT:
+    case QUERY_ALERT_TRY:
+        copy_alert(codec, wire, own);
         break;
     case QUERY_COPY:
     case QUERY_IMPORT:

@@ -259,6 +259,14 @@ static void make_own(struct input *input, struct query *query)
         fill_text(input, query->compare.other.by[QUERY_BY_HOST]);
         query->compare.margin = (double)number(input);
         query->compare.force = below(input, 2);
+    } else if (query->kind == QUERY_ALERTS || query->kind == QUERY_ALERT_EDIT ||
+               query->kind == QUERY_ALERT_TRY) {
+        query->alert.list = (enum query_alert_list)below(input, QUERY_ALERT_LIST_COUNT);
+        query->alert.edit = (enum query_alert_edit)below(input, QUERY_ALERT_EDIT_COUNT);
+        query->alert.id = (int64_t)(number(input) >> 1);
+        query->alert.for_ns = (int64_t)(number(input) >> 1);
+        fill_text(input, query->alert.rule);
+        fill_text(input, query->alert.text);
     } else if (query->kind == QUERY_COPY || query->kind == QUERY_IMPORT) {
         fill_text(input, query->file.path);
         query->file.bundle = below(input, 2);

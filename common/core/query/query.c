@@ -346,6 +346,36 @@ static enum status check_forget(const struct query *query, struct error *err)
     return status;
 }
 
+static enum status check_alert_list(const struct query *query, struct error *err)
+{
+    if ((unsigned)query->alert.list >= QUERY_ALERT_LIST_COUNT)
+        return error_set(err, STATUS_INVALID, "query: unknown list of alerts %u",
+                         (unsigned)query->alert.list);
+    return check_text(query->alert.rule, QUERY_KEY_SIZE, "the name of a rule", err);
+}
+
+static enum status check_alert_edit(const struct query *query, struct error *err)
+{
+    const bool is_silence = query->alert.edit == QUERY_ALERT_SILENCE;
+    if ((unsigned)query->alert.edit >= QUERY_ALERT_EDIT_COUNT)
+        return error_set(err, STATUS_INVALID, "query: unknown change of an alert %u",
+                         (unsigned)query->alert.edit);
+    enum status status = check_text(query->alert.rule, QUERY_KEY_SIZE, "the name of a rule", err);
+    if (status == STATUS_OK)
+        status = check_text(query->alert.text, QUERY_RULE_SIZE, "the reason", err);
+    if (status == STATUS_OK && !is_silence && query->alert.id < 1)
+        status = error_set(err, STATUS_INVALID, "query: no alert or silence has the id %lld",
+                           (long long)query->alert.id);
+    if (status == STATUS_OK && is_silence && query->alert.for_ns < 1)
+        status = error_set(err, STATUS_INVALID, "query: a silence has a duration above 0");
+    return status;
+}
+
+static enum status check_alert_try(const struct query *query, struct error *err)
+{
+    return check_text(query->alert.text, QUERY_RULE_SIZE, "the rule", err);
+}
+
 static const struct {
     bool is_administrative;
     // Checks the fields of this kind alone; NULL: it has none.
@@ -364,6 +394,9 @@ static const struct {
     [QUERY_IMPORT] = {true, check_path},
     [QUERY_FORGET] = {true, check_forget},
     [QUERY_ADMIN_LOG] = {true, NULL},
+    [QUERY_ALERTS] = {false, check_alert_list},
+    [QUERY_ALERT_EDIT] = {true, check_alert_edit},
+    [QUERY_ALERT_TRY] = {false, check_alert_try},
 };
 
 bool query_is_administrative(enum query_kind kind)

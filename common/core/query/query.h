@@ -38,6 +38,9 @@ enum query_kind {
     QUERY_EVENTS,          // trouble of devices and hosts, and what it cost
     QUERY_DEVICE_HEALTH,   // the devices now: their newest samples and trouble, means of a window
     QUERY_HOST_HEALTH,     // the hosts now, likewise
+    QUERY_ALERTS,          // alerts that are open, or were; or silences
+    QUERY_ALERT_EDIT,      // acknowledge an alert, or silence alerts
+    QUERY_ALERT_TRY,       // the values that an alert rule has now, by group
     QUERY_KIND_COUNT,
 };
 
@@ -79,12 +82,29 @@ enum query_dimension {
         QUERY_DIMENSION_COUNT
 };
 
+// What QUERY_ALERTS lists, and what QUERY_ALERT_EDIT does.  The values are those of AlertList and
+// AlertEdit in proto/inferstat.proto.
+enum query_alert_list {
+    QUERY_ALERTS_OPEN,     // pending, firing, or without data
+    QUERY_ALERTS_HISTORY,  // all that ever fired
+    QUERY_ALERTS_SILENCES, // silences that have not ended
+    QUERY_ALERT_LIST_COUNT,
+};
+enum query_alert_edit {
+    QUERY_ALERT_ACK,
+    QUERY_ALERT_UNACK,
+    QUERY_ALERT_SILENCE,
+    QUERY_ALERT_UNSILENCE,
+    QUERY_ALERT_EDIT_COUNT,
+};
+
 enum {
     // Text sizes include the terminating NUL.
     QUERY_TEXT_SIZE = 256,  // of a filter or metric
     QUERY_ROWS_MAX = 10000, // rows of one result
     QUERY_KEY_SIZE = 64,    // of a public key, a key's name or a baseline's name
     QUERY_PATH_SIZE = 1024, // of a file on the collector's host
+    QUERY_RULE_SIZE = 1152, // of an alert rule, a line of an alert file
 };
 
 // Selects the records that match all conditions.  Texts are NUL-terminated.  An empty text or a
@@ -147,6 +167,15 @@ struct query {
             char path[QUERY_PATH_SIZE]; // on the collector's host
             bool bundle;                // QUERY_COPY: only matching records; else the whole store
         } file;                         // QUERY_COPY, QUERY_IMPORT
+        struct {
+            enum query_alert_list list;
+            enum query_alert_edit edit;
+            int64_t id;                 // of the alert; QUERY_ALERT_UNSILENCE: of the silence
+            int64_t for_ns;             // QUERY_ALERT_SILENCE: how long
+            char rule[QUERY_KEY_SIZE];  // QUERY_ALERTS, QUERY_ALERT_SILENCE: name; "": any
+            char text[QUERY_RULE_SIZE]; // QUERY_ALERT_EDIT: the reason; QUERY_ALERT_TRY: the rule,
+                                        // a line of an alert file
+        } alert;                        // QUERY_ALERTS, QUERY_ALERT_EDIT, QUERY_ALERT_TRY
     };
 };
 

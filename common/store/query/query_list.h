@@ -1,7 +1,7 @@
 // Query handlers of the store: the functions that answer queries, one per query kind that only
-// reads (query_*.c in this folder).  Those of AUDIT, COMPARE and COPY are in audit.h, baseline.h
-// and copy.h. store_query calls them in a read transaction (session.h).  store.h lists the columns
-// of the answers.
+// reads (query_*.c in this folder; those of alerts are in query_alerts.c).  Those of AUDIT, COMPARE
+// and COPY are in audit.h, baseline.h and copy.h. store_query calls them in a read transaction
+// (session.h).  store.h lists the columns of the answers.
 #ifndef INFERSTAT_STORE_QUERY_QUERY_LIST_H
 #define INFERSTAT_STORE_QUERY_QUERY_LIST_H
 
@@ -33,6 +33,8 @@ query_answer query_baselines;
 query_answer query_now;
 query_answer query_device_health;
 query_answer query_host_health;
+query_answer query_alerts;
+query_answer query_alert_try;
 
 // Metrics that SUMMARY and OVERVIEW share.  The enums are their indexes in an aggregation:
 // aggregate_scan_want_inferences and aggregate_scan_want_loads add the metrics in this order.

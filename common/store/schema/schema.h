@@ -52,6 +52,14 @@
 //   expiry     per kind: a time; some or all of the rows that started before it have expired
 //   baseline   a named set of samples kept for comparison: the filter in words, the environment as
 //              JSON (fingerprint); baseline_sample has the values
+//   alert      one row per episode of an alert, of a rule and a group (model, host, device; null
+//              where the rule does not group by it).  state and severity: alert_state.h.  From
+//              started_ns on the condition held; it fired at firing_ns and was over at resolved_ns
+//              (null: it is open).  is_told: hooks were told that it fires.  held_ns and the like
+//              are the state machine's times.  value, threshold and unit; why: its first cause
+//   alert_silence   alerts of the rule and names (null: any) are not told to hooks in that time
+//   alert_delivery  what a hook has not been told yet: the event of an alert, when to try next, how
+//              often that has failed, and why the last time
 //   KIND       one table per kind, one row per record: id, run, stream, number, started_ns,
 //              received_ns, then the kind's columns; names as ids, enumerations as integers
 //

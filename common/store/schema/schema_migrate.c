@@ -38,8 +38,9 @@ static const char fixed_tables[] =
 // What later versions have added: messages refused; when records were lost that got no number (of
 // a run, in the ten minutes, of the collector's clock, from told_ns on); rollups (rollup.h); until
 // when records have expired; baselines; owners of runs, and what was removed of them; acts of
-// administrators.  The columns of a key come first: integrity_check of SQLite
-// 3.40 finds NULLs that are not there where one lies between them.
+// administrators; alerts, silences, and what hooks have not been told yet.  The columns of a key
+// come first: integrity_check of SQLite 3.40 finds NULLs that are not there where one lies between
+// them.
 static const char added_tables[] =
     "CREATE TABLE IF NOT EXISTS refusal(reason TEXT PRIMARY KEY, count INTEGER NOT NULL,"
     " last_ns INTEGER NOT NULL) WITHOUT ROWID;"
@@ -80,7 +81,20 @@ static const char added_tables[] =
     " until_ns INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(owner, why)) WITHOUT ROWID;"
     "CREATE TABLE IF NOT EXISTS admin(id INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL,"
     " actor TEXT NOT NULL, action TEXT NOT NULL, detail TEXT NOT NULL, outcome TEXT NOT NULL,"
-    " rows INTEGER NOT NULL);";
+    " rows INTEGER NOT NULL);"
+    "CREATE TABLE IF NOT EXISTS alert(id INTEGER PRIMARY KEY, rule TEXT NOT NULL, model TEXT,"
+    " host TEXT, device TEXT, state INTEGER NOT NULL, severity INTEGER NOT NULL,"
+    " started_ns INTEGER NOT NULL, firing_ns INTEGER, resolved_ns INTEGER, value REAL,"
+    " threshold REAL, unit TEXT, why TEXT, acknowledged_ns INTEGER, acknowledged_by TEXT,"
+    " acknowledged_text TEXT, is_told INTEGER NOT NULL, was_lost INTEGER NOT NULL,"
+    " stepped_ns INTEGER NOT NULL, held_ns INTEGER NOT NULL, critical_held_ns INTEGER NOT NULL,"
+    " good_ns INTEGER NOT NULL, lost_ns INTEGER NOT NULL);"
+    "CREATE TABLE IF NOT EXISTS alert_silence(id INTEGER PRIMARY KEY, rule TEXT, model TEXT,"
+    " host TEXT, device TEXT, since_ns INTEGER NOT NULL, until_ns INTEGER NOT NULL,"
+    " actor TEXT NOT NULL, text TEXT NOT NULL);"
+    "CREATE TABLE IF NOT EXISTS alert_delivery(id INTEGER PRIMARY KEY, alert INTEGER NOT NULL,"
+    " hook TEXT NOT NULL, event TEXT NOT NULL, due_ns INTEGER NOT NULL,"
+    " attempts INTEGER NOT NULL, error TEXT);";
 
 // Indexes beside the one on started_ns: for stages to find their load, and for
 // the last sample of a run.  All on kinds with few rows.
@@ -120,7 +134,9 @@ static const char added_indexes[] =
     "CREATE INDEX device_sample_run ON device_sample(run, started_ns);"
     "CREATE INDEX IF NOT EXISTS host_sample_run ON host_sample(run, started_ns);"
     "CREATE INDEX IF NOT EXISTS device_process_run ON device_process(run, started_ns);"
-    "CREATE INDEX IF NOT EXISTS event_run ON event(run, started_ns);";
+    "CREATE INDEX IF NOT EXISTS event_run ON event(run, started_ns);"
+    "CREATE INDEX IF NOT EXISTS alert_open ON alert(rule) WHERE resolved_ns IS NULL;"
+    "CREATE INDEX IF NOT EXISTS alert_fired ON alert(firing_ns) WHERE firing_ns IS NOT NULL;";
 
 // Per run: what became of everything it produced.  A closed run balances when
 // the ranges of each stream follow each other from 1 to what it produced, and
@@ -368,10 +384,10 @@ static enum status upgrade(sqlite3 *db, struct error *err)
 
 // The tables that are not of a kind of records.
 static const char *const others[] = {
-    "meta",         "name",       "run_name",   "stream",   "range",
-    "ledger",       "refusal",    "unnumbered", "series",   "rollup",
-    "rollup_state", "rollup_gap", "expiry",     "baseline", "baseline_sample",
-    "owner",        "tombstone",  "forgotten",  "admin",
+    "meta",    "name",       "run_name",        "stream",         "range",        "ledger",
+    "refusal", "unnumbered", "series",          "rollup",         "rollup_state", "rollup_gap",
+    "expiry",  "baseline",   "baseline_sample", "owner",          "tombstone",    "forgotten",
+    "admin",   "alert",      "alert_silence",   "alert_delivery",
 };
 enum { TABLES = sizeof others / sizeof *others + RECORD_KIND_COUNT };
 

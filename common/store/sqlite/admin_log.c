@@ -39,6 +39,29 @@ static void describe_filter(struct admin_act *act, const struct query_filter *fi
     set_text(act->detail, sizeof act->detail, line);
 }
 
+static void describe_alert(struct admin_act *act, const struct query *query)
+{
+    static const char *const actions[QUERY_ALERT_EDIT_COUNT] = {
+        [QUERY_ALERT_ACK] = "alert acknowledge",
+        [QUERY_ALERT_UNACK] = "alert unacknowledge",
+        [QUERY_ALERT_SILENCE] = "alert silence",
+        [QUERY_ALERT_UNSILENCE] = "alert unsilence",
+    };
+    char line[QUERY_LINE_SIZE] = "", detail[QUERY_LINE_SIZE + QUERY_RULE_SIZE];
+    struct error ignored;
+    act->action = actions[query->alert.edit];
+    if (query->alert.edit == QUERY_ALERT_SILENCE) {
+        if (query_text_write_filter(line, sizeof line, &query->filter, &ignored) != STATUS_OK)
+            line[0] = '\0';
+        (void)snprintf(detail, sizeof detail, "%s %s: %s",
+                       query->alert.rule[0] ? query->alert.rule : "all", line, query->alert.text);
+    } else {
+        (void)snprintf(detail, sizeof detail, "%lld: %s", (long long)query->alert.id,
+                       query->alert.text);
+    }
+    set_text(act->detail, sizeof act->detail, detail);
+}
+
 void admin_act_of_query(struct admin_act *act, const struct query *query)
 {
     static const char *const actions[QUERY_KIND_COUNT] = {
@@ -61,6 +84,8 @@ void admin_act_of_query(struct admin_act *act, const struct query *query)
                        query->key.name[0] && query->key.text[0] ? " " : "", query->key.text);
     else if (query->kind == QUERY_COPY || query->kind == QUERY_IMPORT)
         set_text(act->detail, sizeof act->detail, query->file.path);
+    else if (query->kind == QUERY_ALERT_EDIT)
+        describe_alert(act, query);
     else
         set_text(act->detail, sizeof act->detail, query->baseline.name);
     if (query->kind == QUERY_COPY && query->file.bundle)

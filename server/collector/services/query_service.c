@@ -117,9 +117,10 @@ static enum status pass_on(struct query_service *service, const struct job_retur
                            struct error *err)
 {
     const enum query_kind kind = asked->query.kind;
-    struct job *job = job_new_query(kind == QUERY_CLEAR    ? JOB_CLEAR
-                                    : kind == QUERY_FORGET ? JOB_FORGET
-                                                           : JOB_BASELINE,
+    struct job *job = job_new_query(kind == QUERY_CLEAR        ? JOB_CLEAR
+                                    : kind == QUERY_FORGET     ? JOB_FORGET
+                                    : kind == QUERY_ALERT_EDIT ? JOB_ALERT_EDIT
+                                                               : JOB_BASELINE,
                                     to, asked, NULL);
     unsigned char key[WIRE_KEY_SIZE];
     struct access *access = service->endpoints->access;
@@ -158,8 +159,8 @@ static void administer(struct query_service *service, const struct job_return *t
     struct admin_act act = {.action = NULL};
     if (status == STATUS_OK)
         act = begin_act(service, peer, &asked->query);
-    if (status == STATUS_OK &&
-        (kind == QUERY_CLEAR || kind == QUERY_FORGET || kind == QUERY_BASELINE_DELETE)) {
+    if (status == STATUS_OK && (kind == QUERY_CLEAR || kind == QUERY_FORGET ||
+                                kind == QUERY_BASELINE_DELETE || kind == QUERY_ALERT_EDIT)) {
         status = pass_on(service, to, asked, &act, &err);
     } else if (status == STATUS_OK && query_worker_handles(kind)) {
         status = query_worker_ask(service->slow, to, asked,

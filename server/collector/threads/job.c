@@ -28,8 +28,9 @@ void job_free(void *item)
         return;
     if (job->kind == JOB_MESSAGE)
         message_free(&job->message);
-    if (job->import) // it was never applied
-        job_imported(job, STATUS_CANCELLED, &(struct error){.text = "the collector is stopping"});
+    if (job->request) // it was never applied
+        job_request_end(job, STATUS_CANCELLED,
+                        &(struct error){.text = "the collector is stopping"});
     peer_credit_release(job->credit, job->records);
     baseline_free(job->baseline);
     free(job->query);
@@ -89,28 +90,40 @@ void job_note(struct queue *inbox, const struct admin_act *act)
               act->action, act->outcome);
 }
 
-enum status job_import(struct queue *inbox, struct import_batch *batch, struct error *err)
+static enum status wait_for(struct queue *inbox, enum job_kind kind, struct job_request *request,
+                            struct error *err)
 {
-    struct import_request request = {.batch = batch};
-    struct job *job = job_new(JOB_IMPORT);
+    struct job *job = job_new(kind);
     if (!job)
-        return error_no_memory(err, "import");
-    job->import = &request;
-    (void)sem_init(&request.done, 0, 0);
+        return error_no_memory(err, "writer");
+    job->request = request;
+    (void)sem_init(&request->done, 0, 0);
     while (!queue_push(inbox, job, sizeof *job))
         clock_sleep_until_ns(clock_monotonic_ns() + RETRY_NS);
-    while (sem_wait(&request.done) != 0) {
+    while (sem_wait(&request->done) != 0) {
         // Interrupted by a signal.
     }
-    (void)sem_destroy(&request.done);
-    return request.status == STATUS_OK ? STATUS_OK
-                                       : error_set(err, request.status, "%s", request.err.text);
+    (void)sem_destroy(&request->done);
+    return request->status == STATUS_OK ? STATUS_OK
+                                        : error_set(err, request->status, "%s", request->err.text);
 }
 
-void job_imported(struct job *job, enum status status, const struct error *err)
+enum status job_import(struct queue *inbox, struct import_batch *batch, struct error *err)
 {
-    struct import_request *request = job->import;
-    job->import = NULL;
+    return wait_for(inbox, JOB_IMPORT, &(struct job_request){.batch = batch}, err);
+}
+
+enum status job_change_alerts(struct queue *inbox, job_change *change, const void *context,
+                              struct error *err)
+{
+    return wait_for(inbox, JOB_ALERTS, &(struct job_request){.change = change, .context = context},
+                    err);
+}
+
+void job_request_end(struct job *job, enum status status, const struct error *err)
+{
+    struct job_request *request = job->request;
+    job->request = NULL;
     request->status = status;
     request->err = *err;
     (void)sem_post(&request->done);

@@ -17,6 +17,7 @@
 
 struct baseline;
 struct import_batch;
+struct sqlite3;
 struct queue;
 struct reject_counters;
 
@@ -31,13 +32,15 @@ struct job_return {
 bool job_return_is_same(const struct job_return *a, const struct job_return *b);
 
 enum job_kind {
-    JOB_MESSAGE,  // Hello, Batch or Goodbye
-    JOB_CLEAR,    // delete records, for an administrator
-    JOB_FORGET,   // remove runs with their records, for an administrator
-    JOB_BASELINE, // save or delete a baseline, for an administrator
-    JOB_IMPORT,   // apply an import batch
-    JOB_NOTE,     // add `act` to the list of what administrators did
-    JOB_STOP,     // the last job
+    JOB_MESSAGE,    // Hello, Batch or Goodbye
+    JOB_CLEAR,      // delete records, for an administrator
+    JOB_FORGET,     // remove runs with their records, for an administrator
+    JOB_BASELINE,   // save or delete a baseline, for an administrator
+    JOB_IMPORT,     // apply an import batch
+    JOB_ALERTS,     // a change of the tables of alerts, by the thread that waits for it
+    JOB_ALERT_EDIT, // acknowledge or silence alerts, for an administrator
+    JOB_NOTE,       // add `act` to the list of what administrators did
+    JOB_STOP,       // the last job
 };
 
 // A job for the writer.
@@ -50,16 +53,21 @@ struct job {
     struct message message;          // JOB_MESSAGE; owned
     struct peer_credit_slot *credit; // counts the message's records as in flight; or NULL
     uint32_t records;                // JOB_MESSAGE: as passed to peer_credit_acquire
-    uint64_t query_id;               // JOB_CLEAR, JOB_FORGET, JOB_BASELINE
-    struct query *query;             // JOB_CLEAR, JOB_FORGET, JOB_BASELINE; owned
-    struct import_request *import;   // JOB_IMPORT; owned by the waiting thread
+    uint64_t query_id;               // JOB_CLEAR, JOB_FORGET, JOB_BASELINE, JOB_ALERT_EDIT
+    struct query *query;             // of these; owned
+    struct job_request *request;     // JOB_IMPORT, JOB_ALERTS; owned by the waiting thread
     struct admin_act act;            // of an administrator's job: what is noted when it ends
     struct baseline *baseline;       // JOB_BASELINE: the baseline to save; owned; NULL: delete
 };
 
-// A batch of an import for the writer; the query worker that reads the import waits for it.
-struct import_request {
-    struct import_batch *batch;
+// Changes rows of the tables of alerts in the writer's transaction.
+typedef enum status job_change(struct sqlite3 *db, const void *context, struct error *err);
+
+// A request to the writer whose thread waits for the result.
+struct job_request {
+    struct import_batch *batch; // JOB_IMPORT
+    job_change *change;         // JOB_ALERTS, with its context
+    const void *context;
     enum status status;
     struct error err;
     sem_t done; // posted once `status` and `err` are set
@@ -86,8 +94,15 @@ void job_note(struct queue *inbox, const struct admin_act *act);
 MUST_CHECK enum status job_import(struct queue *inbox, struct import_batch *batch,
                                   struct error *err);
 
-// Sets the result of a JOB_IMPORT and wakes the thread in job_import; job->import is NULL then.
-void job_imported(struct job *job, enum status status, const struct error *err);
+// Queues a JOB_ALERTS in the writer's inbox and waits until the writer has called `change` with
+// `context`, in a transaction of its own, and has committed.  Returns the status of `change` or of
+// the commit.
+MUST_CHECK enum status job_change_alerts(struct queue *inbox, job_change *change,
+                                         const void *context, struct error *err);
+
+// Sets the result of the job's request and wakes the thread that waits for it; job->request is NULL
+// then.
+void job_request_end(struct job *job, enum status status, const struct error *err);
 
 // An encoded answer for the thread that owns the socket.  An answer of size 0 only wakes the
 // thread.

@@ -7,6 +7,7 @@
 
 #include "common/core/base/array.h"
 #include "common/core/base/text.h"
+#include "common/store/alert/alert_table.h"
 #include "common/store/compare/baseline.h"
 #include "common/store/rollup/rollup.h"
 #include "common/store/sqlite/admin_log.h"
@@ -329,11 +330,35 @@ static void save_baseline(struct writer *writer, struct job *job)
     result_free(result);
 }
 
+static void edit_alerts(struct writer *writer, struct job *job)
+{
+    struct error err = {.text = "failed"};
+    struct result *result = NULL;
+    enum status status = alert_table_edit(writer->db, job->query, job->act.actor, &result, &err);
+    admin_act_end(&job->act, status, &err, status == STATUS_OK);
+    admin_log_add(writer->db, &job->act);
+    answer_submit(writer->config.channels->replies,
+                  reply_encode(&job->from, job->query_id, status, result, &err));
+    result_free(result);
+}
+
+static void change_alerts(struct writer *writer, struct job *job)
+{
+    struct error err = {.text = "writer: failed"};
+    const struct job_request *request = job->request;
+    enum status status = database_exec(writer->db, "BEGIN IMMEDIATE", &err);
+    if (status == STATUS_OK) {
+        status = request->change(writer->db, request->context, &err);
+        status = database_end(writer->db, status, &err);
+    }
+    job_request_end(job, status, &err);
+}
+
 // Import and inserter both assign ids: each continues after the other's last.
 static void import(struct writer *writer, struct job *job)
 {
     struct error err = {.text = "writer: failed"}, refresh_err;
-    struct import_batch *batch = job->import->batch;
+    struct import_batch *batch = job->request->batch;
     enum status status =
         import_apply(writer->db, batch, inserter_last_id(writer->inserter, batch->kind), &err);
     if (status == STATUS_OK) {
@@ -343,7 +368,7 @@ static void import(struct writer *writer, struct job *job)
         if (writer->rollups && rollup_has_kind(batch->kind))
             rollups_rows_added(writer->rollups, batch->kind);
     }
-    job_imported(job, status, &err);
+    job_request_end(job, status, &err);
     post_ids(writer);
 }
 
@@ -359,6 +384,10 @@ static void process_apart(struct writer *writer, struct job *job)
     }
     if (job->kind == JOB_IMPORT)
         import(writer, job);
+    else if (job->kind == JOB_ALERTS)
+        change_alerts(writer, job);
+    else if (job->kind == JOB_ALERT_EDIT)
+        edit_alerts(writer, job);
     else if (job->kind == JOB_NOTE)
         admin_log_add(writer->db, &job->act);
     else

@@ -205,6 +205,16 @@ TEST_CASE(test_check_comparisons)
         {{.kind = QUERY_BASELINE_SAVE, .baseline.name = "a"}, STATUS_OK},
         {{.kind = QUERY_BASELINE_DELETE}, STATUS_INVALID},
         {{.kind = QUERY_BASELINES}, STATUS_OK},
+        {{.kind = QUERY_ALERTS}, STATUS_OK},
+        {{.kind = QUERY_ALERTS, .alert.list = QUERY_ALERT_LIST_COUNT}, STATUS_INVALID},
+        {{.kind = QUERY_ALERT_EDIT}, STATUS_INVALID},
+        {{.kind = QUERY_ALERT_EDIT, .alert.id = 1}, STATUS_OK},
+        {{.kind = QUERY_ALERT_EDIT, .alert.edit = QUERY_ALERT_EDIT_COUNT}, STATUS_INVALID},
+        {{.kind = QUERY_ALERT_EDIT, .alert.edit = QUERY_ALERT_SILENCE}, STATUS_INVALID},
+        {{.kind = QUERY_ALERT_EDIT, .alert = {.edit = QUERY_ALERT_SILENCE, .for_ns = 1}},
+         STATUS_OK},
+        {{.kind = QUERY_ALERT_EDIT, .alert = {.id = 1, .text = "\xff"}}, STATUS_INVALID},
+        {{.kind = QUERY_ALERT_TRY}, STATUS_OK},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++)
         check(cases[i].query, cases[i].status);

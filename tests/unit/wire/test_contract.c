@@ -56,7 +56,8 @@ static const char *query_text(int number)
         QUERY(FLEET),         QUERY(BASELINE_SAVE), QUERY(BASELINE_DELETE), QUERY(BASELINES),
         QUERY(COMPARE),       QUERY(COPY),          QUERY(IMPORT),          QUERY(FORGET),
         QUERY(ADMIN_LOG),     QUERY(NOW),           QUERY(ERRORS),          QUERY(EVENTS),
-        QUERY(DEVICE_HEALTH), QUERY(HOST_HEALTH),
+        QUERY(DEVICE_HEALTH), QUERY(HOST_HEALTH),   QUERY(ALERTS),          QUERY(ALERT_EDIT),
+        QUERY(ALERT_TRY),
     };
     return number < QUERY_KIND_COUNT ? texts[number] : NULL;
 }
@@ -66,6 +67,20 @@ static const char *reply_text(int number)
 #define REPLY(name) [REPLY_##name] = #name
     static const char *const texts[] = {REPLY(OK),     REPLY(INVALID), REPLY(NO_DATA),
                                         REPLY(DENIED), REPLY(FAILED),  REPLY(TOO_LARGE)};
+    return number < (int)COUNT_OF(texts) ? texts[number] : NULL;
+}
+
+static const char *alert_list_text(int number)
+{
+#define LIST(name) [QUERY_ALERTS_##name] = #name
+    static const char *const texts[] = {LIST(OPEN), LIST(HISTORY), LIST(SILENCES)};
+    return number < (int)COUNT_OF(texts) ? texts[number] : NULL;
+}
+
+static const char *alert_edit_text(int number)
+{
+#define EDIT(name) [QUERY_ALERT_##name] = #name
+    static const char *const texts[] = {EDIT(ACK), EDIT(UNACK), EDIT(SILENCE), EDIT(UNSILENCE)};
     return number < (int)COUNT_OF(texts) ? texts[number] : NULL;
 }
 
@@ -86,6 +101,8 @@ TEST_CASE(test_enumerations)
         {&inferstat__dimension__descriptor, "DIMENSION_", dimension_text},
         {&inferstat__query_kind__descriptor, "QUERY_", query_text},
         {&inferstat__status__descriptor, "STATUS_", reply_text},
+        {&inferstat__alert_list__descriptor, "ALERTS_", alert_list_text},
+        {&inferstat__alert_edit__descriptor, "ALERT_", alert_edit_text},
     };
     for (size_t i = 0; i < COUNT_OF(enums); i++) {
         const ProtobufCEnumDescriptor *descriptor = enums[i].descriptor;

@@ -1,0 +1,392 @@
+#include "common/store/alert/alert_evaluate.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/core/base/array.h"
+#include "common/store/query/query_list.h"
+#include "common/store/read/answer_cells.h"
+#include "common/store/read/session.h"
+#include "common/sys/log.h"
+
+struct alert_evaluator {
+    const struct alert_file *file;
+    int64_t listening_ns;
+    struct alert_source_state **states; // of each rule; NULL: none
+    bool *is_done;                      // of each rule, in this pass
+    bool is_full;                       // it has been logged that too many alerts are open
+};
+
+// ---- Reading --------------------------------------------------------------------------
+
+// The AVERAGE of a rule of a metric; `*out` stays NULL if nothing matches.
+static enum status read_average(struct store *store, const struct alert_rule *rule, int64_t now_ns,
+                                struct result **out, struct error *err)
+{
+    struct query query = rule->query;
+    struct result *result = NULL;
+    query.filter.since_ns = now_ns > rule->window_ns ? now_ns - rule->window_ns : 1;
+    enum status status = query_average(store, &query, &result, err);
+    if (status == STATUS_OK)
+        status = answer_check(result, err);
+    if (status == STATUS_OK)
+        *out = result;
+    else
+        result_free(result);
+    return status == STATUS_NO_DATA ? STATUS_OK : status;
+}
+
+static enum status give_average(const struct result *result, const struct alert_rule *rule,
+                                alert_on_reading *on_reading, void *context, struct error *err)
+{
+    enum status status = STATUS_OK;
+    int names[ALERT_GROUP_NAMES];
+    for (int i = 0; i < ALERT_GROUP_NAMES; i++)
+        names[i] = result_find(result, query_dimension_name((enum query_dimension)i));
+    const int value_at = result_find(result, alert_stat_name(rule->stat));
+    const int count_at = result_find(result, "count");
+    for (size_t row = 0; row < result_row_count(result) && status == STATUS_OK; row++) {
+        const char *group[ALERT_GROUP_NAMES];
+        for (int i = 0; i < ALERT_GROUP_NAMES; i++) {
+            const struct value name = result_cell(result, row, (unsigned)names[i]);
+            group[i] = name.type == VALUE_TEXT ? name.text.bytes : "";
+        }
+        const struct value value = result_cell(result, row, (unsigned)value_at);
+        const struct value count = result_cell(result, row, (unsigned)count_at);
+        const struct alert_reading reading = {
+            .has_data = value.type == VALUE_INT || value.type == VALUE_REAL,
+            .value = value.type == VALUE_INT ? (double)value.i : value.r,
+            .count = count.type == VALUE_INT && count.i > 0 ? (uint64_t)count.i : 0,
+        };
+        status = on_reading(context, group, &reading, err);
+    }
+    return status;
+}
+
+struct source_values {
+    struct store *store;
+    const struct alert_rule *rule;
+    alert_on_reading *on_reading;
+    void *context;
+};
+
+static enum status on_source_value(void *context, const int64_t *keys, double value,
+                                   struct error *err)
+{
+    const struct source_values *values = context;
+    const struct query *query = &values->rule->query;
+    const struct alert_reading reading = {true, value, values->rule->least};
+    char names[ALERT_GROUP_NAMES][QUERY_TEXT_SIZE] = {""};
+    const char *group[ALERT_GROUP_NAMES];
+    for (unsigned i = 0; i < query->group_count; i++)
+        (void)answer_name_text(values->store, keys[i], names[query->group_by[i]]);
+    for (int i = 0; i < ALERT_GROUP_NAMES; i++)
+        group[i] = names[i];
+    return values->on_reading(values->context, group, &reading, err);
+}
+
+enum status alert_read_rule(struct alert_source_state **state, struct store *store,
+                            const struct alert_rule *rule, const struct alert_times *times,
+                            alert_on_reading *on_reading, void *context, struct error *err)
+{
+    struct source_values values = {store, rule, on_reading, context};
+    struct result *result = NULL;
+    if (rule->source != ALERT_SOURCE_NONE)
+        return alert_source_read(state, store, rule, times, on_source_value, &values, err);
+    enum status status = read_average(store, rule, times->now_ns, &result, err);
+    if (status == STATUS_OK && result)
+        status = give_average(result, rule, on_reading, context, err);
+    result_free(result);
+    return status;
+}
+
+// ---- States ---------------------------------------------------------------------------
+
+struct stepping {
+    struct alert_evaluator *evaluator;
+    struct alert_pass *pass;
+    const struct alert_silences *silences;
+    bool *is_seen; // of the rows that were open before
+    const struct alert_rule *rule;
+    size_t first, end; // the rule's rows among these
+};
+
+static int compare_group(const char *const group[ALERT_GROUP_NAMES], const struct alert_row *row)
+{
+    int order = 0;
+    for (int i = 0; i < ALERT_GROUP_NAMES && order == 0; i++)
+        order = strcmp(group[i], row->group[i]);
+    return order;
+}
+
+static size_t find_row(const struct stepping *stepping, const char *const group[ALERT_GROUP_NAMES])
+{
+    size_t low = stepping->first, high = stepping->end;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        const int order = compare_group(group, &stepping->pass->rows[middle]);
+        if (order == 0)
+            return middle;
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return SIZE_MAX;
+}
+
+static void set_event(struct alert_row *row, enum alert_event event)
+{
+    row->events |= 1U << event;
+}
+
+// Hooks are called for an alert that fires once it is not silenced, and for what comes later only
+// if they were called for that.
+static void set_events(struct alert_row *row, enum alert_change change, bool is_silenced)
+{
+    const bool is_open = row->series.resolved_ns == 0 && row->series.state != ALERT_PENDING;
+    if (!row->is_told && is_open && !is_silenced) {
+        row->is_told = true;
+        set_event(row, ALERT_EVENT_FIRING);
+        return;
+    }
+    if (!row->is_told)
+        return;
+    if (change == ALERT_ESCALATED && !is_silenced)
+        set_event(row, ALERT_EVENT_ESCALATED);
+    else if (change == ALERT_LOST_DATA && !is_silenced)
+        set_event(row, ALERT_EVENT_NO_DATA);
+    else if (!is_open)
+        set_event(row, ALERT_EVENT_RESOLVED);
+}
+
+// An alert without data for so long, or of a rule that is gone, is over; one that never fired goes.
+static void end_episode(struct alert_row *row, const struct alert_series *before, int64_t now_ns)
+{
+    row->series = *before;
+    if (before->firing_ns)
+        row->series.resolved_ns = now_ns;
+    else
+        row->series.state = ALERT_OK;
+}
+
+static void step_row(struct stepping *stepping, struct alert_row *row,
+                     const struct alert_reading *reading)
+{
+    const int64_t now_ns = stepping->pass->now_ns;
+    const struct alert_rule *rule = stepping->rule;
+    const struct alert_series before = row->series;
+    const enum alert_change change = alert_step(&row->series, rule, reading, now_ns);
+    if (change == ALERT_FORGOTTEN)
+        end_episode(row, &before, now_ns);
+    row->unit = rule->unit;
+    row->threshold = row->series.severity == ALERT_CRITICAL ? rule->critical : rule->warning;
+    if (row->series.state != ALERT_OK)
+        set_events(row, change, alert_is_silenced(stepping->silences, row));
+}
+
+// A group of which no alert is open.
+static enum status step_new(struct stepping *stepping, const char *const group[ALERT_GROUP_NAMES],
+                            const struct alert_reading *reading, struct error *err)
+{
+    struct alert_pass *pass = stepping->pass;
+    struct alert_series series = {0};
+    if (alert_step(&series, stepping->rule, reading, pass->now_ns) == ALERT_NO_CHANGE)
+        return STATUS_OK;
+    if (pass->count >= ALERT_OPEN_MAX) {
+        if (!stepping->evaluator->is_full)
+            log_write(LOG_LEVEL_ERROR, "alerts: %d are open: no further ones", ALERT_OPEN_MAX);
+        stepping->evaluator->is_full = true;
+        return STATUS_OK;
+    }
+    if (!ARRAY_RESERVE(&pass->rows, &pass->room, pass->count + 1))
+        return error_no_memory(err, "alerts");
+    struct alert_row *row = &pass->rows[pass->count++];
+    *row = (struct alert_row){.id = 0};
+    (void)snprintf(row->rule, sizeof row->rule, "%s", stepping->rule->name);
+    for (int i = 0; i < ALERT_GROUP_NAMES; i++)
+        (void)snprintf(row->group[i], sizeof row->group[i], "%s", group[i]);
+    step_row(stepping, row, reading);
+    return STATUS_OK;
+}
+
+static enum status step_group(void *context, const char *const group[ALERT_GROUP_NAMES],
+                              const struct alert_reading *reading, struct error *err)
+{
+    struct stepping *stepping = context;
+    const size_t at = find_row(stepping, group);
+    if (at == SIZE_MAX)
+        return step_new(stepping, group, reading, err);
+    stepping->is_seen[at] = true;
+    step_row(stepping, &stepping->pass->rows[at], reading);
+    return STATUS_OK;
+}
+
+// ---- Passes ---------------------------------------------------------------------------
+
+// The rows of the rule, which are sorted by rule.
+static void find_rows(struct stepping *stepping, size_t open_count)
+{
+    const struct alert_row *rows = stepping->pass->rows;
+    size_t at = 0;
+    while (at < open_count && strcmp(rows[at].rule, stepping->rule->name) != 0)
+        at++;
+    stepping->first = at;
+    while (at < open_count && strcmp(rows[at].rule, stepping->rule->name) == 0)
+        at++;
+    stepping->end = at;
+}
+
+static bool is_same_average(const struct alert_rule *a, const struct alert_rule *b)
+{
+    const struct query *left = &a->query, *right = &b->query;
+    if (a->source != ALERT_SOURCE_NONE || b->source != ALERT_SOURCE_NONE ||
+        a->window_ns != b->window_ns || strcmp(left->metric, right->metric) != 0 ||
+        left->group_count != right->group_count || strcmp(left->average.slo, right->average.slo))
+        return false;
+    for (unsigned i = 0; i < left->group_count; i++)
+        if (left->group_by[i] != right->group_by[i])
+            return false;
+    for (int i = 0; i < (int)QUERY_DIMENSION_COUNT; i++)
+        if (strcmp(left->filter.by[i], right->filter.by[i]) != 0)
+            return false;
+    return true;
+}
+
+// Steps the alerts of the rule whose groups had no value.
+static void step_missing(struct stepping *stepping)
+{
+    static const struct alert_reading none = {.has_data = false};
+    for (size_t i = stepping->first; i < stepping->end; i++)
+        if (!stepping->is_seen[i])
+            step_row(stepping, &stepping->pass->rows[i], &none);
+}
+
+// A rule that is read, or the rules that share the AVERAGE of the first one.
+struct shared {
+    struct stepping *stepping;
+    size_t first;
+    struct result *result; // the AVERAGE; NULL: nothing matches, or the rule is of a source
+};
+
+static enum status read_shared(struct store *store, const struct query *query, void *out,
+                               struct error *err)
+{
+    struct shared *shared = out;
+    struct stepping *stepping = shared->stepping;
+    struct alert_evaluator *evaluator = stepping->evaluator;
+    const struct alert_times times = {stepping->pass->now_ns, evaluator->listening_ns};
+    (void)query; // that of the rule
+    if (stepping->rule->source == ALERT_SOURCE_NONE)
+        return read_average(store, stepping->rule, times.now_ns, &shared->result, err);
+    return alert_read_rule(&evaluator->states[shared->first], store, stepping->rule, &times,
+                           step_group, stepping, err);
+}
+
+// Steps rule `first`, and those that share its AVERAGE.  If it cannot be read, their alerts stay as
+// they are.
+static enum status step_shared(struct stepping *stepping, struct store *store, size_t first,
+                               size_t open_count, struct error *err)
+{
+    struct alert_evaluator *evaluator = stepping->evaluator;
+    const struct alert_rule *rules = evaluator->file->rules;
+    struct shared shared = {stepping, first, NULL};
+    stepping->rule = &rules[first];
+    find_rows(stepping, open_count);
+    const enum status read = session_run(store, read_shared, &rules[first].query, &shared, err);
+    if (read != STATUS_OK)
+        log_write(LOG_LEVEL_WARNING, "alert %s: %s", rules[first].name, err->text);
+    enum status status = read == STATUS_CANCELLED || read == STATUS_NOMEM ? read : STATUS_OK;
+    for (size_t i = first; i < evaluator->file->rule_count && status == STATUS_OK; i++) {
+        if (evaluator->is_done[i] || (i > first && !is_same_average(&rules[first], &rules[i])))
+            continue;
+        evaluator->is_done[i] = true;
+        stepping->rule = &rules[i];
+        find_rows(stepping, open_count);
+        if (shared.result)
+            status = give_average(shared.result, stepping->rule, step_group, stepping, err);
+        if (status == STATUS_OK && read == STATUS_OK)
+            step_missing(stepping);
+        for (size_t row = stepping->first; row < stepping->end; row++)
+            stepping->is_seen[row] = true;
+    }
+    result_free(shared.result);
+    return status;
+}
+
+static enum status step_all(struct stepping *stepping, struct store *store, struct error *err)
+{
+    struct alert_evaluator *evaluator = stepping->evaluator;
+    struct alert_pass *pass = stepping->pass;
+    const size_t open_count = pass->count;
+    enum status status = STATUS_OK;
+    memset(evaluator->is_done, 0, evaluator->file->rule_count * sizeof *evaluator->is_done);
+    for (size_t i = 0; i < evaluator->file->rule_count && status == STATUS_OK; i++)
+        if (!evaluator->is_done[i])
+            status = step_shared(stepping, store, i, open_count, err);
+    for (size_t i = 0; i < open_count && status == STATUS_OK; i++) {
+        if (stepping->is_seen[i])
+            continue;
+        const struct alert_series before = pass->rows[i].series; // of a rule that is gone
+        end_episode(&pass->rows[i], &before, pass->now_ns);
+        if (pass->rows[i].series.resolved_ns)
+            set_events(&pass->rows[i], ALERT_CLEARED, false);
+    }
+    if (pass->count < ALERT_OPEN_MAX)
+        evaluator->is_full = false;
+    return status;
+}
+
+enum status alert_evaluate(struct alert_evaluator *evaluator, struct store *store, int64_t now_ns,
+                           struct alert_pass *out, struct error *err)
+{
+    struct alert_silences silences = {0};
+    *out = (struct alert_pass){.now_ns = now_ns,
+                               .hooks = evaluator->file->hooks,
+                               .hook_count = evaluator->file->hook_count};
+    enum status status = alert_table_load(out, store, err);
+    if (status == STATUS_OK)
+        status = alert_silences_read(&silences, store, now_ns, err);
+    struct stepping stepping = {.evaluator = evaluator,
+                                .pass = out,
+                                .silences = &silences,
+                                .is_seen = calloc(out->count + 1, sizeof(bool))};
+    if (status == STATUS_OK && !stepping.is_seen)
+        status = error_no_memory(err, "alerts");
+    if (status == STATUS_OK)
+        status = step_all(&stepping, store, err);
+    free(stepping.is_seen);
+    alert_silences_deinit(&silences);
+    return status;
+}
+
+enum status alert_evaluator_new(struct alert_evaluator **out, const struct alert_file *file,
+                                int64_t listening_ns, struct error *err)
+{
+    struct alert_evaluator *evaluator = calloc(1, sizeof *evaluator);
+    if (!evaluator)
+        return error_no_memory(err, "alerts");
+    evaluator->file = file;
+    evaluator->states = calloc(file->rule_count + 1, sizeof(struct alert_source_state *));
+    evaluator->is_done = calloc(file->rule_count + 1, sizeof *evaluator->is_done);
+    if (!evaluator->states || !evaluator->is_done) {
+        alert_evaluator_free(evaluator);
+        return error_no_memory(err, "alerts");
+    }
+    evaluator->listening_ns = listening_ns;
+    *out = evaluator;
+    return STATUS_OK;
+}
+
+void alert_evaluator_free(struct alert_evaluator *evaluator)
+{
+    if (!evaluator)
+        return;
+    for (size_t i = 0; evaluator->states && i < evaluator->file->rule_count; i++)
+        alert_source_state_free(evaluator->states[i]);
+    free(evaluator->states);
+    free(evaluator->is_done);
+    free(evaluator);
+}

@@ -1,0 +1,382 @@
+#include "common/store/alert/alert_table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sqlite3.h>
+
+#include "common/core/base/array.h"
+#include "common/core/base/saturate.h"
+#include "common/core/base/unit.h"
+#include "common/store/read/answer_cells.h"
+#include "common/store/read/reader.h"
+#include "common/store/read/session.h"
+#include "common/store/sqlite/database.h"
+#include "common/sys/clock.h"
+
+#define SILENCE_KEPT_NS (INT64_C(90) * 86400 * 1000000000) // after its end
+
+static const char *const event_texts[ALERT_EVENT_COUNT] = {
+#define EVENT_TEXT(name, text) [ALERT_EVENT_##name] = text,
+    ALERT_EVENTS(EVENT_TEXT)
+#undef EVENT_TEXT
+};
+
+// ---- Reading --------------------------------------------------------------------------
+
+// The columns that alert_table_save binds, in this order, from 1.
+enum {
+    AT_ID,
+    AT_STATE,
+    AT_SEVERITY,
+    AT_LOST,
+    AT_TOLD,
+    AT_STARTED,
+    AT_FIRING,
+    AT_RESOLVED,
+    AT_STEPPED,
+    AT_HELD,
+    AT_CRITICAL_HELD,
+    AT_GOOD,
+    AT_LOST_FOR,
+    AT_INTEGERS, // how many there are of these
+    AT_VALUE = AT_INTEGERS,
+    AT_THRESHOLD,
+    AT_RULE,
+    AT_GROUP,
+    AT_UNIT = AT_GROUP + ALERT_GROUP_NAMES,
+    AT_WHY,
+};
+#define COLUMNS                                                                                    \
+    "id, state, severity, was_lost, is_told, started_ns, firing_ns, resolved_ns, stepped_ns,"      \
+    " held_ns, critical_held_ns, good_ns, lost_ns, value, threshold, rule, model, host, device,"   \
+    " unit, why"
+
+static void copy_text(char *out, size_t size, sqlite3_stmt *row, int place)
+{
+    const char *text = (const char *)sqlite3_column_text(row, place);
+    (void)snprintf(out, size, "%s", text ? text : "");
+}
+
+static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct alert_pass *pass = context;
+    const int64_t state = sqlite3_column_int64(row, AT_STATE);
+    if (!ARRAY_RESERVE(&pass->rows, &pass->room, pass->count + 1))
+        return error_no_memory(err, "alerts");
+    if (state <= ALERT_OK || state >= ALERT_RESOLVED)
+        return STATUS_OK; // a damaged one
+    struct alert_row *out = &pass->rows[pass->count++];
+    *out = (struct alert_row){
+        .id = sqlite3_column_int64(row, AT_ID),
+        .series = {.state = (enum alert_state)state,
+                   .severity = sqlite3_column_int64(row, AT_SEVERITY) == ALERT_CRITICAL
+                                   ? ALERT_CRITICAL
+                                   : ALERT_WARNING,
+                   .was_lost = sqlite3_column_int64(row, AT_LOST) != 0,
+                   .started_ns = sqlite3_column_int64(row, AT_STARTED),
+                   .firing_ns = sqlite3_column_int64(row, AT_FIRING),
+                   .stepped_ns = sqlite3_column_int64(row, AT_STEPPED),
+                   .held_ns = sqlite3_column_int64(row, AT_HELD),
+                   .critical_held_ns = sqlite3_column_int64(row, AT_CRITICAL_HELD),
+                   .good_ns = sqlite3_column_int64(row, AT_GOOD),
+                   .lost_ns = sqlite3_column_int64(row, AT_LOST_FOR),
+                   .value = sqlite3_column_double(row, AT_VALUE)},
+        .is_told = sqlite3_column_int64(row, AT_TOLD) != 0,
+        .threshold = sqlite3_column_double(row, AT_THRESHOLD),
+    };
+    copy_text(out->rule, sizeof out->rule, row, AT_RULE);
+    for (int i = 0; i < ALERT_GROUP_NAMES; i++)
+        copy_text(out->group[i], sizeof out->group[i], row, AT_GROUP + i);
+    copy_text(out->why, sizeof out->why, row, AT_WHY);
+    return STATUS_OK;
+}
+
+enum status alert_table_load(struct alert_pass *out, struct store *store, struct error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendf(sql,
+                        "SELECT " COLUMNS " FROM main.alert WHERE resolved_ns IS NULL"
+                        " ORDER BY rule, coalesce(model, ''), coalesce(host, ''),"
+                        " coalesce(device, '') LIMIT %d",
+                        ALERT_OPEN_MAX);
+    return reader_scan(store, sql, NULL, on_row, out, err);
+}
+
+void alert_pass_deinit(struct alert_pass *pass)
+{
+    free(pass->rows);
+    *pass = (struct alert_pass){0};
+}
+
+// ---- Writing --------------------------------------------------------------------------
+
+// "" is null.
+static void bind_text(sqlite3_stmt *stmt, int place, const char *text)
+{
+    if (text[0])
+        (void)sqlite3_bind_text(stmt, place, text, -1, SQLITE_STATIC);
+    else
+        (void)sqlite3_bind_null(stmt, place);
+}
+
+static enum status save_row(sqlite3 *db, sqlite3_stmt *save, const struct alert_row *row,
+                            struct error *err)
+{
+    const struct alert_series *series = &row->series;
+    const int64_t numbers[AT_INTEGERS] = {
+        [AT_ID] = row->id,
+        [AT_STATE] = series->state,
+        [AT_SEVERITY] = series->severity,
+        [AT_LOST] = series->was_lost,
+        [AT_TOLD] = row->is_told,
+        [AT_STARTED] = series->started_ns,
+        [AT_FIRING] = series->firing_ns,
+        [AT_RESOLVED] = series->resolved_ns,
+        [AT_STEPPED] = series->stepped_ns,
+        [AT_HELD] = series->held_ns,
+        [AT_CRITICAL_HELD] = series->critical_held_ns,
+        [AT_GOOD] = series->good_ns,
+        [AT_LOST_FOR] = series->lost_ns,
+    };
+    database_bind(save, numbers, AT_INTEGERS);
+    (void)sqlite3_bind_double(save, AT_VALUE + 1, series->value);
+    (void)sqlite3_bind_double(save, AT_THRESHOLD + 1, row->threshold);
+    bind_text(save, AT_RULE + 1, row->rule);
+    for (int i = 0; i < ALERT_GROUP_NAMES; i++)
+        bind_text(save, AT_GROUP + i + 1, row->group[i]);
+    bind_text(save, AT_UNIT + 1, unit_name(row->unit));
+    bind_text(save, AT_WHY + 1, row->why);
+    return database_run(db, save, err);
+}
+
+static enum status queue_events(sqlite3 *db, sqlite3_stmt *queue, const struct alert_pass *pass,
+                                const struct alert_row *row, struct error *err)
+{
+    const int64_t numbers[] = {row->id ? row->id : sqlite3_last_insert_rowid(db), pass->now_ns};
+    enum status status = STATUS_OK;
+    for (unsigned event = 0; event < ALERT_EVENT_COUNT; event++)
+        for (size_t i = 0; row->events >> event & 1 && i < pass->hook_count && status == STATUS_OK;
+             i++) {
+            database_bind(queue, numbers, 2);
+            bind_text(queue, 3, pass->hooks[i].name);
+            bind_text(queue, 4, event_texts[event]);
+            status = database_run(db, queue, err);
+        }
+    return status;
+}
+
+static enum status save_rows(sqlite3 *db, const struct alert_pass *pass, sqlite3_stmt *save,
+                             sqlite3_stmt *queue, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < pass->count && status == STATUS_OK; i++) {
+        const struct alert_row *row = &pass->rows[i];
+        if (row->series.state == ALERT_OK) {
+            status =
+                database_execf(db, err, "DELETE FROM alert WHERE id = %lld", (long long)row->id);
+            continue;
+        }
+        status = save_row(db, save, row, err);
+        if (status == STATUS_OK && row->events)
+            status = queue_events(db, queue, pass, row, err);
+    }
+    return status;
+}
+
+enum status alert_table_save(struct sqlite3 *db, const struct alert_pass *pass, struct error *err)
+{
+    sqlite3_stmt *save = NULL, *queue = NULL;
+    enum status status = database_prepare(
+        db, &save,
+        "INSERT INTO alert(" COLUMNS ") VALUES(nullif(?1, 0), ?2, ?3, ?4, ?5, ?6, nullif(?7, 0),"
+        " nullif(?8, 0), ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)"
+        " ON CONFLICT(id) DO UPDATE SET state = ?2, severity = ?3, was_lost = ?4, is_told = ?5,"
+        " started_ns = ?6, firing_ns = nullif(?7, 0), resolved_ns = nullif(?8, 0),"
+        " stepped_ns = ?9, held_ns = ?10, critical_held_ns = ?11, good_ns = ?12, lost_ns = ?13,"
+        " value = ?14, threshold = ?15, unit = ?20, why = ?21",
+        false, err);
+    if (status == STATUS_OK)
+        status = database_prepare(db, &queue,
+                                  "INSERT INTO alert_delivery(alert, due_ns, hook, event, attempts)"
+                                  " VALUES(?1, ?2, ?3, ?4, 0)",
+                                  false, err);
+    if (status == STATUS_OK)
+        status = save_rows(db, pass, save, queue, err);
+    (void)sqlite3_finalize(save);
+    (void)sqlite3_finalize(queue);
+    if (status != STATUS_OK)
+        return status;
+    return database_execf(db, err,
+                          "DELETE FROM alert WHERE id <= (SELECT max(id) FROM alert) - %d"
+                          " AND resolved_ns IS NOT NULL;"
+                          "DELETE FROM alert_silence WHERE until_ns < %lld",
+                          ALERT_HISTORY_ROWS, (long long)(pass->now_ns - SILENCE_KEPT_NS));
+}
+
+// ---- Silences -------------------------------------------------------------------------
+
+static enum status on_silence(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct alert_silences *silences = context;
+    if (!ARRAY_RESERVE(&silences->list, &silences->room, silences->count + 1))
+        return error_no_memory(err, "alerts");
+    struct alert_silence *silence = &silences->list[silences->count++];
+    copy_text(silence->rule, sizeof silence->rule, row, 0);
+    for (int i = 0; i < ALERT_GROUP_NAMES; i++)
+        copy_text(silence->group[i], sizeof silence->group[i], row, 1 + i);
+    return STATUS_OK;
+}
+
+enum status alert_silences_read(struct alert_silences *out, struct store *store, int64_t now_ns,
+                                struct error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    *out = (struct alert_silences){0};
+    sqlite3_str_appendf(sql,
+                        "SELECT rule, model, host, device FROM main.alert_silence"
+                        " WHERE since_ns <= %lld AND until_ns > %lld LIMIT %d",
+                        (long long)now_ns, (long long)now_ns, ALERT_SILENCES_MAX);
+    return reader_scan(store, sql, NULL, on_silence, out, err);
+}
+
+void alert_silences_deinit(struct alert_silences *silences)
+{
+    free(silences->list);
+    *silences = (struct alert_silences){0};
+}
+
+static bool silences_row(const struct alert_silence *silence, const struct alert_row *row)
+{
+    if (silence->rule[0] && strcmp(silence->rule, row->rule) != 0)
+        return false;
+    for (int i = 0; i < ALERT_GROUP_NAMES; i++)
+        if (silence->group[i][0] && strcmp(silence->group[i], row->group[i]) != 0)
+            return false;
+    return true;
+}
+
+bool alert_is_silenced(const struct alert_silences *silences, const struct alert_row *row)
+{
+    for (size_t i = 0; i < silences->count; i++)
+        if (silences_row(&silences->list[i], row))
+            return true;
+    return false;
+}
+
+// ---- Edits ----------------------------------------------------------------------------
+
+static enum status acknowledge(sqlite3 *db, const struct query *query, const char *actor,
+                               int64_t now_ns, struct error *err)
+{
+    const bool is_ack = query->alert.edit == QUERY_ALERT_ACK;
+    enum status status = database_execf(
+        db, err,
+        "UPDATE alert SET acknowledged_ns = iif(%d, %lld, NULL), acknowledged_by = iif(%d, %Q, "
+        "NULL),"
+        " acknowledged_text = iif(%d, %Q, NULL) WHERE id = %lld AND resolved_ns IS NULL",
+        is_ack, (long long)now_ns, is_ack, actor, is_ack, query->alert.text,
+        (long long)query->alert.id);
+    if (status == STATUS_OK && sqlite3_changes(db) == 0)
+        status =
+            error_set(err, STATUS_NO_DATA, "no alert %lld is open", (long long)query->alert.id);
+    return status;
+}
+
+static enum status silence(sqlite3 *db, const struct query *query, const char *actor,
+                           int64_t now_ns, struct error *err)
+{
+    const char *rule = query->alert.rule;
+    const char *names[ALERT_GROUP_NAMES];
+    int64_t count = 0;
+    for (int i = 0; i < ALERT_GROUP_NAMES; i++)
+        names[i] = query->filter.by[i][0] ? query->filter.by[i] : NULL;
+    enum status status = database_integerf(
+        db, &count, err, "SELECT count(*) FROM alert_silence WHERE until_ns > %lld",
+        (long long)now_ns);
+    if (status == STATUS_OK && count >= ALERT_SILENCES_MAX)
+        status = error_set(err, STATUS_FULL, "there are %d silences already", ALERT_SILENCES_MAX);
+    if (status != STATUS_OK)
+        return status;
+    return database_execf(db, err,
+                          "INSERT INTO alert_silence(rule, model, host, device, since_ns, until_ns,"
+                          " actor, text) VALUES(%Q, %Q, %Q, %Q, %lld, %lld, %Q, %Q)",
+                          rule[0] ? rule : NULL, names[QUERY_BY_MODEL], names[QUERY_BY_HOST],
+                          names[QUERY_BY_DEVICE], (long long)now_ns,
+                          (long long)saturate_add(now_ns, query->alert.for_ns), actor,
+                          query->alert.text);
+}
+
+static enum status end_silence(sqlite3 *db, int64_t id, int64_t now_ns, struct error *err)
+{
+    enum status status = database_execf(
+        db, err, "UPDATE alert_silence SET until_ns = %lld WHERE id = %lld AND until_ns > %lld",
+        (long long)now_ns, (long long)id, (long long)now_ns);
+    if (status == STATUS_OK && sqlite3_changes(db) == 0)
+        status = error_set(err, STATUS_NO_DATA, "no silence %lld lasts", (long long)id);
+    return status;
+}
+
+static enum status edit(sqlite3 *db, const struct query *query, const char *actor, int64_t now_ns,
+                        struct error *err)
+{
+    if (query->alert.edit == QUERY_ALERT_SILENCE)
+        return silence(db, query, actor, now_ns, err);
+    if (query->alert.edit == QUERY_ALERT_UNSILENCE)
+        return end_silence(db, query->alert.id, now_ns, err);
+    return acknowledge(db, query, actor, now_ns, err);
+}
+
+enum status alert_table_edit(struct sqlite3 *db, const struct query *query, const char *actor,
+                             struct result **out, struct error *err)
+{
+    static const struct answer_column columns[] = {{"id", UNIT_NONE}, {"until_ns", UNIT_TIME}};
+    const int64_t now_ns = clock_wall_ns();
+    const bool is_new = query->alert.edit == QUERY_ALERT_SILENCE;
+    struct result *answer = NULL;
+    enum status status = answer_new(&answer, columns, sizeof columns / sizeof *columns, err);
+    if (status != STATUS_OK)
+        return status;
+    status = database_exec(db, "BEGIN IMMEDIATE", err);
+    if (status == STATUS_OK) {
+        status = edit(db, query, actor, now_ns, err);
+        answer_row(answer);
+        answer_int(answer, "id", is_new ? sqlite3_last_insert_rowid(db) : query->alert.id);
+        if (is_new)
+            answer_int(answer, "until_ns", saturate_add(now_ns, query->alert.for_ns));
+        if (status == STATUS_OK)
+            status = answer_check(answer, err);
+        status = database_end(db, status, err);
+    }
+    if (status != STATUS_OK) {
+        result_free(answer);
+        return status;
+    }
+    *out = answer;
+    return STATUS_OK;
+}
+
+struct change {
+    const struct query *query;
+    struct result **out;
+};
+
+static enum status change_file(void *context, struct store *store, struct sqlite3 *db,
+                               int64_t *rows, struct error *err)
+{
+    const struct change *change = context;
+    char actor[32];
+    (void)store;
+    (void)snprintf(actor, sizeof actor, "user %u, file", (unsigned)geteuid());
+    enum status status = alert_table_edit(db, change->query, actor, change->out, err);
+    *rows = status == STATUS_OK;
+    return status;
+}
+
+enum status alert_table_edit_file(const char *path, const struct query *query, struct result **out,
+                                  struct error *err)
+{
+    return session_change_file(path, query, change_file, &(struct change){query, out}, err);
+}

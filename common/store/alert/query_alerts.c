@@ -1,0 +1,194 @@
+// ALERTS and ALERT_TRY: alerts and silences as the store has them, and what a rule would do now.
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/store/alert/alert_evaluate.h"
+#include "common/store/query/query_list.h"
+#include "common/store/read/answer_cells.h"
+#include "common/store/read/reader.h"
+#include "common/store/read/session.h"
+#include "common/sys/clock.h"
+
+static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct result *answer = context;
+    answer_row(answer);
+    return answer_on_row(answer, row, err);
+}
+
+static long long limit_of(const struct query *query)
+{
+    return query->limit && query->limit < QUERY_ROWS_MAX ? query->limit : QUERY_ROWS_MAX;
+}
+
+// The conditions of the query on a row `a`, its filter's times apart.
+static void append_where(sqlite3_str *sql, const struct query *query)
+{
+    for (int i = 0; i < ALERT_GROUP_NAMES; i++) {
+        const char *name = query_dimension_name((enum query_dimension)i);
+        if (query->filter.by[i][0])
+            sqlite3_str_appendf(sql, " AND a.%s = :%s", name, name);
+    }
+    if (query->alert.rule[0])
+        sqlite3_str_appendf(sql, " AND a.rule = %Q", query->alert.rule);
+}
+
+static void append_states(sqlite3_str *sql)
+{
+    sqlite3_str_appendall(sql, "CASE WHEN a.resolved_ns IS NOT NULL THEN 'resolved'");
+    for (int i = 0; i < ALERT_STATE_COUNT; i++)
+        sqlite3_str_appendf(sql, " WHEN a.state = %d THEN %Q", i,
+                            alert_state_text((enum alert_state)i));
+    sqlite3_str_appendf(sql, " END AS state, iif(a.severity, %Q, %Q) AS severity",
+                        alert_severity_text(ALERT_CRITICAL), alert_severity_text(ALERT_WARNING));
+}
+
+static enum status list_silences(struct store *store, const struct query *query,
+                                 struct result **out, struct error *err)
+{
+    static const struct answer_column columns[] = {
+        {"id", UNIT_NONE},       {"rule", UNIT_NONE},        {"model", UNIT_NONE},
+        {"host", UNIT_NONE},     {"device", UNIT_NONE},      {"since_ns", UNIT_TIME},
+        {"until_ns", UNIT_TIME}, {"silenced_by", UNIT_NONE}, {"text", UNIT_NONE},
+    };
+    int64_t now_ns = 0;
+    enum status status = answer_new(out, columns, sizeof columns / sizeof *columns, err);
+    if (status == STATUS_OK)
+        status = reader_as_of(store, &now_ns, err);
+    if (status != STATUS_OK)
+        return status;
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendf(sql,
+                        "SELECT a.id, a.rule, a.model, a.host, a.device, a.since_ns, a.until_ns,"
+                        " a.actor AS silenced_by, a.text FROM main.alert_silence a"
+                        " WHERE a.until_ns > %lld",
+                        (long long)now_ns);
+    append_where(sql, query);
+    sqlite3_str_appendf(sql, " ORDER BY a.until_ns, a.id LIMIT %lld", limit_of(query));
+    return reader_scan(store, sql, &query->filter, on_row, *out, err);
+}
+
+enum status query_alerts(struct store *store, const struct query *query, struct result **out,
+                         struct error *err)
+{
+    static const struct answer_column columns[] = {
+        {"id", UNIT_NONE},
+        {"rule", UNIT_NONE},
+        {"model", UNIT_NONE},
+        {"host", UNIT_NONE},
+        {"device", UNIT_NONE},
+        {"state", UNIT_NONE},
+        {"severity", UNIT_NONE},
+        {"since_ns", UNIT_TIME},
+        {"resolved_ns", UNIT_TIME},
+        {"value", UNIT_NONE},
+        {"threshold", UNIT_NONE},
+        {"unit", UNIT_NONE},
+        {"why", UNIT_NONE},
+        {"acknowledged_ns", UNIT_TIME},
+        {"acknowledged_by", UNIT_NONE},
+        {"acknowledged_text", UNIT_NONE},
+        {"silenced_until_ns", UNIT_TIME},
+    };
+    if (query->alert.list == QUERY_ALERTS_SILENCES)
+        return list_silences(store, query, out, err);
+    const struct query_filter *filter = &query->filter;
+    int64_t now_ns = 0;
+    enum status status = answer_new(out, columns, sizeof columns / sizeof *columns, err);
+    if (status == STATUS_OK)
+        status = reader_as_of(store, &now_ns, err);
+    if (status != STATUS_OK)
+        return status;
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendall(sql, "SELECT a.id, a.rule, a.model, a.host, a.device, ");
+    append_states(sql);
+    sqlite3_str_appendf(sql,
+                        ", coalesce(a.firing_ns, a.started_ns) AS since_ns, a.resolved_ns, a.value,"
+                        " a.threshold, a.unit, a.why, a.acknowledged_ns, a.acknowledged_by,"
+                        " a.acknowledged_text, (SELECT max(s.until_ns) FROM main.alert_silence s"
+                        " WHERE s.since_ns <= %lld AND s.until_ns > %lld"
+                        " AND coalesce(s.rule, a.rule) = a.rule"
+                        " AND coalesce(s.model, a.model) IS a.model"
+                        " AND coalesce(s.host, a.host) IS a.host"
+                        " AND coalesce(s.device, a.device) IS a.device) AS silenced_until_ns"
+                        " FROM main.alert a WHERE ",
+                        (long long)now_ns, (long long)now_ns);
+    if (query->alert.list == QUERY_ALERTS_OPEN)
+        sqlite3_str_appendall(sql, "a.resolved_ns IS NULL");
+    else
+        sqlite3_str_appendf(sql, "a.firing_ns >= %lld AND a.firing_ns < %lld",
+                            (long long)filter->since_ns,
+                            (long long)(filter->until_ns ? filter->until_ns : INT64_MAX));
+    append_where(sql, query);
+    if (query->alert.list == QUERY_ALERTS_OPEN) // those that fire first, critical ones before
+        sqlite3_str_appendf(sql, " ORDER BY a.state = %d, a.severity DESC,", ALERT_PENDING);
+    else
+        sqlite3_str_appendall(sql, " ORDER BY");
+    sqlite3_str_appendf(sql, " since_ns DESC, a.id DESC LIMIT %lld", limit_of(query));
+    return reader_scan(store, sql, filter, on_row, *out, err);
+}
+
+// ---- ALERT_TRY ------------------------------------------------------------------------
+
+struct trying {
+    const struct alert_rule *rule;
+    struct result *answer;
+};
+
+static bool is_past(const struct alert_rule *rule, double value, double threshold)
+{
+    return rule->is_below ? value < threshold : value > threshold;
+}
+
+static enum status on_reading(void *context, const char *const group[ALERT_GROUP_NAMES],
+                              const struct alert_reading *reading, struct error *err)
+{
+    const struct trying *trying = context;
+    const struct alert_rule *rule = trying->rule;
+    struct result *answer = trying->answer;
+    (void)err;
+    answer_row(answer);
+    for (int i = 0; i < ALERT_GROUP_NAMES; i++)
+        if (group[i][0])
+            answer_text(answer, query_dimension_name((enum query_dimension)i), group[i]);
+    answer_int(answer, "count", (int64_t)reading->count);
+    answer_text(answer, "unit", unit_name(rule->unit));
+    if (!reading->has_data)
+        return STATUS_OK;
+    answer_real(answer, "value", reading->value);
+    if (reading->count < rule->least || !is_past(rule, reading->value, rule->warning))
+        return STATUS_OK;
+    answer_text(answer, "severity",
+                alert_severity_text(is_past(rule, reading->value, rule->critical) ? ALERT_CRITICAL
+                                                                                  : ALERT_WARNING));
+    return STATUS_OK;
+}
+
+enum status query_alert_try(struct store *store, const struct query *query, struct result **out,
+                            struct error *err)
+{
+    static const struct answer_column columns[] = {
+        {"model", UNIT_NONE},  {"host", UNIT_NONE},     {"device", UNIT_NONE}, {"value", UNIT_NONE},
+        {"count", UNIT_COUNT}, {"severity", UNIT_NONE}, {"unit", UNIT_NONE},
+    };
+    struct alert_file file;
+    struct alert_times times = {0};
+    enum status status =
+        alert_file_read(&file, query->alert.text, strlen(query->alert.text), NULL, NULL, err);
+    if (status == STATUS_OK && (file.rule_count == 0 || file.rules[file.rule_count - 1].is_builtin))
+        status = error_set(err, STATUS_INVALID, "query: there is no rule");
+    if (status == STATUS_OK)
+        status = answer_new(out, columns, sizeof columns / sizeof *columns, err);
+    if (status == STATUS_OK)
+        status = reader_as_of(store, &times.now_ns, err);
+    if (status == STATUS_OK) {
+        const struct alert_rule *rule = &file.rules[file.rule_count - 1];
+        struct alert_source_state *state = NULL;
+        status = alert_read_rule(&state, store, rule, &times, on_reading,
+                                 &(struct trying){rule, *out}, err);
+        alert_source_state_free(state);
+    }
+    alert_file_deinit(&file);
+    return status;
+}

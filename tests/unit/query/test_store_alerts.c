@@ -1,0 +1,229 @@
+// Alerts from rules to rows: evaluation by pass, silences, deliveries, edits, and their queries.
+#include <stdlib.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/store/alert/alert_evaluate.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/store.h"
+#include "tests/support/store/rows.h"
+#include "tests/support/test.h"
+#include "tests/unit/store/store_fixture.h"
+
+#define SECOND  INT64_C(1000000000)
+#define HOSTILE "a'\"\\\n\x1b[31m%s"
+
+static struct alert_file file;
+static struct alert_evaluator *evaluator;
+static int64_t now_ns;
+
+static const char rules[] = "alert slow: avg ttft_ns by model,host over 1m when max > 3s for 30s"
+                            " critical 6s clear 2s\n"
+                            "alert slower: avg ttft_ns by model,host over 1m when max > 4s\n"
+                            "hook pager: command /bin/true\n"
+                            "hook chat: webhook http://127.0.0.1:1/x\n";
+
+static void read_rules(const char *text)
+{
+    struct error err;
+    alert_evaluator_free(evaluator);
+    alert_file_deinit(&file);
+    assert_int_equal(alert_file_read(&file, text, strlen(text), NULL, NULL, &err), STATUS_OK);
+    assert_int_equal(alert_evaluator_new(&evaluator, &file, START_NS, &err), STATUS_OK);
+}
+
+TEST_FIXTURE(set_up)
+{
+    store_make(state);
+    rows_run(db, 1, "host-a", START_NS, START_NS);
+    rows_run(db, 2, HOSTILE, START_NS, START_NS);
+    now_ns = START_NS;
+    evaluator = NULL;
+    file = (struct alert_file){0};
+    return store_read();
+}
+
+TEST_FIXTURE(tear_down)
+{
+    alert_evaluator_free(evaluator);
+    alert_file_deinit(&file);
+    return store_tear_down(state);
+}
+
+static void request(int64_t run, int64_t ttft_ns)
+{
+    struct record record;
+    record_init(&record, RECORD_KIND_INFERENCE, now_ns);
+    record_set_name(&record, INFERENCE_MODEL, rows_name(db, "m"));
+    record_set_name(&record, INFERENCE_DEVICE, rows_name(db, "d"));
+    record_set_int(&record, INFERENCE_TTFT_NS, ttft_ns);
+    for (unsigned i = 0; i < record_kind_info(RECORD_KIND_INFERENCE)->column_count; i++) {
+        const struct record_column *column = &record_kind_info(RECORD_KIND_INFERENCE)->columns[i];
+        if (!column->maybe && column->type != COLUMN_NAME)
+            record_set_int(&record, i, column->type == COLUMN_INT ? ttft_ns : 0);
+    }
+    rows_add(db, run, &record);
+}
+
+// Another evaluation, `seconds` later, as a collector does it.
+static void pass_after(int seconds)
+{
+    struct error err;
+    struct alert_pass pass;
+    now_ns += seconds * SECOND;
+    const enum status status = alert_evaluate(evaluator, store, now_ns, &pass, &err);
+    if (status != STATUS_OK)
+        fail_msg("%s", err.text);
+    exec("BEGIN");
+    assert_int_equal(alert_table_save(db, &pass, &err), STATUS_OK);
+    exec("COMMIT");
+    alert_pass_deinit(&pass);
+}
+
+static int64_t open_in(const char *rule, enum alert_state alert_state)
+{
+    char sql[256];
+    (void)snprintf(sql, sizeof sql,
+                   "SELECT count(*) FROM alert WHERE rule = '%s' AND state = %d"
+                   " AND resolved_ns IS NULL",
+                   rule, (int)alert_state);
+    return integer(sql);
+}
+
+// Pending, firing, escalated, resolved; each is told to both hooks once, whatever process
+// evaluates: nothing but the table is kept.
+TEST_CASE(test_life)
+{
+    read_rules(rules);
+    request(1, 5 * SECOND);
+    pass_after(0);
+    assert_int_equal(open_in("slow", ALERT_PENDING), 1);
+    assert_int_equal(open_in("slower", ALERT_FIRING), 1);
+    assert_int_equal(integer("SELECT count(*) FROM alert_delivery"), 2);
+    for (int i = 0; i < 3; i++) {
+        read_rules(rules);
+        pass_after(10);
+    }
+    assert_int_equal(open_in("slow", ALERT_FIRING), 1);
+    assert_int_equal(integer("SELECT count(*) FROM alert_delivery"), 4);
+    assert_int_equal(integer("SELECT severity FROM alert WHERE rule = 'slow'"), ALERT_WARNING);
+    for (int i = 0; i < 4; i++) {
+        request(1, 7 * SECOND);
+        pass_after(10);
+    }
+    assert_int_equal(integer("SELECT severity FROM alert WHERE rule = 'slow'"), ALERT_CRITICAL);
+    assert_int_equal(integer("SELECT threshold = 6e9 FROM alert WHERE rule = 'slow'"), 1);
+    assert_int_equal(integer("SELECT count(*) FROM alert_delivery WHERE event = 'escalated'"), 2);
+    for (int i = 0; i < 15; i++) {
+        request(1, SECOND);
+        pass_after(10);
+    }
+    assert_int_equal(integer("SELECT count(*) FROM alert WHERE rule LIKE 'slow%'"
+                             " AND resolved_ns IS NOT NULL"),
+                     2);
+    assert_int_equal(integer("SELECT count(*) FROM alert_delivery WHERE event = 'resolved'"), 4);
+    assert_int_equal(integer("SELECT count(*) FROM alert_delivery"), 10);
+    struct result *history = ask(&(struct query){.kind = QUERY_ALERTS,
+                                                 .alert.list = QUERY_ALERTS_HISTORY,
+                                                 .alert.rule = "slow",
+                                                 .filter.by[QUERY_BY_HOST] = "host-a"});
+    assert_int_equal(result_row_count(history), 1);
+    assert_string_equal(result_get(history, 0, "state").text.bytes, "resolved");
+    assert_string_equal(result_get(history, 0, "severity").text.bytes, "critical");
+    assert_string_equal(result_get(history, 0, "unit").text.bytes, "ns");
+    result_free(history);
+}
+
+// A rule that is gone ends its alerts; a pending one leaves nothing.
+TEST_CASE(test_rule_gone)
+{
+    read_rules(rules);
+    request(1, 5 * SECOND);
+    pass_after(0);
+    read_rules("hook pager: command /bin/true\n");
+    pass_after(10);
+    assert_int_equal(integer("SELECT count(*) FROM alert WHERE rule = 'slow'"), 0);
+    assert_int_equal(integer("SELECT count(*) FROM alert WHERE rule = 'slower'"
+                             " AND resolved_ns IS NOT NULL"),
+                     1);
+    assert_int_equal(integer("SELECT count(*) FROM alert_delivery WHERE event = 'resolved'"), 1);
+}
+
+static struct result *edit(struct query query)
+{
+    struct error err;
+    struct result *answer = NULL;
+    query.kind = QUERY_ALERT_EDIT;
+    assert_int_equal(query_check(&query, &err), STATUS_OK);
+    const enum status status = alert_table_edit(db, &query, "user 1", &answer, &err);
+    return status == STATUS_OK ? answer : NULL;
+}
+
+// What is silenced is not told, until the silence ends while it still fires.
+TEST_CASE(test_silence)
+{
+    read_rules(rules);
+    struct result *answer = edit((struct query){
+        .filter.by[QUERY_BY_HOST] = HOSTILE,
+        .alert = {.edit = QUERY_ALERT_SILENCE, .for_ns = INT64_MAX, .text = "we know"}});
+    assert_non_null(answer);
+    const int64_t id = result_integer(answer, 0, "id", 0);
+    result_free(answer);
+    execf("UPDATE alert_silence SET since_ns = %lld", (long long)START_NS);
+    request(1, 5 * SECOND);
+    request(2, 5 * SECOND);
+    pass_after(0);
+    assert_int_equal(open_in("slower", ALERT_FIRING), 2);
+    assert_int_equal(integer("SELECT count(*) FROM alert_delivery"), 2);
+    struct result *open = ask(&(struct query){
+        .kind = QUERY_ALERTS, .alert.rule = "slower", .filter.by[QUERY_BY_HOST] = HOSTILE});
+    assert_int_equal(result_row_count(open), 1);
+    assert_string_equal(result_get(open, 0, "host").text.bytes, HOSTILE);
+    result_free(open);
+    assert_null(edit((struct query){.alert = {.edit = QUERY_ALERT_UNSILENCE, .id = id + 1}}));
+    result_free(edit((struct query){.alert = {.edit = QUERY_ALERT_UNSILENCE, .id = id}}));
+    execf("UPDATE alert_silence SET until_ns = %lld", (long long)(now_ns + 1));
+    pass_after(10);
+    assert_int_equal(integer("SELECT count(*) FROM alert_delivery"), 4);
+}
+
+TEST_CASE(test_acknowledge)
+{
+    read_rules(rules);
+    request(1, 5 * SECOND);
+    pass_after(0);
+    const int64_t id = integer("SELECT id FROM alert WHERE rule = 'slower'");
+    result_free(edit((struct query){.alert = {.id = id, .text = "it's \"me\""}}));
+    pass_after(10); // does not lose it
+    struct result *open = ask(&(struct query){.kind = QUERY_ALERTS, .alert.rule = "slower"});
+    assert_string_equal(result_get(open, 0, "acknowledged_text").text.bytes, "it's \"me\"");
+    assert_string_equal(result_get(open, 0, "acknowledged_by").text.bytes, "user 1");
+    result_free(open);
+    result_free(edit((struct query){.alert = {.edit = QUERY_ALERT_UNACK, .id = id}}));
+    assert_int_equal(integer("SELECT count(acknowledged_by) FROM alert"), 0);
+    assert_null(edit((struct query){.alert = {.id = 4711}}));
+}
+
+TEST_CASE(test_try)
+{
+    struct query query = {.kind = QUERY_ALERT_TRY,
+                          .alert.text = "alert x: avg ttft_ns by host over 1m when max > 3s"};
+    request(1, 5 * SECOND);
+    request(2, SECOND);
+    execf("UPDATE run SET heard_ns = %lld", (long long)now_ns + SECOND);
+    struct result *answer = ask(&query);
+    assert_int_equal(result_row_count(answer), 2);
+    unsigned firing = 0;
+    for (size_t i = 0; i < 2; i++)
+        firing += result_get(answer, i, "severity").type == VALUE_TEXT;
+    assert_int_equal(firing, 1);
+    result_free(answer);
+    (void)snprintf(query.alert.text, sizeof query.alert.text, "alert x: avg ttft over 1m");
+    expect_error(&query, STATUS_INVALID, "ttft");
+    query.alert.text[0] = '\0';
+    expect_error(&query, STATUS_INVALID, "no rule");
+}
+
+TEST_MAIN_EACH(set_up, tear_down, test_life, test_rule_gone, test_silence, test_acknowledge,
+               test_try)
