@@ -53,10 +53,10 @@ struct cpu_step {
     struct int8_conv *int8;     // a CONV in integers; NULL: another step
     float *packed;              // weights and biases; NULL: those of an earlier step
     size_t packed_floats, scratch;
-    const float *weights, *bias; // in `packed`, for steps without tiles
-    size_t units;                // of which `run` computes a range
-    uint64_t work;               // multiplications, or what takes as long
-    bool by_block, clears;       // clears: other tensors use the memory of its border
+    const float *weights;  // in `packed`, of an EMBED; of a GRU those of its state
+    size_t units;          // of which `run` computes a range
+    uint64_t work;         // multiplications, or what takes as long
+    bool by_block, clears; // clears: other tensors use the memory of its border
     char kernel[32];
 };
 
@@ -64,8 +64,6 @@ struct network_kernels {
     const char *name;
     size_t lanes;
     cpu_network_kernel *ops[NETWORK_OP_COUNT];
-    // A CONV with one output channel and runs of whole vectors; its weights are not in blocks.
-    cpu_network_kernel *dot;
     // Copies `count` pixels of the caller's planes, `plane` floats apart, and back.
     void (*interleave)(float *to, size_t pitch, const float *from, size_t plane, size_t channels,
                        size_t count);

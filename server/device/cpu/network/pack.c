@@ -142,18 +142,14 @@ static enum status pack_blocks(struct cpu_step *step, size_t groups, size_t k, w
     return STATUS_OK;
 }
 
-// Copies `floats` weights, and biases, of steps without tiles.
-static enum status pack_plain(struct cpu_step *step, size_t floats, size_t biases,
-                              struct error *err)
+static enum status pack_embed(struct cpu_step *step, struct error *err)
 {
-    float *to = allocate(step, floats + biases);
+    const size_t floats = (size_t)step->step.kernel[0] * step->step.out.channels;
+    float *to = allocate(step, floats);
     if (!to)
         return error_no_memory(err, "network");
     memcpy(to, step->step.weights, floats * sizeof *to);
     step->weights = to;
-    step->bias = step->step.bias && biases > 0 ? to + floats : NULL;
-    if (step->bias)
-        memcpy(to + floats, step->step.bias, biases * sizeof *to);
     return STATUS_OK;
 }
 
@@ -166,11 +162,6 @@ static enum status pack_conv(struct cpu_step *step, struct error *err)
     if (!list_runs(&step->tiles, from, inner))
         return error_no_memory(err, "network");
     step->work = k * from->out.channels * step->units;
-    if (from->out.channels == 1 && step->units > 1 &&
-        step->tiles.length % step->kernels->lanes == 0) {
-        step->run = step->kernels->dot;
-        return pack_plain(step, k, 1, err);
-    }
     const enum status status = pack_blocks(step, from->groups, k, conv_weight, err);
     if (status != STATUS_OK)
         return status;
@@ -271,7 +262,7 @@ enum status cpu_step_pack(struct cpu_step *step, struct error *err)
     case NETWORK_GRU:
         return pack_gru(step, err);
     case NETWORK_EMBED:
-        return pack_plain(step, from->kernel[0] * channels, 0, err);
+        return pack_embed(step, err);
     case NETWORK_MAX_POOL:
     case NETWORK_AVERAGE_POOL:
         step->work *= (uint64_t)from->kernel[0] * from->kernel[1] * ELEMENT_WORK;

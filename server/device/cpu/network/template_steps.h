@@ -144,47 +144,6 @@ KERNEL void run_conv(const struct cpu_step *step, float *arena,
         finish(step, arena, 0, 1);
 }
 
-// `pixels` pixels of a result with one channel, in a row: products of vectors of the input's
-// channels, since a vector of output channels would be empty but for one.
-KERNEL_INLINE void dot_tile(const struct cpu_step *step, struct cursor *cursor, const size_t pixels)
-{
-    const struct network_tiles *tiles = &step->tiles;
-    const float *weights = step->weights;
-    vector sum[PIXELS] = {{0}};
-    for (size_t r = 0; r < tiles->run_count; r++)
-        for (size_t i = 0; i < tiles->length; i += LANES, weights += LANES) {
-            const vector w = get(weights, LANES);
-            const float *in = cursor->in + tiles->runs[r] + i;
-            UNROLL
-            for (size_t p = 0; p < pixels; p++)
-                sum[p] += get(in + p * tiles->in_step, LANES) * w;
-        }
-    UNROLL
-    for (size_t p = 0; p < pixels; p++) {
-        float total = (step->bias ? *step->bias : 0.0F) + sum_lanes(sum[p]);
-        if (tiles->adds)
-            total += *cursor->add;
-        total = total > tiles->least ? total : tiles->least;
-        *cursor->out = total < tiles->most ? total : tiles->most;
-        cursor_next(cursor, tiles);
-    }
-}
-
-KERNEL void run_dot(const struct cpu_step *step, float *arena,
-                    __attribute__((unused)) float *scratch, size_t first, size_t last)
-{
-    struct cursor cursor = cursor_at(&step->tiles, arena, arena, first);
-    for (size_t left = last - first, count; left > 0; left -= count) {
-        count = left >= PIXELS && cursor.x + PIXELS <= step->tiles.width ? PIXELS : 1;
-        if (count == PIXELS)
-            dot_tile(step, &cursor, PIXELS);
-        else
-            dot_tile(step, &cursor, 1);
-    }
-    if (!is_finished(step))
-        finish(step, arena, first, last);
-}
-
 // Some rows at a time, whose inputs stay in the first cache for all channels.
 KERNEL void run_depthwise(const struct cpu_step *step, float *arena,
                           __attribute__((unused)) float *scratch, size_t first, size_t last)
@@ -549,7 +508,6 @@ const struct network_kernels KERNELS = {
             [NETWORK_ADD] = run_combine,
             [NETWORK_MULTIPLY] = run_combine,
             [NETWORK_COPY] = run_combine},
-    .dot = run_dot,
     .interleave = interleave,
     .separate = separate,
 };
