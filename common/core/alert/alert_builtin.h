@@ -15,7 +15,7 @@
     "alert slow_load: avg load.duration_ns by model,host where status=ok over 10m"                 \
     " when max > 30s critical 45s\n"                                                               \
     "alert host_memory: avg host_sample.memory_used_ratio by host over 5m when mean > 90%"         \
-    " for 2m critical 97% least 10\n"                                                              \
+    " for 2m critical 97% clear 87% least 10\n"                                                    \
     "alert device_hot: avg slowdown_margin_celsius over 1m when min < 3C for 1m clear 5C\n"        \
     "alert device_xid: avg xid_count over 10m when max > 0\n"                                      \
     "alert pcie_below_maximum: avg pcie_narrow_ratio over 5m when mean > 50% for 2m\n"             \
@@ -23,7 +23,7 @@
     "alert device_throttled: avg device_sample.throttled_ratio by host,device over 5m"             \
     " when mean > 10% for 1m critical 50% least 10\n"                                              \
     "alert device_memory: avg device_sample.memory_used_ratio by host,device over 5m"              \
-    " when mean > 95% for 2m least 10\n"                                                           \
+    " when mean > 95% for 2m clear 93% least 10\n"                                                 \
     "alert records_dropped: avg records_dropped over 10m when max > 0\n"                           \
     "alert run_killed: avg runs_killed over 10m when max > 0\n"                                    \
     "alert host_silent: avg host_silent_ns over 1d when max > 30s for 30s critical 10m\n"          \

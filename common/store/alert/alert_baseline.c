@@ -4,6 +4,10 @@
 // comparison of the judge (judge.h) errs in JUDGE_ERROR_RATE of all comparisons.  Here one follows
 // another, and an alert needs two of them: so that in LOOKS windows JUDGE_ERROR_RATE is that of a
 // false alert of any series, one verdict may err in the root of (its share / LOOKS).
+//
+// That is the error of chance within a window.  Speed also differs from window to window, by the
+// time of day and for no reason: so the median must be worse than that of each window of the
+// baseline, too.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +55,51 @@ static enum status load_newest(struct baseline **out, struct store *store, struc
     return status == STATUS_OK && name[0] ? baseline_load(out, store, name, err) : status;
 }
 
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+// The worst median of the windows of the baseline, each with `size` of its values.
+static enum status worst_median(double *out, const struct sample *sample, size_t size,
+                                bool is_higher_worse, struct error *err)
+{
+    size = size < 1 ? 1 : size > sample->kept ? sample->kept : size;
+    double *values = calloc(size, sizeof *values);
+    if (!values)
+        return error_no_memory(err, "alerts");
+    *out = NAN;
+    for (size_t at = 0; at + size <= sample->kept; at += size) {
+        memcpy(values, sample->values + at, size * sizeof *values);
+        qsort(values, size, sizeof *values, by_value);
+        const double median = values[(size - 1) / 2];
+        if (is_higher_worse ? !(*out >= median) : !(*out <= median))
+            *out = median;
+    }
+    free(values);
+    return STATUS_OK;
+}
+
+// By how much the metric at `place`, whose verdict is WORSE, is surely slower.
+static enum status judge_slower(double *out, const struct comparing *comparing,
+                                const struct pair *pair, unsigned place,
+                                const struct judged_value *value, struct error *err)
+{
+    const struct baseline *baseline = comparing->baseline;
+    const struct sample *sample = &pair->of[BEFORE]->samples[samples_place(place)];
+    const bool is_higher_worse = value->effect.low > 1;
+    const double windows = (double)(baseline->until_ns - baseline->since_ns) /
+                           (double)comparing->reader->rule->window_ns;
+    const double size = windows > 1 ? (double)sample->kept / windows : (double)sample->kept;
+    double worst = NAN;
+    enum status status = worst_median(&worst, sample, (size_t)size, is_higher_worse, err);
+    const double bound = is_higher_worse ? value->effect.low : 1 / value->effect.high;
+    const double ratio = is_higher_worse ? value->of[AFTER] / worst : worst / value->of[AFTER];
+    *out = fmax(0, fmin(bound, ratio) - 1);
+    return status;
+}
+
 // By how much the slowest metric of a pair is surely slower; 0: none is; NaN: unknown.
 static enum status judge_pair(double *out, struct comparing *comparing, size_t at,
                               struct error *err)
@@ -63,11 +112,15 @@ static enum status judge_pair(double *out, struct comparing *comparing, size_t a
             continue;
         if (judge_metric(&judgement, judge, &judge->pairs[at], place) != STATUS_OK)
             return error_no_memory(err, "alerts");
-        const struct stats_effect *effect = &judgement.values[JUDGED_MIDDLE].effect;
-        const bool is_known = effect->low > 0 && isfinite(effect->high);
+        const struct judged_value *value = &judgement.values[JUDGED_MIDDLE];
+        const bool is_known = value->effect.low > 0 && isfinite(value->effect.high);
         double slower = 0;
-        if (effect->verdict == STATS_WORSE)
-            slower = effect->low > 1 ? effect->low - 1 : 1 / effect->high - 1;
+        enum status status =
+            value->effect.verdict == STATS_WORSE
+                ? judge_slower(&slower, comparing, &judge->pairs[at], place, value, err)
+                : STATUS_OK;
+        if (status != STATUS_OK)
+            return status;
         if (is_known && judgement.work_count == 0 && !(*out > slower))
             *out = slower;
     }
