@@ -43,5 +43,8 @@ if(NOT INFERSTAT_SANITIZE)
   inferstat_add_test(fleet.samples COMMAND $<TARGET_FILE:bench_samples> --seconds 60 LABELS fleet)
   # Alone: it takes most of two processors, and the other tests of fleets have bounds of time.
   set_tests_properties(fleet.samples PROPERTIES RUN_SERIAL TRUE)
+  inferstat_add_test(bench.metrics LABELS bench
+    COMMAND "${INFERSTAT_PYTHON}" "${CMAKE_CURRENT_SOURCE_DIR}/bench_metrics.py" --json --quick
+            --build "${PROJECT_BINARY_DIR}")
   inferstat_add_test(bench.query COMMAND $<TARGET_FILE:bench_query> --json --quick LABELS bench)
 endif()
