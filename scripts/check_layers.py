@@ -34,8 +34,8 @@ MONITOR = [LIBRARY, "common/monitor/runfile", "common/monitor/local", "common/mo
 REPORTS = CORE + ["common/sys", "common/wire"]
 # The sub-rooms of the collector, each of which may include those before it.
 COLLECTOR = ["server/collector/" + name
-             for name in ("threads", "access", "rollup", "maintenance", "writer", "services", "exporters")] \
-    + ["server/collector"]
+             for name in ("threads", "access", "rollup", "maintenance", "writer", "services", "exporters",
+                          "alerts")] + ["server/collector"]
 # What speaks HTTP.
 HTTP = ["server/http"]
 # The sub-rooms of the command line: arguments and output do not know the commands.
@@ -85,6 +85,7 @@ ROOMS = {
     "server/collector/writer": COMMON + COLLECTOR[:5],
     "server/collector/services": COMMON + COLLECTOR[:6],
     "server/collector/exporters": COMMON + HTTP + COLLECTOR[:1] + ["server/collector/exporters"],
+    "server/collector/alerts": COMMON + HTTP + COLLECTOR[:1] + ["server/collector/alerts"],
     "server/collector": COMMON + HTTP + COLLECTOR,
     "server/http": CORE + ["common/sys", "server/http"],
     "client/man": CORE + ["common/store/schema", "client/man"],
@@ -116,6 +117,7 @@ OWNERS = [
     (r"sqlite3\.h", r"common/store/.*|server/collector/(writer|rollup|maintenance)/.*|server/collector/rollup.*"),
     (r"n?curses(w/.*)?\.h|ncursesw?/.*|term\.h|panel\.h", r"client/tui/screen\.c"),
     (r"microhttpd\.h", r"server/http/http_server\.c"),
+    (r"curl/.*", r"server/http/http_client\.c"),
     (r"jansson\.h", r"client/cli/commands/llama_bench\.c"),
     (r"cuda.*|cublas.*|nvml\.h|nvtx3?/.*", r"server/device/cuda/.*"),
 ]

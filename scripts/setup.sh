@@ -26,6 +26,7 @@ protobuf-c-compiler    | tool:protoc-c          | C code from proto/
 libsqlite3-dev         | lib:sqlite3            | the store
 libncurses-dev         | lib:ncursesw           | the dashboard
 libopenblas0-pthread   | file:/usr/lib/*/libopenblas.so.0 | matrix products, opened at run time: programs start without it
+libcurl4-openssl-dev   | lib:libcurl            | calling webhooks of alerts
 libjansson-dev         | lib:jansson            | reading what llama-bench writes
 libmicrohttpd-dev      | lib:libmicrohttpd      | the page of metrics that Prometheus reads
 liblapacke             | file:/usr/lib/*/liblapacke.so.3 | low-rank compression of small models, opened at run time
@@ -48,6 +49,8 @@ groff-base             | tool:groff             | the check of the manual pages
 iproute2               | tool:ip                | tests between hosts, in network namespaces
 e2fsprogs              | tool:chattr            | the test of a store that turns read-only
 prometheus             | tool:prometheus tool:promtool | the test of the page of metrics
+prometheus-alertmanager | tool:prometheus-alertmanager | the test that sends it alerts
+openssl                | tool:openssl           | the test that a webhook's certificate is verified
 "
 bench_needed="
 victoria-metrics       | tool:victoria-metrics  | what ingest is compared with

@@ -10,6 +10,7 @@ pkg_check_modules(SQLITE3 REQUIRED IMPORTED_TARGET sqlite3>=3.37)         # comm
 pkg_check_modules(NCURSESW REQUIRED IMPORTED_TARGET ncursesw)             # client/tui/screen.c
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson>=2.13)         # client/cli/commands/llama_bench.c
 pkg_check_modules(MICROHTTPD REQUIRED IMPORTED_TARGET libmicrohttpd>=0.9.71) # server/http/http_server.c
+pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl>=7.87)           # server/http/http_client.c
 find_program(PROTOC_C protoc-c REQUIRED)
 
 # nvcc, for server/device/cuda: AUTO takes it where it is there.  The sanitizers and the
