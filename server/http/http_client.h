@@ -16,8 +16,8 @@ enum {
     HTTP_ANSWER_MAX = 65536,
 };
 
-// Prepares the library.  Call it on the main thread before other threads start; http_client_end
-// when they have ended.  STATUS_UNSUPPORTED: it cannot be used.
+// Prepares the library: before the first request; http_client_end after the last one.  Calls may
+// nest.  STATUS_UNSUPPORTED: it cannot be used.
 MUST_CHECK enum status http_client_begin(struct error *err);
 void http_client_end(void);
 

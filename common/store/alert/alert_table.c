@@ -18,11 +18,15 @@
 
 #define SILENCE_KEPT_NS (INT64_C(90) * 86400 * 1000000000) // after its end
 
-static const char *const event_texts[ALERT_EVENT_COUNT] = {
+const char *alert_event_text(enum alert_event event)
+{
+    static const char *const texts[ALERT_EVENT_COUNT] = {
 #define EVENT_TEXT(name, text) [ALERT_EVENT_##name] = text,
-    ALERT_EVENTS(EVENT_TEXT)
+        ALERT_EVENTS(EVENT_TEXT)
 #undef EVENT_TEXT
-};
+    };
+    return texts[event];
+}
 
 // ---- Reading --------------------------------------------------------------------------
 
@@ -162,7 +166,7 @@ static enum status queue_events(sqlite3 *db, sqlite3_stmt *queue, const struct a
              i++) {
             database_bind(queue, numbers, 2);
             bind_text(queue, 3, pass->hooks[i].name);
-            bind_text(queue, 4, event_texts[event]);
+            bind_text(queue, 4, alert_event_text((enum alert_event)event));
             status = database_run(db, queue, err);
         }
     return status;

@@ -34,6 +34,9 @@ enum alert_event {
         ALERT_EVENT_COUNT
 };
 
+// The text of an event, static.
+const char *alert_event_text(enum alert_event event);
+
 // An episode of a group.
 struct alert_row {
     int64_t id; // 0: not in the table yet

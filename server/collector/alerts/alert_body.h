@@ -1,0 +1,28 @@
+// Bodies of calls to hooks: JSON that tells of one alert.  Pure.  Whatever names hold, the JSON is
+// valid; in texts for people control characters are escaped, and what a chat would take for markup
+// or mentions is harmless.
+#ifndef INFERSTAT_COLLECTOR_ALERTS_ALERT_BODY_H
+#define INFERSTAT_COLLECTOR_ALERTS_ALERT_BODY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/core/alert/alert_file.h"
+#include "common/core/base/error.h"
+#include "common/store/alert/alert_queue.h"
+
+// In Alertmanager an alert that the collector never ends is over after this time.
+#define ALERT_BODY_LASTS_NS (INT64_C(7) * 86400 * 1000000000)
+
+// Creates the body of a call, for a hook of the kind.  The caller frees `*out`.
+//   COMMAND, JSON   {"event","id","rule","model","host","device","state","severity","started_ns",
+//                   "firing_ns","resolved_ns","value","threshold","unit","why","summary"}
+//   SLACK           {"text"}: the summary and why
+//   ALERTMANAGER    a list for /api/v2/alerts; labels alertname severity model host device.  When
+//   an
+//                   alert has become critical, also the end of the one with the severity warning
+MUST_CHECK enum status alert_body_new(char **out, size_t *size, enum alert_hook_kind kind,
+                                      const struct alert_call *call, int64_t now_ns,
+                                      struct error *err);
+
+#endif

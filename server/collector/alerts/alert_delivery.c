@@ -1,0 +1,248 @@
+#include "server/collector/alerts/alert_delivery.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "common/store/alert/alert_queue.h"
+#include "common/store/store.h"
+#include "common/sys/clock.h"
+#include "common/sys/log.h"
+#include "common/sys/thread.h"
+#include "server/collector/alerts/alert_body.h"
+#include "server/collector/alerts/command_hook.h"
+#include "server/collector/threads/channels.h"
+#include "server/collector/threads/job.h"
+#include "server/http/http_client.h"
+
+#define SECOND_NS        INT64_C(1000000000)
+#define PAUSE_FIRST_NS   (5 * SECOND_NS)
+#define PAUSE_LONGEST_NS (300 * SECOND_NS)
+#define STORE_PAUSE_NS   (5 * SECOND_NS) // after an error of the store
+
+struct hook {
+    struct alert_delivery *delivery;
+    struct alert_hook config;
+    struct store *store; // of its thread
+    struct thread thread;
+    int wake_fd;     // readable after alert_delivery_wake
+    bool is_failing; // the last call failed, and that was logged
+};
+
+struct alert_delivery {
+    struct channels *channels;
+    int stop_fd; // readable once the threads are to end; it is never read
+    bool has_http;
+    size_t count;
+    struct hook hooks[];
+};
+
+int64_t alert_delivery_pause_ns(unsigned attempts)
+{
+    int64_t pause_ns = PAUSE_FIRST_NS;
+    for (unsigned i = 1; i < attempts && pause_ns < PAUSE_LONGEST_NS; i++)
+        pause_ns *= 2;
+    return pause_ns < PAUSE_LONGEST_NS ? pause_ns : PAUSE_LONGEST_NS;
+}
+
+// Waits until the time has passed, or until there is something new; true: the thread is to end.
+static bool wait_for(struct hook *hook, int64_t wait_ns)
+{
+    struct pollfd polled[] = {{.fd = hook->delivery->stop_fd, .events = POLLIN},
+                              {.fd = hook->wake_fd, .events = POLLIN}};
+    eventfd_t ignored;
+    (void)poll(polled, 2, (int)(wait_ns / 1000000) + (wait_ns > 0));
+    if (polled[1].revents)
+        (void)eventfd_read(hook->wake_fd, &ignored);
+    return polled[0].revents != 0;
+}
+
+// ---- Calls ----------------------------------------------------------------------------
+
+static enum status run_command(struct hook *hook, const char *body, size_t size, struct error *err)
+{
+    char *argv[ALERT_TEXT_SIZE / 2 + 1] = {NULL};
+    char *word = hook->config.target;
+    for (unsigned i = 0; i < hook->config.word_count; i++) {
+        argv[i] = word;
+        word += strlen(word) + 1;
+    }
+    return command_hook_run(argv, body, size, ALERT_COMMAND_SECONDS * (uint64_t)SECOND_NS,
+                            hook->delivery->stop_fd, err);
+}
+
+// STATUS_INVALID: another attempt would be in vain.
+static enum status post(struct hook *hook, const char *body, size_t size, struct error *err)
+{
+    long code = 0;
+    enum status status =
+        http_client_post(hook->config.target, body, size, hook->delivery->stop_fd, &code, err);
+    if (status != STATUS_OK || (code >= 200 && code < 300))
+        return status;
+    return error_set(err, code >= 500 || code == 408 || code == 429 ? STATUS_IO : STATUS_INVALID,
+                     "the answer has the code %ld", code);
+}
+
+static enum status call_hook(struct hook *hook, const struct alert_call *call, struct error *err)
+{
+    char *body = NULL;
+    size_t size = 0;
+    enum status status =
+        alert_body_new(&body, &size, hook->config.kind, call, clock_wall_ns(), err);
+    if (status != STATUS_OK)
+        return status;
+    status = hook->config.kind == ALERT_HOOK_COMMAND ? run_command(hook, body, size, err)
+                                                     : post(hook, body, size, err);
+    free(body);
+    return status;
+}
+
+// Notes the outcome, until it is committed or the thread is to end; true: the thread is to end.
+static bool note(struct hook *hook, const struct alert_outcome *outcome)
+{
+    struct error err;
+    bool is_logged = false;
+    while (job_change_alerts(hook->delivery->channels->inbox, alert_queue_note, outcome, &err) !=
+           STATUS_OK) {
+        if (!is_logged)
+            log_write(LOG_LEVEL_WARNING, "hook %s: cannot note that it was called: %s",
+                      hook->config.name, err.text);
+        is_logged = true;
+        if (wait_for(hook, STORE_PAUSE_NS))
+            return true;
+    }
+    return false;
+}
+
+// Makes the call; true: the thread is to end.
+static bool deliver(struct hook *hook, const struct alert_call *call)
+{
+    const char *name = hook->config.name, *rule = call->alert.rule;
+    const long long id = call->alert.id;
+    struct error err = {.text = ""};
+    struct alert_outcome outcome = {.id = call->id, .error = err.text};
+    const enum status status = call_hook(hook, call, &err);
+    if (status == STATUS_CANCELLED)
+        return true;
+    if (status == STATUS_OK) {
+        if (hook->is_failing)
+            log_write(LOG_LEVEL_INFO, "hook %s: works again", name);
+        hook->is_failing = false;
+    } else if (status == STATUS_INVALID || call->attempts + 1 >= ALERT_ATTEMPTS_MAX) {
+        log_write(LOG_LEVEL_ERROR, "hook %s: alert %lld (%s, %s) is not delivered: %s", name, id,
+                  rule, alert_event_text(call->event), err.text);
+        reject_counters_count(&hook->delivery->channels->rejects, REFUSAL_UNDELIVERED, 1);
+    } else {
+        outcome.due_ns = clock_wall_ns() + alert_delivery_pause_ns(call->attempts + 1);
+        if (!hook->is_failing)
+            log_write(LOG_LEVEL_WARNING, "hook %s: alert %lld (%s, %s): %s (it is called again)",
+                      name, id, rule, alert_event_text(call->event), err.text);
+        hook->is_failing = true;
+    }
+    return note(hook, &outcome);
+}
+
+static void *hook_body(void *context)
+{
+    struct hook *hook = context;
+    struct error err;
+    bool is_ending = false;
+    while (!is_ending) {
+        struct alert_call call;
+        const enum status status = alert_queue_next(&call, hook->store, hook->config.name, &err);
+        int64_t wait_ns = PAUSE_LONGEST_NS;
+        if (status != STATUS_OK) {
+            log_write(LOG_LEVEL_WARNING, "hook %s: %s", hook->config.name, err.text);
+            wait_ns = STORE_PAUSE_NS;
+        } else if (call.id) {
+            wait_ns = call.due_ns - clock_wall_ns();
+            if (wait_ns > PAUSE_LONGEST_NS) // the clock was set back
+                wait_ns = 0;
+        }
+        is_ending = wait_for(hook, wait_ns > 0 ? wait_ns : 0);
+        if (!is_ending && status == STATUS_OK && call.id && wait_ns <= 0)
+            is_ending = deliver(hook, &call);
+    }
+    return NULL;
+}
+
+// ---- Starting and stopping ------------------------------------------------------------
+
+static enum status start_hook(struct hook *hook, const char *db, struct error *err)
+{
+    hook->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (hook->wake_fd < 0)
+        return error_set(err, STATUS_IO, "hook %s: no descriptor is free", hook->config.name);
+    enum status status = store_open(&hook->store, db, err);
+    if (status == STATUS_OK)
+        status = thread_start(&hook->thread, "hook", hook_body, hook, err);
+    return status;
+}
+
+static enum status start_all(struct alert_delivery *delivery, const char *db, struct error *err)
+{
+    delivery->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (delivery->stop_fd < 0)
+        return error_set(err, STATUS_IO, "hooks: no descriptor is free");
+    // Else the kernel would not tell how commands ended, where the parent process ignores it.
+    (void)signal(SIGCHLD, SIG_DFL);
+    enum status status = http_client_begin(err);
+    delivery->has_http = status == STATUS_OK;
+    for (size_t i = 0; i < delivery->count && status == STATUS_OK; i++)
+        status = start_hook(&delivery->hooks[i], db, err);
+    return status;
+}
+
+enum status alert_delivery_start(struct alert_delivery **out, const struct alert_hook *hooks,
+                                 size_t count, const char *db, struct channels *channels,
+                                 struct error *err)
+{
+    const struct alert_hooks kept = {hooks, count};
+    struct alert_delivery *delivery = calloc(1, sizeof *delivery + count * sizeof *delivery->hooks);
+    if (!delivery)
+        return error_no_memory(err, "hooks");
+    delivery->channels = channels;
+    delivery->stop_fd = -1;
+    delivery->count = count;
+    for (size_t i = 0; i < count; i++)
+        delivery->hooks[i] = (struct hook){.delivery = delivery, .config = hooks[i], .wake_fd = -1};
+    enum status status = job_change_alerts(channels->inbox, alert_queue_trim, &kept, err);
+    if (status == STATUS_OK && count > 0)
+        status = start_all(delivery, db, err);
+    if (status != STATUS_OK) {
+        alert_delivery_stop(delivery);
+        return status;
+    }
+    *out = delivery;
+    return STATUS_OK;
+}
+
+void alert_delivery_wake(struct alert_delivery *delivery)
+{
+    for (size_t i = 0; i < delivery->count; i++)
+        (void)eventfd_write(delivery->hooks[i].wake_fd, 1);
+}
+
+void alert_delivery_stop(struct alert_delivery *delivery)
+{
+    if (!delivery)
+        return;
+    if (delivery->stop_fd >= 0)
+        (void)eventfd_write(delivery->stop_fd, 1);
+    for (size_t i = 0; i < delivery->count; i++) {
+        struct hook *hook = &delivery->hooks[i];
+        thread_join(&hook->thread);
+        store_close(hook->store);
+        if (hook->wake_fd >= 0)
+            (void)close(hook->wake_fd);
+    }
+    if (delivery->has_http)
+        http_client_end();
+    if (delivery->stop_fd >= 0)
+        (void)close(delivery->stop_fd);
+    free(delivery);
+}
