@@ -1,5 +1,6 @@
 #include "client/cli/cli.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/core/base/text.h"
@@ -66,12 +67,21 @@ enum status cli_ask_for(struct cli *cli, const struct query *query, const char *
     return cli_no_data(cli, what, err);
 }
 
+bool cli_has_colours(const struct cli *cli)
+{
+    const char *none = getenv("NO_COLOR");
+    return cli->env.out_is_terminal && !option_given(&cli->options, OPTION_NO_COLOR) &&
+           !(none && none[0] != '\0');
+}
+
 struct rows cli_rows(const struct cli *cli, const struct columns *columns)
 {
     return (struct rows){.out = cli->env.out,
                          .format = cli->options.format,
                          .columns = columns,
-                         .width = cli->env.width};
+                         .fields = cli->options.fields,
+                         .colours = cli_has_colours(cli),
+                         .width = option_given(&cli->options, OPTION_WIDE) ? 0 : cli->env.width};
 }
 
 enum status cli_print(const struct cli *cli, const struct columns *columns,

@@ -55,6 +55,10 @@ extern const struct cli_command cli_commands[];
 MUST_CHECK enum status cli_command_find(const struct cli_command **out, const char *name,
                                         struct error *err);
 
+// True if the output is a terminal, and neither --no-color nor NO_COLOR says that colours are not
+// wanted.
+bool cli_has_colours(const struct cli *cli);
+
 // Parses a command line and runs its command, which writes its results to env->out.  Without a
 // command runs the dashboard if input and output are terminals.
 MUST_CHECK enum status cli_run(const struct cli_environment *env, int argc, char *const *argv,

@@ -1,9 +1,12 @@
 #include "client/cli/cli.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "client/cli/args/query_line.h"
 #include "common/core/base/parse.h"
+#include "common/sys/clock.h"
 
 // Sets of options, as lists.
 #define KEYS     OPTION_COLLECTOR_USER, OPTION_KEY, OPTION_SERVER_KEY, OPTION_INSECURE
@@ -15,9 +18,9 @@
 #define CLASSES  OPTION_OPERATION, OPTION_STATUS, SETTINGS
 #define NAMES    PLACES, CLASSES, OPTION_STAGE
 #define FILTERS  NAMES, WINDOW
-#define ROWS     OPTION_JSON, OPTION_CSV
+#define ROWS     OPTION_JSON, OPTION_CSV, OPTION_WIDE, OPTION_FIELDS, OPTION_WATCH
 #define LISTING  SOURCE, OPTION_HOST, OPTION_RUN, WINDOW, ROWS, OPTION_LIMIT, OPTION_OLDEST
-#define ALWAYS   OPTION_HELP, OPTION_VERSION, OPTION_NO_COLOR, OPTION_COUNT
+#define ALWAYS   OPTION_HELP, OPTION_VERSION, OPTION_NO_COLOR, OPTION_UTC, OPTION_COUNT
 
 #define TAKES(...)                                                                                 \
     (const enum cli_option[])                                                                      \
@@ -441,6 +444,30 @@ static enum status run_command(struct cli *cli, struct error *err)
     return status == STATUS_OK ? cli->command->run(cli, err) : status;
 }
 
+// True of what may be otherwise the next time: also a check that said no.
+static bool status_can_pass(enum status status)
+{
+    const int code = cli_exit_code(status);
+    return code != 2;
+}
+
+static void note_failure(const struct cli *cli, enum status status, const struct error *err)
+{
+    if (cli_exit_code(status) != 0)
+        (void)fprintf(cli->env.out, "%s\n", err->text);
+}
+
+// Waits for the next time, and clears the screen of a terminal.
+static void wait_watch(const struct cli *cli)
+{
+    const struct timespec time = {.tv_sec = (time_t)(cli->options.watch_ns / 1000000000),
+                                  .tv_nsec = (long)(cli->options.watch_ns % 1000000000)};
+    (void)fflush(cli->env.out);
+    (void)nanosleep(&time, NULL);
+    if (cli->env.out_is_terminal)
+        (void)fputs("\033[H\033[2J\033[3J", cli->env.out);
+}
+
 enum status cli_run(const struct cli_environment *env, int argc, char *const *argv,
                     struct error *err)
 {
@@ -454,7 +481,19 @@ enum status cli_run(const struct cli_environment *env, int argc, char *const *ar
         (void)fprintf(env->out, "inferstat %s\n", INFERSTAT_VERSION);
         return STATUS_OK;
     }
+    if (option_given(&cli.options, OPTION_UTC)) {
+        (void)setenv("TZ", "UTC", 1);
+        tzset();
+    }
     status = run_command(&cli, err);
     remote_close(cli.remote);
+    while (cli.options.watch_ns > 0 && status_can_pass(status)) {
+        note_failure(&cli, status, err);
+        wait_watch(&cli);
+        cli = (struct cli){.env = *env, .options = cli.options};
+        cli.env.now_ns = clock_wall_ns();
+        status = run_command(&cli, err);
+        remote_close(cli.remote);
+    }
     return status;
 }

@@ -24,7 +24,7 @@ struct calendar {
 static enum status refuse(const char *text, const char *what, struct error *err)
 {
     return error_set(err, STATUS_INVALID,
-                     "%s: cannot read the time '%s' (give 1h, 2026-03-29 14:30, "
+                     "%s: cannot read the time '%s' (give 1h, today, 2026-03-29 14:30, "
                      "2026-03-29T14:30:00Z or unix seconds)",
                      what, text);
 }
@@ -180,11 +180,29 @@ static enum status parse_unix(int64_t *out_ns, const char *text, const char *wha
     return STATUS_OK;
 }
 
+// Midnight of the local day that is `days` before that of `now_ns`.
+static enum status find_midnight(int64_t *out_ns, int64_t now_ns, int days, const char *text,
+                                 const char *what, struct error *err)
+{
+    const time_t now = (time_t)(now_ns / second_ns);
+    struct tm parts;
+    if (!localtime_r(&now, &parts))
+        return refuse(text, what, err);
+    parts = (struct tm){.tm_year = parts.tm_year,
+                        .tm_mon = parts.tm_mon,
+                        .tm_mday = parts.tm_mday - days,
+                        .tm_isdst = -1};
+    *out_ns = (int64_t)mktime(&parts) * second_ns;
+    return STATUS_OK;
+}
+
 enum status when_parse(int64_t *out_ns, const char *text, int64_t now_ns, bool latest,
                        const char *what, struct error *err)
 {
     size_t digits = strspn(text, "0123456789");
     size_t number = strspn(text, "0123456789.");
+    if (strcmp(text, "today") == 0 || strcmp(text, "yesterday") == 0)
+        return find_midnight(out_ns, now_ns, text[0] == 'y', text, what, err);
     if (digits == 0)
         return refuse(text, what, err);
     if (text[digits] == '-')

@@ -34,6 +34,9 @@
       "print JSON: base units, stable keys, null for absent values")                               \
     X(CSV, "csv", 0, NULL, OPTION_IS_GIVEN,                                                        \
       "print CSV: RFC 4180 quoting, LF line ends, a header of keys")                               \
+    X(WIDE, "wide", 0, NULL, OPTION_IS_GIVEN, "all columns, however wide the terminal is")         \
+    X(FIELDS, "fields", 0, "A,B", TEXT_AT(fields), "only these columns, by their keys of --json")  \
+    X(WATCH, "watch", 0, "TIME", PERIOD_AT(watch_ns), "again every TIME, on a cleared screen")     \
     X(LIMIT, "limit", 'n', "N", UINT32_AT(limit, 0, UINT32_MAX),                                   \
       "at most N rows, 0 for all (tables show 20 by default)")                                     \
     X(OLDEST, "oldest", 0, NULL, OPTION_IS_GIVEN, "the oldest rows first")                         \
@@ -110,6 +113,7 @@
     X(NO_MOUSE, "no-mouse", 0, NULL, OPTION_IS_GIVEN, "leave the mouse to the terminal")           \
     X(COMPACT, "compact", 0, NULL, OPTION_IS_GIVEN, "three lines, for a small pane")               \
     X(READONLY, "readonly", 0, NULL, OPTION_IS_GIVEN, "refuse to clear from the dashboard")        \
+    X(UTC, "utc", 0, NULL, OPTION_IS_GIVEN, "times in UTC, given and shown")                       \
     X(NO_COLOR, "no-color", 0, NULL, OPTION_IS_GIVEN,                                              \
       "no colour (as with NO_COLOR in the environment)")                                           \
     X(HELP, "help", 'h', NULL, OPTION_IS_GIVEN, "show help and exit")                              \
@@ -137,6 +141,8 @@ struct cli_options {
     const char *db;
     int64_t timeout_ns;  // 0: the default
     int64_t interval_ns; // 0: the default
+    int64_t watch_ns;    // 0: once
+    const char *fields;  // separated by commas; NULL: all
     uint32_t limit;      // valid if OPTION_LIMIT is given
     // Clauses of the query language, unparsed.
     const char *where[QUERY_DIMENSION_COUNT];

@@ -1,6 +1,5 @@
 // inferstat top
 #include <signal.h>
-#include <stdlib.h>
 
 #include "client/cli/cli.h"
 #include "client/cli/output/rows.h"
@@ -28,7 +27,6 @@ enum status command_top(struct cli *cli, struct error *err)
     if (status != STATUS_OK)
         return status;
     stop_on(SIGQUIT); // Ctrl-\ would not restore the terminal
-    const char *no_color = getenv("NO_COLOR");
     struct remote_target target = cli_target(cli);
     struct tui_options options = {
         .target = &target,
@@ -36,8 +34,7 @@ enum status command_top(struct cli *cli, struct error *err)
         .interval_seconds = (double)cli->options.interval_ns / 1e9,
         .ascii = option_given(&cli->options, OPTION_ASCII),
         .no_mouse = option_given(&cli->options, OPTION_NO_MOUSE),
-        .no_color =
-            option_given(&cli->options, OPTION_NO_COLOR) || (no_color && no_color[0] != '\0'),
+        .no_color = !cli_has_colours(cli),
         .readonly = option_given(&cli->options, OPTION_READONLY),
         .compact = option_given(&cli->options, OPTION_COMPACT),
         .rows = write_rows,

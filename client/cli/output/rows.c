@@ -146,8 +146,78 @@ static void write_row(struct rows *rows, const struct result *result, size_t row
     }
 }
 
+// ---- Fields -----------------------------------------------------------------------
+
+// A result with the columns of `fields` only, without rows; `from` are their places in `result`.
+// NULL: a field is unknown, or memory is short.
+static struct result *pick_columns(struct rows *rows, const struct result *result, unsigned *from,
+                                   unsigned room)
+{
+    struct result *picked = NULL;
+    bool fails = result_new(&picked) != STATUS_OK;
+    unsigned count = 0;
+    for (const char *field = rows->fields; !fails && *field;) {
+        char key[sizeof rows->unknown];
+        const size_t size = strcspn(field, ",");
+        (void)snprintf(key, sizeof key, "%.*s", (int)size, field);
+        const int found = result_find(result, key);
+        if (found < 0 || count == room)
+            (void)snprintf(rows->unknown, sizeof rows->unknown, "%s", key);
+        fails = found < 0 || count == room ||
+                result_add_column(picked, key, result_column(result, (unsigned)found)->unit) !=
+                    STATUS_OK;
+        if (!fails)
+            from[count++] = (unsigned)found;
+        field += size + (field[size] == ',');
+    }
+    if (!fails)
+        return picked;
+    result_free(picked);
+    return NULL;
+}
+
+// Copies a row's columns into a new row.
+static bool pick_row(struct result *picked, const struct result *result, size_t row,
+                     const unsigned *from)
+{
+    if (result_add_row(picked) != STATUS_OK)
+        return false;
+    for (unsigned i = 0; i < result_column_count(picked); i++) {
+        const struct value value = result_cell(result, row, from[i]);
+        if (value.type == VALUE_INT)
+            result_set_int(picked, i, value.i);
+        if (value.type == VALUE_REAL)
+            result_set_real(picked, i, value.r);
+        if (value.type == VALUE_TEXT &&
+            result_set_text(picked, i, value.text.bytes, value.text.size) != STATUS_OK)
+            return false;
+    }
+    return true;
+}
+
+static void write_fields(struct rows *rows, const struct result *result, size_t first, size_t end)
+{
+    enum { FIELDS_MAX = 64 };
+    unsigned from[FIELDS_MAX];
+    struct result *picked = pick_columns(rows, result, from, FIELDS_MAX);
+    if (!picked)
+        return;
+    rows->columns = NULL;
+    size_t count = 0;
+    while (count < end - first && pick_row(picked, result, first + count, from))
+        count++;
+    begin(rows, picked);
+    for (size_t row = 0; row < count; row++, rows->count++)
+        write_row(rows, picked, row);
+    result_free(picked);
+}
+
 void rows_write(struct rows *rows, const struct result *result, size_t first, size_t end)
 {
+    if (rows->fields) {
+        write_fields(rows, result, first, end);
+        return;
+    }
     begin(rows, result);
     for (size_t row = first; row < end; row++, rows->count++)
         write_row(rows, result, row);
@@ -161,12 +231,16 @@ void rows_add_below(struct rows *rows, const char *line)
 
 enum status rows_end(struct rows *rows, enum status status, struct error *err)
 {
+    if (status == STATUS_OK && rows->unknown[0])
+        status =
+            error_set(err, STATUS_INVALID,
+                      "fields: there is no column \"%s\" (--json shows the keys)", rows->unknown);
     if (status == STATUS_OK)
         begin(rows, NULL);
     if (status == STATUS_OK && rows->format == FORMAT_JSON)
         (void)fputs(rows->count > 0 ? "\n]}\n" : "]}\n", rows->out);
     if (status == STATUS_OK && rows->format == FORMAT_TEXT && rows->count > 0)
-        status = rows->table ? table_print(rows->table, rows->out, rows->width, err)
+        status = rows->table ? table_print(rows->table, rows->out, rows->width, rows->colours, err)
                              : error_no_memory(err, "table");
     table_free(rows->table);
     rows->table = NULL;

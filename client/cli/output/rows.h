@@ -19,12 +19,15 @@ struct rows {
     FILE *out;
     enum cli_format format;
     const struct columns *columns; // text table: its columns; NULL: all columns of the first result
+    const char *fields;            // only these columns, separated by commas; NULL: all
     unsigned width;                // text table: terminal columns; 0: no limit
+    bool colours;                  // text table: states that need a look are coloured
     const char *kind;              // JSON: value of a member "kind" in each row; NULL: no member
 
     uint64_t count;      // rows written so far
     bool begun;          // the CSV header or {"rows": [ has been written
     struct table *table; // text table: the rows so far
+    char unknown[64];    // a field that the result has not; "": none
 };
 
 // Writes rows first..end - 1 of `result`.  Before them, the first call writes the CSV header or
@@ -36,7 +39,8 @@ void rows_add_below(struct rows *rows, const char *line);
 
 // Ends the output and frees the table.  `status` is the outcome of reading the rows.  If it is
 // STATUS_OK, prints a table that has rows, or completes the JSON object (with an empty list if
-// there were no rows).  Returns `status`, or STATUS_NOMEM if the table could not be built.
+// there were no rows).  Returns `status`, STATUS_INVALID if a field is unknown, or STATUS_NOMEM if
+// the table could not be built.
 MUST_CHECK enum status rows_end(struct rows *rows, enum status status, struct error *err);
 
 // Writes one row as a JSON object on one line.

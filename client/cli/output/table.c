@@ -269,14 +269,33 @@ static void print_blanks(FILE *out, unsigned count)
     (void)fprintf(out, "%*s", (int)count, "");
 }
 
+// The colour of a cell that says how something is (SGR); NULL: none.
+static const char *colour_of(const char *text)
+{
+    static const struct {
+        const char *text, *colour;
+    } words[] = {
+        {"down", "31"},   {"silent", "31"},  {"errors", "31"},  {"error", "31"},
+        {"killed", "31"}, {"WORSE", "31"},   {"firing", "31"},  {"critical", "31"},
+        {"slow", "33"},   {"pending", "33"}, {"warning", "33"}, {"no data", "33"},
+        {"BETTER", "32"}, {"ok", "32"},
+    };
+    for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(text, words[i].text) == 0)
+            return words[i].colour;
+    return NULL;
+}
+
 static void print_cell(FILE *out, const char *text, unsigned width, enum table_align align,
-                       bool last)
+                       bool last, const char *colour)
 {
     unsigned needed = (unsigned)glyph_text_width(text);
     unsigned blanks = needed < width ? width - needed : 0;
     if (align == TABLE_RIGHT)
         print_blanks(out, blanks);
-    if (needed <= width) {
+    if (needed <= width && colour) {
+        (void)fprintf(out, "\033[%sm%s\033[0m", colour, text);
+    } else if (needed <= width) {
         (void)fputs(text, out);
     } else {
         unsigned mark = sizeof cut_mark - 1 < width ? sizeof cut_mark - 1 : width;
@@ -289,7 +308,7 @@ static void print_cell(FILE *out, const char *text, unsigned width, enum table_a
 }
 
 // The titles where `cells` is NULL.
-static void print_line(const struct table *table, FILE *out, char *const *cells)
+static void print_line(const struct table *table, FILE *out, char *const *cells, bool colours)
 {
     unsigned left = shown_columns(table);
     for (unsigned i = 0; i < table->column_count; i++) {
@@ -297,22 +316,24 @@ static void print_line(const struct table *table, FILE *out, char *const *cells)
         if (laid->width == 0)
             continue;
         left--;
-        print_cell(out, cells ? cells[i] : laid->title, laid->width, laid->column.align, left == 0);
+        print_cell(out, cells ? cells[i] : laid->title, laid->width, laid->column.align, left == 0,
+                   colours && cells ? colour_of(cells[i]) : NULL);
         if (left > 0)
             print_blanks(out, GAP);
     }
     (void)fputc('\n', out);
 }
 
-enum status table_print(const struct table *table, FILE *out, unsigned width, struct error *err)
+enum status table_print(const struct table *table, FILE *out, unsigned width, bool colours,
+                        struct error *err)
 {
     if (table->failed)
         return error_no_memory(err, "table");
     fit(table, width);
-    print_line(table, out, NULL);
+    print_line(table, out, NULL, false);
     size_t below = 0;
     for (size_t row = 0; row < table->cell_count / table->column_count; row++) {
-        print_line(table, out, table->cells + row * table->column_count);
+        print_line(table, out, table->cells + row * table->column_count, colours);
         for (; below < table->below_count && table->belows[below].row == row; below++)
             (void)fprintf(out, "%s\n", table->belows[below].line);
     }

@@ -72,7 +72,8 @@ void table_add_below(struct table *table, const char *line);
 // wide is narrowed in three steps: columns with a `minor` above 0 are omitted, texts are truncated
 // ("..."), other columns are omitted from the right.  A last line counts the columns omitted so.
 // Returns STATUS_NOMEM if an allocation failed here or while rows were added.
+// `colours`: cells that are a state such as "down" or "WORSE" have a colour.
 MUST_CHECK enum status table_print(const struct table *table, FILE *out, unsigned width,
-                                   struct error *err);
+                                   bool colours, struct error *err);
 
 #endif

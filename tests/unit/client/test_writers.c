@@ -155,8 +155,49 @@ static struct table *new_table(const struct column *columns, unsigned count)
 static void expect_table(const struct table *table, unsigned width, const char *expected)
 {
     struct written written;
-    assert_int_equal(table_print(table, open_written(&written), width, NULL), STATUS_OK);
+    assert_int_equal(table_print(table, open_written(&written), width, false, NULL), STATUS_OK);
     expect_written(&written, expected);
+}
+
+TEST_CASE(test_fields)
+{
+    struct result *result = new_result();
+    struct written written;
+    struct error err;
+    add_row(result, "a", 7, 0.5);
+    add_row(result, "b", 8, 1.5);
+    struct rows rows = {.out = open_written(&written), .format = FORMAT_CSV, .fields = "speed,name"};
+    rows_write(&rows, result, 0, 2);
+    rows = (struct rows){.out = rows.out, .format = FORMAT_JSON, .fields = "count"};
+    rows_write(&rows, result, 1, 2);
+    assert_int_equal(rows_end(&rows, STATUS_OK, &err), STATUS_OK);
+    rows = (struct rows){.out = rows.out, .format = FORMAT_TEXT, .fields = "count,nothing"};
+    rows_write(&rows, result, 0, 2);
+    assert_int_equal(rows_end(&rows, STATUS_OK, &err), STATUS_INVALID);
+    assert_non_null(strstr(err.text, "\"nothing\""));
+    expect_written(&written, "speed,name\n"
+                             "0.5,a\n"
+                             "1.5,b\n"
+                             "{\"rows\": [\n"
+                             "{\"count\": 8}\n"
+                             "]}\n");
+    result_free(result);
+}
+
+TEST_CASE(test_colours)
+{
+    static const struct column states[] = {{"name", "name", COLUMN_LEFT(0)}};
+    struct result *result = new_result();
+    struct table *table = table_new(&(struct columns){states, 1, NULL});
+    struct written written;
+    add_row(result, "down", 7, 0.5);
+    table_add_row(table, result, 0);
+    add_row(result, "downtown", 8, 1.5);
+    table_add_row(table, result, 1);
+    assert_int_equal(table_print(table, open_written(&written), 0, true, NULL), STATUS_OK);
+    expect_written(&written, "name\n\033[31mdown\033[0m\ndowntown\n");
+    table_free(table);
+    result_free(result);
 }
 
 TEST_CASE(test_table_aligns)
@@ -258,5 +299,5 @@ TEST_CASE(test_table_keeps_names_whole)
     table_free(NULL);
 }
 
-TEST_MAIN(test_json_rows, test_csv, test_width, test_table_aligns, test_table_narrows,
+TEST_MAIN(test_json_rows, test_csv, test_width, test_fields, test_colours, test_table_aligns, test_table_narrows,
           test_table_leaves_minor_columns_out, test_table_of_a_result, test_table_keeps_names_whole)

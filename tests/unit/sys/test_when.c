@@ -33,6 +33,8 @@ TEST_CASE(test_times)
         {"2026-03-29 01:59:59", 1774745999 * S, 1774745999 * S}, // still winter
         {"2026-03-29 03:00", 1774746000 * S, 1774746000 * S},
         {"2026-03-29", 1774738800 * S, 1774738800 * S},
+        {"today", 1774738800 * S, 1774738800 * S}, // of 23 hours
+        {"yesterday", 1774652400 * S, 1774652400 * S},
         {"2024-02-29", 1709161200 * S, 1709161200 * S},
         // 02:30 comes twice when the clocks go back.
         {"2026-10-25 02:30", 1792888200 * S, 1792891800 * S},
@@ -109,7 +111,7 @@ TEST_CASE(test_refusals)
         const char *why; // part of the message
     } cases[] = {
         {"", "cannot read the time"},
-        {"yesterday", "cannot read the time"},
+        {"tomorrow", "cannot read the time"},
         {"-1h", "cannot read the time"},
         {"1h30", "cannot read the time"},
         {"1x", "cannot read the time"},
