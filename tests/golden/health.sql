@@ -4,13 +4,14 @@ DELETE FROM device_sample;
 INSERT INTO name(id, text) VALUES (30, 'cuda:1'), (31, 'throttling'), (32, 'memory_pressure');
 
 WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9)
-INSERT INTO device_sample(run, stream, number, started_ns, received_ns, device, gpu_util_ratio,
-    memory_used_bytes, temperature_celsius, power_watts, energy_joules, sm_clock_hz,
-    throttle_reasons, duration_ns, energy_used_joules, memory_total_bytes, memory_util_ratio)
+INSERT INTO device_sample(run, stream, number, started_ns, received_ns, device,
+    gpu_util_ratio_stored, memory_used_bytes_stored, temperature_celsius, power_watts_stored,
+    energy_joules_stored, sm_clock_hz_stored, throttle_reasons, duration_ns,
+    energy_used_joules_stored, memory_total_bytes_stored, memory_util_ratio_stored)
 SELECT 3, 0, 100 + 2 * i + d, 1774751401000000000 + i * 1000000000, 1774751403000000000 + i * 1000000000,
-    iif(d, 30, 6), 0.5 + i / 20.0, (10 + i) * 1073741824, 60 + i, 300.5 + i, 1000 + 300.5 * i,
-    1980000000 - i * 1000000, iif(d, 4, iif(i = 3, NULL, 1)), iif(i, 1000000000, NULL), 300.5 + i,
-    85899345920, 0.25
+    iif(d, 30, 6), 0.5 + i / 20.0, (10 + i) * 1048576, 60 + i, 300.5 + i, 1000 + 300.5 * i,
+    1980 - i, iif(d, 4, iif(i = 3, NULL, 1)), iif(i, 1000000000, NULL), 300.5 + i,
+    83886080, 0.25
 FROM n, (SELECT 0 AS d UNION ALL SELECT 1) ORDER BY i, d;
 
 INSERT INTO host_sample(run, stream, number, started_ns, received_ns, duration_ns, cpu_util_ratio,

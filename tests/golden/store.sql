@@ -121,7 +121,7 @@ INSERT INTO process_sample(id, run, stream, number, started_ns, received_ns, cpu
     (1, 3, 0, 2, 1774751401000000000, 1774751403000000000, 0.3333333333333333, 89128960);
 
 INSERT INTO device_sample(id, run, stream, number, started_ns, received_ns, device,
-    gpu_util_ratio, temperature_celsius) VALUES
+    gpu_util_ratio_stored, temperature_celsius) VALUES
     (1, 3, 0, 3, 1774751401000000000, 1774751403000000000, 6, 0.87, 61.0);
 
 INSERT INTO itl(id, run, stream, number, started_ns, received_ns, model, device, duration_ns,

@@ -1,5 +1,6 @@
 #include "common/monitor/sampler/device_samples.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,6 +221,20 @@ static void set_energy(const struct device_samples *samples, const struct sample
         record_set_real(sample, DEVICE_SAMPLE_ENERGY_USED, joules);
 }
 
+// Ratios are told in steps of 1/10000, watts and joules in steps of 1/1000: the store keeps such
+// values in few bytes, and all digits beyond them as well, which mean nothing.
+static void round_values(struct record *sample)
+{
+    const struct record_kind_info *info = record_kind_info(sample->kind);
+    for (unsigned int c = 0; c < info->column_count; c++) {
+        const struct record_column *column = &info->columns[c];
+        const bool is_power = column->unit == UNIT_WATTS || column->unit == UNIT_JOULES;
+        const double steps = column->unit == UNIT_RATIO ? 1e4 : is_power ? 1e3 : 0;
+        if (steps > 0 && record_has(sample, c))
+            sample->values[c].r = round(sample->values[c].r * steps) / steps;
+    }
+}
+
 // The time from the sample before to one at `at_ns`.  The wall clock tells when each device was
 // read even if another one hung meanwhile, unless it was set: the monotonic clock bounds it.
 static uint64_t period_of(const struct sampled_device *device, int64_t at_ns,
@@ -242,6 +257,7 @@ static void add_sample(struct device_samples *samples, struct sampled_device *de
         record_set_int(sample, DEVICE_SAMPLE_DURATION_NS, (int64_t)period_ns);
         set_energy(samples, device, sample, period_ns);
     }
+    round_values(sample);
     (void)ring_push(samples->output.ring, sample, 1);
     sample->started_ns = at_ns;
     device->has_before = true;

@@ -61,7 +61,8 @@
 //   alert_delivery  what a hook has not been told yet: the event of an alert, when to try next, how
 //              often that has failed, and why the last time
 //   KIND       one table per kind, one row per record: id, run, stream, number, started_ns,
-//              received_ns, then the kind's columns; names as ids, enumerations as integers
+//              received_ns, then the kind's columns; names as ids, enumerations as integers; some
+//              of device_sample in fewer bytes (schema_scaled.h)
 //
 // Views: v_KIND (a record with names and enumerations as text, and derived columns), v_stream,
 // v_range, v_ledger (per run, what became of all records that it produced).

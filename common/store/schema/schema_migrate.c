@@ -329,17 +329,26 @@ static enum status add_columns(sqlite3 *db, struct error *err)
     return status;
 }
 
+// The table of device samples of versions before 15 has no scaled columns (schema_scaled.h).
+static enum status has_scaled(sqlite3 *db, bool *has, struct error *err)
+{
+    return has_column(db, "device_sample", "power_watts_stored", has, err);
+}
+
 // Rebuilds the tables of versions 5 to 8, which stored received_ns and some durations as
-// differences from other columns, and computed them as generated columns.
+// differences from other columns, and computed them as generated columns; and that of device
+// samples.
 static enum status rebuild_tables(sqlite3 *db, struct error *err)
 {
     enum status status = STATUS_OK;
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
          kind++) {
-        bool rebuilds = false;
+        bool rebuilds = false, is_scaled = true;
         status = has_column(db, record_kind_info((enum record_kind)kind)->name, "received_after_ns",
                             &rebuilds, err);
-        if (status == STATUS_OK && rebuilds)
+        if (status == STATUS_OK && kind == RECORD_KIND_DEVICE_SAMPLE)
+            status = has_scaled(db, &is_scaled, err);
+        if (status == STATUS_OK && (rebuilds || !is_scaled))
             status = schema_rebuild(db, (enum record_kind)kind, err);
     }
     return status;
@@ -509,11 +518,15 @@ enum { SEALED_ROW_BYTES = 160 };
 enum status schema_check_space(sqlite3 *db, int64_t free_bytes, int64_t *needed, struct error *err)
 {
     char needs[UNIT_TEXT_SIZE], has[UNIT_TEXT_SIZE];
-    int64_t rows = 0;
-    bool rewrites = false, is_sealed = false;
+    int64_t rows = 0, samples = 0;
+    bool rewrites = false, is_scaled = false, is_sealed = false;
     *needed = 0;
     enum status status = has_column(db, "inference", "received_after_ns", &rewrites, err);
-    if (status == STATUS_OK && rewrites)
+    if (status == STATUS_OK)
+        status = has_scaled(db, &is_scaled, err);
+    if (status == STATUS_OK && !is_scaled)
+        status = database_integer(db, "SELECT EXISTS(SELECT 1 FROM device_sample)", &samples, err);
+    if (status == STATUS_OK && (rewrites || samples > 0))
         status = database_integer(
             db, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", needed,
             err);

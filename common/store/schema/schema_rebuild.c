@@ -89,10 +89,8 @@ static enum status move_rows(sqlite3 *db, enum record_kind kind, const char *fro
 {
     sqlite3_stmt *add = NULL, *drop = NULL;
     sqlite3_str *sql = sqlite3_str_new(db);
-    sqlite3_str_appendf(sql, "INSERT INTO \"%w\"(", to);
-    schema_append_columns(sql, kind);
-    sqlite3_str_appendall(sql, ") SELECT ");
-    schema_append_columns(sql, kind);
+    sqlite3_str_appendall(sql, "INSERT ");
+    schema_append_copy(sql, kind, to);
     sqlite3_str_appendf(sql, " FROM \"%w\" ORDER BY id LIMIT %d", from, SLICE_ROWS);
     enum status status = database_prepare_built(db, &add, sql, true, err);
     sql = sqlite3_str_new(db);

@@ -6,6 +6,7 @@
 
 #include "common/core/delivery/delivery.h"
 #include "common/store/schema/schema.h"
+#include "common/store/schema/schema_scaled.h"
 
 // ---- Dimensions -------------------------------------------------------------------
 
@@ -312,8 +313,12 @@ void schema_append_table(sqlite3_str *sql, enum record_kind kind, const char *na
                                      "NOT NULL, number INTEGER NOT NULL");
     sqlite3_str_appendall(sql, ", started_ns INTEGER NOT NULL, received_ns INTEGER NOT NULL");
     for (unsigned i = 0; i < info->column_count; i++)
-        sqlite3_str_appendf(sql, ", \"%w\" %s%s", info->columns[i].name,
-                            schema_column_type(kind, i), info->columns[i].maybe ? "" : " NOT NULL");
+        if (schema_is_scaled(kind, &info->columns[i]))
+            schema_append_scaled(sql, &info->columns[i]);
+        else
+            sqlite3_str_appendf(sql, ", \"%w\" %s%s", info->columns[i].name,
+                                schema_column_type(kind, i),
+                                info->columns[i].maybe ? "" : " NOT NULL");
     if (kind == RECORD_KIND_RUN)
         sqlite3_str_appendall(sql, ", heard_ns INTEGER NOT NULL, refused INTEGER NOT NULL DEFAULT 0"
                                    ", clock_suspects INTEGER NOT NULL DEFAULT 0"
@@ -354,21 +359,52 @@ void schema_append_view(sqlite3_str *sql, enum record_kind kind)
 
 // ---- Rows -----------------------------------------------------------------------------
 
+#define COMMON_COLUMNS "id, run, stream, number, started_ns, received_ns"
+
 void schema_append_columns(sqlite3_str *sql, enum record_kind kind)
 {
     const struct record_kind_info *info = record_kind_info(kind);
-    sqlite3_str_appendall(sql, "id, run, stream, number, started_ns, received_ns");
+    sqlite3_str_appendall(sql, COMMON_COLUMNS);
     for (unsigned i = 0; i < info->column_count; i++)
         sqlite3_str_appendf(sql, ", \"%w\"", info->columns[i].name);
 }
 
+// Appends "INTO table(...)".
+static void append_into(sqlite3_str *sql, enum record_kind kind, const char *table)
+{
+    const struct record_kind_info *info = record_kind_info(kind);
+    sqlite3_str_appendf(sql, "INTO \"%w\"(" COMMON_COLUMNS, table);
+    for (unsigned i = 0; i < info->column_count; i++) {
+        sqlite3_str_appendall(sql, ", ");
+        schema_append_target(sql, kind, &info->columns[i]);
+    }
+    sqlite3_str_appendall(sql, ")");
+}
+
+void schema_append_copy(sqlite3_str *sql, enum record_kind kind, const char *to)
+{
+    const struct record_kind_info *info = record_kind_info(kind);
+    append_into(sql, kind, to);
+    sqlite3_str_appendall(sql, " SELECT " COMMON_COLUMNS);
+    for (unsigned i = 0; i < info->column_count; i++) {
+        char value[80];
+        (void)sqlite3_snprintf(sizeof value, value, "\"%w\"", info->columns[i].name);
+        sqlite3_str_appendall(sql, ", ");
+        schema_append_stored(sql, kind, &info->columns[i], value);
+    }
+}
+
 void schema_insert_sql(sqlite3_str *sql, enum record_kind kind)
 {
-    const unsigned count = SCHEMA_FIRST_COLUMN + record_kind_info(kind)->column_count;
-    sqlite3_str_appendf(sql, "INSERT INTO \"%w\"(", record_kind_info(kind)->name);
-    schema_append_columns(sql, kind);
-    sqlite3_str_appendall(sql, ") VALUES(?1");
-    for (unsigned i = 2; i < count; i++)
-        sqlite3_str_appendf(sql, ", ?%u", i);
+    const struct record_kind_info *info = record_kind_info(kind);
+    sqlite3_str_appendall(sql, "INSERT ");
+    append_into(sql, kind, info->name);
+    sqlite3_str_appendall(sql, " VALUES(?1, ?2, ?3, ?4, ?5, ?6");
+    for (unsigned i = 0; i < info->column_count; i++) {
+        char value[16];
+        (void)sqlite3_snprintf(sizeof value, value, "?%u", SCHEMA_FIRST_COLUMN + i);
+        sqlite3_str_appendall(sql, ", ");
+        schema_append_stored(sql, kind, &info->columns[i], value);
+    }
     sqlite3_str_appendall(sql, ")");
 }

@@ -50,8 +50,12 @@ void schema_append_table(struct sqlite3_str *sql, enum record_kind kind, const c
 // The SQL type ("INTEGER", ...) of a column of the kind, by its position from 0; static.
 const char *schema_column_type(enum record_kind kind, unsigned column);
 
-// Appends the names of all columns of the kind's table, in table order.  Not for RECORD_KIND_RUN.
+// Appends the names of the kind's columns, with those before them.  Not for RECORD_KIND_RUN.
 void schema_append_columns(struct sqlite3_str *sql, enum record_kind kind);
+
+// Appends "INTO `to`(...) SELECT ...", which inserts rows of the columns of schema_append_columns
+// into a table of schema_append_table; the caller appends FROM.  Not for RECORD_KIND_RUN.
+void schema_append_copy(struct sqlite3_str *sql, enum record_kind kind, const char *to);
 
 // Appends CREATE VIEW v_KIND for the kind (schema.h).
 void schema_append_view(struct sqlite3_str *sql, enum record_kind kind);

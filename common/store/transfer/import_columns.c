@@ -11,6 +11,7 @@
 #include "common/core/stats/sketch.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/sqlite/set_hash.h"
+#include "common/store/schema/schema_scaled.h"
 #include "common/store/schema/schema.h"
 #include "common/store/compare/baseline.h"
 #include "common/store/rollup/gap_table.h"
@@ -271,15 +272,21 @@ static void append_insert(sqlite3_str *sql, enum import_table table, enum record
     const char *name = table_name(table, kind), *separator = columns[0] ? ", " : "";
     sqlite3_str_appendf(sql, "INSERT OR %s INTO main.\"%w\"(%s",
                         table == IMPORT_RUN ? "IGNORE" : "ABORT", name, columns);
-    for (size_t i = 0; find_rule(table, kind, i, &rule); i++)
-        sqlite3_str_appendf(sql, "%s\"%w\"", i > 0 ? ", " : separator, rule.column.name);
+    for (size_t i = 0; find_rule(table, kind, i, &rule); i++) {
+        sqlite3_str_appendall(sql, i > 0 ? ", " : separator);
+        schema_append_target(sql, kind, &rule.column);
+    }
     sqlite3_str_appendf(sql, ") SELECT %s", from);
-    for (size_t i = 0; find_rule(table, kind, i, &rule); i++)
-        sqlite3_str_appendf(sql,
-                            rule.column.type == COLUMN_NAME
-                                ? "%s(SELECT n.id FROM main.name n WHERE n.text = b.\"%w\")"
-                                : "%sb.\"%w\"",
-                            i > 0 ? ", " : separator, rule.column.name);
+    for (size_t i = 0; find_rule(table, kind, i, &rule); i++) {
+        char value[128];
+        (void)sqlite3_snprintf(sizeof value, value,
+                               rule.column.type == COLUMN_NAME
+                                   ? "(SELECT n.id FROM main.name n WHERE n.text = b.\"%w\")"
+                                   : "b.\"%w\"",
+                               rule.column.name);
+        sqlite3_str_appendall(sql, i > 0 ? ", " : separator);
+        schema_append_stored(sql, kind, &rule.column, value);
+    }
     sqlite3_str_appendf(sql, " FROM batch.\"%w\" b", tables[table].name);
 }
 

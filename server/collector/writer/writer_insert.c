@@ -217,10 +217,8 @@ static enum status rows_prepare(sqlite3 *db, struct rows *rows, sqlite3_stmt **i
     if (sqlite3_create_module_v2(db, module, &rows_module, rows, NULL) != SQLITE_OK)
         return database_error(db, "writer", err);
     sqlite3_str *sql = sqlite3_str_new(db);
-    sqlite3_str_appendf(sql, "INSERT OR FAIL INTO \"%w\"(", kind);
-    schema_append_columns(sql, rows->kind);
-    sqlite3_str_appendall(sql, ") SELECT ");
-    schema_append_columns(sql, rows->kind);
+    sqlite3_str_appendall(sql, "INSERT OR FAIL ");
+    schema_append_copy(sql, rows->kind, kind);
     sqlite3_str_appendf(sql, " FROM \"%w\"", module);
     return database_prepare_built(db, insert, sql, true, err);
 }

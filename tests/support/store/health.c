@@ -19,6 +19,12 @@ static double percent(double ratio)
     return round(fmin(fmax(ratio, 0), 1) * 100) / 100;
 }
 
+// As a sampler tells those that are measured better.
+static double fine(double ratio)
+{
+    return round(ratio * 10000) / 10000;
+}
+
 // The load of a device wanders, and stands still for a while now and then.
 static double next_load(struct health *device)
 {
@@ -46,8 +52,8 @@ void health_device_sample(struct record *record, struct health *device, uint32_t
     record_set_int(record, DEVICE_SAMPLE_PCIE_GENERATION, 5);
     record_set_int(record, DEVICE_SAMPLE_PCIE_WIDTH, 16);
     record_set_int(record, DEVICE_SAMPLE_THROTTLE, throttle);
-    record_set_real(record, DEVICE_SAMPLE_SM_ACTIVE, load * 0.9);
-    record_set_real(record, DEVICE_SAMPLE_DRAM_ACTIVE, load * 0.5);
+    record_set_real(record, DEVICE_SAMPLE_SM_ACTIVE, fine(load * 0.9));
+    record_set_real(record, DEVICE_SAMPLE_DRAM_ACTIVE, fine(load * 0.5));
     record_set_int(record, DEVICE_SAMPLE_DURATION_NS, duration_ns);
     record_set_real(record, DEVICE_SAMPLE_ENERGY_USED, joules);
     record_set_int(record, DEVICE_SAMPLE_MEMORY_TOTAL, 143771 * MB);
@@ -64,7 +70,7 @@ void health_device_sample(struct record *record, struct health *device, uint32_t
     record_set_int(record, DEVICE_SAMPLE_ECC_CORRECTED, 0);
     record_set_int(record, DEVICE_SAMPLE_ECC_UNCORRECTED, 0);
     record_set_int(record, DEVICE_SAMPLE_REMAPPED_ROWS, 0);
-    record_set_real(record, DEVICE_SAMPLE_TENSOR_ACTIVE, load * 0.4);
+    record_set_real(record, DEVICE_SAMPLE_TENSOR_ACTIVE, fine(load * 0.4));
     record_set_int(record, DEVICE_SAMPLE_PROCESSES, 1);
 }
 

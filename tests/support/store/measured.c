@@ -96,8 +96,8 @@ static void add_device(struct adding *adding)
     for (int i = 0; i < 3 && run->sm_clock_hz; i++) // idle first and last
         run_sql(adding,
                 sqlite3_mprintf("INSERT INTO device_sample(run, stream, number, started_ns,"
-                                " received_ns, device, sm_clock_hz) VALUES(%d, 0, %lld,"
-                                " %lld, %lld, " NAME ", %lld)",
+                                " received_ns, device, sm_clock_hz_stored) VALUES(%d, 0, %lld,"
+                                " %lld, %lld, " NAME ", '%lld')",
                                 run->run, ++adding->number, adding->started_ns, adding->started_ns,
                                 device, i == 1 ? run->sm_clock_hz : run->sm_clock_hz / 10));
     run_sql(adding,

@@ -179,8 +179,9 @@ TEST_CASE(test_groups)
 TEST_CASE(test_steps)
 {
     add_hosts();
-    exec("UPDATE device_sample SET energy_used_joules = 400 WHERE run = 3 AND started_ns >="
-         " 1772323200000000000 + 60000000000"); // beta draws more in the second step
+    exec(
+        "UPDATE device_sample SET energy_used_joules_stored = 400.0 WHERE run = 3 AND started_ns >="
+        " 1772323200000000000 + 60000000000"); // beta draws more in the second step
     struct query query = about("joules_per_request", "h");
     query.step_ns = 60 * SECOND;
     struct result *result = ask(&query);
@@ -221,9 +222,9 @@ TEST_CASE(test_coverage)
             (void)store_tear_down(state);
             (void)set_up(state);
             add_hosts();
-            execf(is_null
-                      ? "UPDATE device_sample SET energy_used_joules = NULL WHERE run = 3 AND %s"
-                      : "DELETE FROM device_sample WHERE run = 3 AND %s",
+            execf(is_null ? "UPDATE device_sample SET energy_used_joules_stored = NULL WHERE run = "
+                            "3 AND %s"
+                          : "DELETE FROM device_sample WHERE run = 3 AND %s",
                   cases[i].lost);
             struct query query = about("joules_per_request", "h");
             struct result *result = ask(&query);

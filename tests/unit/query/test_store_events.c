@@ -273,7 +273,8 @@ TEST_CASE(test_cost_is_what_was_planted)
     result_free(result);
 
     // What draws less while it is throttled has used less.
-    execf("UPDATE device_sample SET energy_used_joules = 150 WHERE device = %u AND started_ns"
+    execf("UPDATE device_sample SET energy_used_joules_stored = 150.0 WHERE device = %u AND "
+          "started_ns"
           " BETWEEN %lld AND %lld",
           sampled, (long long)AT(1200), (long long)AT(1499));
     result = ask(&query);
@@ -283,7 +284,8 @@ TEST_CASE(test_cost_is_what_was_planted)
 
     // What two runs sample is used once.
     execf("INSERT INTO device_sample(run, stream, number, started_ns, received_ns, device,"
-          " duration_ns, energy_used_joules) SELECT %d, 9, id, started_ns + 100000000, received_ns,"
+          " duration_ns, energy_used_joules_stored) SELECT %d, 9, id, started_ns + 100000000, "
+          "received_ns,"
           " %u, duration_ns, energy_used_joules FROM device_sample WHERE device = %u",
           ENGINE, gpu, sampled);
     result = ask(&query);

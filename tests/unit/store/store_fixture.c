@@ -167,10 +167,8 @@ void store_add_one_of_each(void)
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++) {
         const struct record_kind_info *info = record_kind_info((enum record_kind)kind);
         sqlite3_str *sql = sqlite3_str_new(db);
-        sqlite3_str_appendf(sql, "INSERT INTO %s(", info->name);
-        schema_append_columns(sql, (enum record_kind)kind);
-        sqlite3_str_appendall(sql, ") SELECT ");
-        schema_append_columns(sql, (enum record_kind)kind);
+        sqlite3_str_appendall(sql, "INSERT ");
+        schema_append_copy(sql, (enum record_kind)kind, info->name);
         sqlite3_str_appendf(sql,
                             " FROM (SELECT 1 AS id, 1 AS run, 0 AS stream, %u AS number,"
                             " %lld AS started_ns, %lld AS received_ns",

@@ -270,8 +270,8 @@ TEST_CASE(clocks_of_a_sampler)
                                " WHERE run = %d",
                                run + 10, own, device == 0 ? run : 9, run));
             change(format_text("INSERT INTO device_sample(run, stream, number, started_ns,"
-                               " received_ns, device, sm_clock_hz) SELECT %d, 0, 1, started_ns + 1,"
-                               " 1, %s, %d FROM run WHERE run = %d",
+                               " received_ns, device, sm_clock_hz_stored) SELECT %d, 0, 1,"
+                               " started_ns + 1, 1, %s, '%d' FROM run WHERE run = %d",
                                run + 10, own, device == 0 ? 2000000000 - run * 400000000 : 1, run));
         }
         saved(host);

@@ -296,7 +296,8 @@ static void make_random_store(bool with_rollups)
         " UNION ALL SELECT run, started_ns FROM device_sample"
         " UNION ALL SELECT run, started_ns FROM host_sample"
         " UNION ALL SELECT run, started_ns FROM event");
-    exec("UPDATE device_sample SET memory_used_bytes = coalesce(memory_used_bytes, 1)");
+    exec("UPDATE device_sample SET memory_used_bytes_stored ="
+         " coalesce(memory_used_bytes_stored, '1')");
     exec("UPDATE host_sample SET load_1m = coalesce(load_1m, 1)");
     add_losses();
     (void)folder_path(name, folder, "plain.db");

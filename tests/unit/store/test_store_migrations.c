@@ -531,8 +531,52 @@ TEST_CASE(test_missing_columns_are_added)
     database_close(db);
 }
 
+// Samples of devices are stored in fewer bytes since version 15; their values stay the same.
+TEST_CASE(test_samples_keep_their_values)
+{
+    static const struct {
+        const char *ratio, *watts, *hertz, *bytes;
+        int is_scaled; // how many of them take a whole number of the larger unit
+    } cases[] = {
+        {"0.57", "300.125", "1980000000", "85899345920", 4},
+        {"0.0", "-0.001", "0", "-1024", 3}, // no power is below 0
+        {"1.0", "700.0", "-1000000", "1024", 4},
+        {"0.123456789", "1e300", "1234567891", "1023", 0},
+        {"-0.00005", "1e-12", "9223372036854775807", "-9223372036854775807", 0},
+        {"1e11", "99999999999.5", "1", "-9223372036854775807 - 1", 3},
+        {"922337203685477.5807", "1e18", "-1", "9223372036854775807", 1},
+        {"NULL", "NULL", "NULL", "NULL", 0},
+    };
+    make_store(STORE_VERSION "14.sql");
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        change_store(
+            format_text("INSERT INTO device_sample(id, run, stream, number, started_ns,"
+                        " received_ns, device, gpu_util_ratio, power_watts, sm_clock_hz,"
+                        " memory_used_bytes) VALUES(%zu, 1, 9, 1, 1, 1, 1, %s, %s, %s, %s)",
+                        i, cases[i].ratio, cases[i].watts, cases[i].hertz, cases[i].bytes));
+    sqlite3 *db = new_store();
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        static const char same[] =
+            "SELECT gpu_util_ratio IS %s AND power_watts IS %s AND sm_clock_hz IS %s"
+            " AND memory_used_bytes IS %s AND typeof(gpu_util_ratio) IN ('real',"
+            " 'null') AND typeof(sm_clock_hz) IN ('integer', 'null')"
+            " FROM device_sample WHERE id = %zu";
+        static const char scaled[] = "SELECT (typeof(gpu_util_ratio_stored) = 'integer')"
+                                     " + (typeof(power_watts_stored) = 'integer')"
+                                     " + (typeof(sm_clock_hz_stored) = 'integer')"
+                                     " + (typeof(memory_used_bytes_stored) = 'integer')"
+                                     " FROM device_sample WHERE id = %zu";
+        assert_int_equal(integer(db, format_text(same, cases[i].ratio, cases[i].watts,
+                                                 cases[i].hertz, cases[i].bytes, i)),
+                         1);
+        assert_int_equal(integer(db, format_text(scaled, i)), cases[i].is_scaled);
+    }
+    database_close(db);
+}
+
 TEST_MAIN_EACH(set_up, tear_down, test_stores_of_all_older_versions, test_a_migration_without_room,
                test_a_migration_keeps_what_was_added, test_unsealing_goes_on_where_it_was_killed,
                test_a_migration_without_disk_space, test_damaged_segments,
                test_segments_of_an_unknown_format, test_an_import_of_version_7,
-               test_an_older_store_gets_todays_views, test_missing_columns_are_added)
+               test_an_older_store_gets_todays_views, test_missing_columns_are_added,
+               test_samples_keep_their_values)
