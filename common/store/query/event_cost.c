@@ -34,7 +34,7 @@ struct cost_reader {
     struct event_span covered; // the time in which all requests have been read
     struct request *requests;
     size_t request_count, request_room;
-    size_t part_count; // requests of all hosts in a part of the time
+    size_t part_count; // requests in a part of the time
     int64_t part_last_ns;
     struct sample *samples;
     size_t sample_count, sample_room;
@@ -59,7 +59,6 @@ static int side_of(const struct cost_reader *reader, struct event_span span)
 
 // ---- Requests -------------------------------------------------------------------------------
 
-// Columns; a row of another host or device has no model.
 enum { MODEL, STARTED, TTFT, E2E, SPEED, TOKENS };
 
 static double real_or_nan(sqlite3_stmt *row, int place)
@@ -74,8 +73,6 @@ static enum status on_request(void *context, sqlite3_stmt *row, struct error *er
     const int64_t started_ns = sqlite3_column_int64(row, STARTED);
     reader->part_count++;
     reader->part_last_ns = started_ns;
-    if (sqlite3_column_type(row, MODEL) == SQLITE_NULL)
-        return STATUS_OK;
     if (!ARRAY_RESERVE(&reader->requests, &reader->request_room, reader->request_count + 1))
         return error_no_memory(err, "store");
     struct request *request = &reader->requests[reader->request_count++];
@@ -111,12 +108,31 @@ static void append_names(sqlite3_str *sql)
                                   " (SELECT 1 FROM device d WHERE d.run = o.run AND d.name = $4))");
 }
 
-// Reads the requests that began in a part of the time, from its end on or from its start on, and
-// narrows `part` to what has been read.
+// Narrows a part of the time, to its end or to its start, to so many requests of all hosts as may
+// be looked at.
+static enum status narrow_part(const struct cost_reader *reader, struct event_span *part,
+                               bool from_end, struct error *err)
+{
+    const int64_t numbers[] = {part->since_ns, part->until_ns, reader->question->rows_max};
+    int64_t *edge_ns = from_end ? &part->since_ns : &part->until_ns;
+    sqlite3_str *sql = sqlite3_str_new(reader->store->db);
+    sqlite3_str_appendf(sql,
+                        "SELECT started_ns FROM inference WHERE started_ns >= $1"
+                        " AND started_ns < $2 ORDER BY started_ns %s LIMIT 1 OFFSET $3",
+                        from_end ? "DESC" : "ASC");
+    return reader_scan_with(reader->store, sql, NULL, numbers, sizeof numbers / sizeof *numbers,
+                            reader_on_integer, edge_ns, err);
+}
+
+// Reads the requests of the host or device that began in a part of the time, from its end on or
+// from its start on, and narrows `part` to what has been read.
 static enum status read_part(struct cost_reader *reader, struct event_span *part, bool from_end,
                              struct error *err)
 {
     const struct event_cost_question *question = reader->question;
+    enum status status = narrow_part(reader, part, from_end, err);
+    if (status != STATUS_OK)
+        return status;
     const int64_t numbers[] = {question->host, part->since_ns, part->until_ns, question->device,
                                question->run};
     reader->part_count = 0;
@@ -124,16 +140,16 @@ static enum status read_part(struct cost_reader *reader, struct event_span *part
     append_names(sql);
     sqlite3_str_appendf(
         sql,
-        " SELECT CASE WHEN t.run IN (SELECT run FROM ours) AND ($4 = 0"
-        " OR (t.run, t.device) IN (SELECT run, name FROM same)) THEN t.model END, t.started_ns,"
+        " SELECT t.model, t.started_ns,"
         " t.ttft_ns, max(t.e2e_ns, 0), iif(t.generated_tokens >= 2 AND t.decode_ns > 0,"
         " (t.generated_tokens - 1) * 1e9 / t.decode_ns, NULL), coalesce(t.generated_tokens, 0)"
         " FROM inference t WHERE t.started_ns >= $2 AND t.started_ns < $3 AND t.finish <> %d"
+        " AND t.run IN (SELECT run FROM ours)"
+        " AND ($4 = 0 OR (t.run, t.device) IN (SELECT run, name FROM same))"
         " ORDER BY t.started_ns %s LIMIT %d",
         RECORD_FINISH_ERROR, from_end ? "DESC" : "ASC", EVENT_COST_REQUESTS_MAX);
-    enum status status =
-        reader_scan_with(reader->store, sql, NULL, numbers, sizeof numbers / sizeof *numbers,
-                         on_request, reader, err);
+    status = reader_scan_with(reader->store, sql, NULL, numbers, sizeof numbers / sizeof *numbers,
+                              on_request, reader, err);
     if (reader->part_count == EVENT_COST_REQUESTS_MAX && from_end)
         part->since_ns = saturate_add(reader->part_last_ns, 1);
     else if (reader->part_count == EVENT_COST_REQUESTS_MAX)
@@ -271,8 +287,11 @@ static enum status add_energy(struct event_cost *out, struct cost_reader *reader
         status = read_samples(reader, parts[i], err);
     if (status != STATUS_OK)
         return status;
-    for (size_t i = 0; i < reader->request_count; i++)
+    for (size_t i = 0; i < reader->request_count; i++) {
+        if (store_is_over_budget(reader->store))
+            return error_set(err, STATUS_TIMEOUT, "store: out of time");
         spread_tokens(reader, &reader->requests[i]);
+    }
     for (size_t i = 0; i < reader->sample_count; i++)
         out->joules += reader->samples[i].side == DURING ? reader->samples[i].joules : 0;
     return judge_energy(out, reader) == STATUS_OK ? STATUS_OK : error_no_memory(err, "store");

@@ -28,9 +28,9 @@ struct store;
 #define EVENT_COST_AROUND_NS  INT64_C(1800000000000) // half an hour
 #define EVENT_COST_ENERGY_NS  INT64_C(300000000000)  // five minutes
 
-// The most records that are read: of requests, those nearest to the event, of all hosts; both
-// before the event, while it lasted, and after it.
-enum { EVENT_COST_REQUESTS_MAX = 5000, EVENT_COST_SAMPLES_MAX = 30000 };
+// The most records of the device or host that are read, those nearest to the event; each before the
+// event, while it lasted, and after it.
+enum { EVENT_COST_REQUESTS_MAX = 3000, EVENT_COST_SAMPLES_MAX = 30000 };
 
 struct event_span {
     int64_t since_ns, until_ns;
@@ -40,6 +40,9 @@ struct event_span {
 struct event_cost_question {
     int64_t run, host, device;
     struct event_span span;
+    // The most requests of all hosts that are looked at, to find its own, before the event, while
+    // it lasted, and after it; those nearest to it.
+    int64_t rows_max;
     // The times in which any event of its device and host lasted, itself included; they rise and do
     // not overlap; borrowed.
     const struct event_span *others;

@@ -20,6 +20,11 @@ enum {
     EVENTS_LIMIT_MAX = 1000,
     EVENTS_ROWS_MAX = 20000, // records that are looked at, the newest
     EVENTS_EARLIER_MAX = 64, // and of each open run, of those before
+    // Requests of all hosts that are looked at, for all events together, and of each.  A request
+    // takes half a microsecond.
+    REQUESTS_ALL_MAX = 4000000,
+    REQUESTS_EACH_MIN = 5000,
+    REQUESTS_EACH_MAX = 100000,
 };
 
 // How long before the window events are looked for that may have ended in it; such as still last
@@ -85,6 +90,7 @@ struct events {
     struct event *list;          // newest first
     size_t count, room;
     struct event_span *others; // room for one per event
+    int64_t rows_max;          // that are looked at for the cost of an event (event_cost.h)
     struct result *answer;
     bool has_rows;
 };
@@ -305,6 +311,7 @@ static enum status add_event(struct events *events, const struct event *event, s
                                            .host = event->host,
                                            .device = event->device,
                                            .span = event->span,
+                                           .rows_max = events->rows_max,
                                            .others = events->others};
     struct event_span *last = NULL;
     for (size_t i = events->count; i-- > 0;) {
@@ -331,8 +338,15 @@ static enum status add_event(struct events *events, const struct event *event, s
 static enum status add_all(struct events *events, struct error *err)
 {
     const size_t limit = events->query->limit ? events->query->limit : EVENTS_USUAL;
-    size_t shown = 0;
+    size_t asked = 0, shown = 0;
     enum status status = STATUS_OK;
+    for (size_t i = 0; i < events->count && asked < limit; i++)
+        asked += is_asked_for(events, &events->list[i]);
+    events->rows_max = REQUESTS_ALL_MAX / 3 / (int64_t)(asked ? asked : 1);
+    if (events->rows_max < REQUESTS_EACH_MIN)
+        events->rows_max = REQUESTS_EACH_MIN;
+    if (events->rows_max > REQUESTS_EACH_MAX)
+        events->rows_max = REQUESTS_EACH_MAX;
     events->others = calloc(events->count + 1, sizeof *events->others);
     if (!events->others)
         return error_no_memory(err, "store");

@@ -314,6 +314,29 @@ TEST_CASE(test_other_events_are_left_out)
     result_free(result);
 }
 
+// Requests of other hosts, 400 a second, do not keep those of the event's device from being found.
+TEST_CASE(test_a_busy_fleet)
+{
+    add_history(3000, 1200, 1500, 1.6);
+    execf(
+        "WITH RECURSIVE i(n) AS (VALUES(0) UNION ALL SELECT n + 1 FROM i WHERE n < 159999)"
+        " INSERT INTO inference(run, stream, number, started_ns, received_ns, model, device,"
+        " request, finish, prompt_tokens, generated_tokens, queue_ns, prefill_ns, ttft_ns,"
+        " decode_ns, e2e_ns, host_memory_bytes) SELECT %d, 1, n, %lld + n * 2500000, 0, %u, %u, 1,"
+        " 1, 1, 2, 0, 1, 1, 1, 2, 1 FROM i",
+        OTHER_HOST, (long long)AT(1150), models[0], gpu);
+    add_event(SAMPLER, throttling, sampled, AT(1200), 300 * SECOND, 4);
+    const struct query query = {.kind = QUERY_EVENTS};
+    struct result *result = ask(&query);
+    assert_int_equal(result_row_count(result), 1);
+    assert_true(result_integer(result, 0, "requests", 0) >= 100);
+    assert_true(result_integer(result, 0, "usual_requests", 0) >= 100);
+    expect_about(result, "tokens_per_second_ratio", 0.625, 0.02);
+    expect_about(result, "tokens_per_second_ratio_low", 0.625, 0.05);
+    assert_true(result_is(result, 0, "note", "compares only the end of the event"));
+    result_free(result);
+}
+
 // Tokens of a host count once, although its devices are read one after the other.
 TEST_CASE(test_energy_of_a_host)
 {
@@ -403,5 +426,6 @@ TEST_CASE(test_refusals_and_absurd_rows)
 }
 
 TEST_MAIN_EACH(set_up, store_tear_down, test_records_are_merged, test_window_filter_and_limit,
-               test_cost_is_what_was_planted, test_other_events_are_left_out, test_energy_of_a_host,
-               test_what_is_unknown_is_null, test_no_change_is_none, test_refusals_and_absurd_rows)
+               test_cost_is_what_was_planted, test_other_events_are_left_out, test_a_busy_fleet,
+               test_energy_of_a_host, test_what_is_unknown_is_null, test_no_change_is_none,
+               test_refusals_and_absurd_rows)
