@@ -21,10 +21,13 @@ struct request {
     double tokens;
 };
 
-struct sample {
-    struct event_span span;
-    int side; // USUAL or DURING
+enum { PARTS = 3 }; // of the time: before, during and after the event
+
+// A second of a part.
+struct slot {
+    int side; // USUAL or DURING; SIDES: of neither
     double joules, tokens;
+    int64_t sampled_ns;
 };
 
 struct cost_reader {
@@ -36,8 +39,11 @@ struct cost_reader {
     size_t request_count, request_room;
     size_t part_count; // requests in a part of the time
     int64_t part_last_ns;
-    struct sample *samples;
-    size_t sample_count, sample_room;
+    struct event_span parts[PARTS]; // in which energy is looked at
+    size_t first_slots[PARTS + 1];
+    struct slot *slots;
+    int64_t *sampled_until_ns; // by device
+    size_t device_room;
 };
 
 static int side_of(const struct cost_reader *reader, struct event_span span)
@@ -90,22 +96,40 @@ static enum status on_request(void *context, sqlite3_stmt *row, struct error *er
     return STATUS_OK;
 }
 
-// Appends the runs of the host and the names by which they know the event's device.  $1 is its
-// host, $4 its device (0: none), $5 its run, $2 the start of the time.
+// Appends the runs of the host and the names by which they know the event's device; of an event of
+// the host, all names of its devices.  A key is equal for names of one device.  $1 is the host, $2
+// the device (0: none), $3 the event's run, $4 the start of the time.
 static void append_names(sqlite3_str *sql)
 {
     sqlite3_str_appendall(
-        sql,
-        "WITH wanted(uuid) AS MATERIALIZED (SELECT " DEVICE_NAMES_UUID(
-            "$5", "$4") "),"
-                        " ours AS MATERIALIZED (SELECT r.run FROM run r WHERE r.host = $1"
-                        " AND r.heard_ns >= $2),"
-                        " same(run, name) AS MATERIALIZED (SELECT o.run, d.name FROM ours o"
-                        " CROSS JOIN device d ON d.run = o.run WHERE $4 = 0"
-                        " OR " DEVICE_NAMES_SAME(
-                            "d.uuid", "d.name", "(SELECT uuid FROM wanted)",
-                            "$4") " UNION SELECT o.run, $4 FROM ours o WHERE NOT EXISTS"
-                                  " (SELECT 1 FROM device d WHERE d.run = o.run AND d.name = $4))");
+        sql, "WITH wanted(uuid) AS MATERIALIZED (SELECT " DEVICE_NAMES_UUID(
+                 "$3", "$2") "),"
+                             " ours AS MATERIALIZED (SELECT r.run FROM run r WHERE r.host = $1"
+                             " AND r.heard_ns >= $4),"
+                             " same(run, name, key) AS MATERIALIZED (SELECT run, name, min(id)"
+                             " OVER (PARTITION BY coalesce(uuid, name)) FROM (SELECT o.run, d.name,"
+                             " d.uuid, max(d.id) AS id FROM ours o"
+                             " CROSS JOIN device d ON d.run = o.run WHERE $2 = 0"
+                             " OR " DEVICE_NAMES_SAME(
+                                 "d.uuid", "d.name", "(SELECT uuid FROM wanted)",
+                                 "$2") " GROUP BY o.run, d.name)"
+                                       " UNION SELECT o.run, $2, 0 FROM ours o WHERE NOT EXISTS"
+                                       " (SELECT 1 FROM device d WHERE d.run = o.run"
+                                       " AND d.name = $2))");
+}
+
+// Runs a statement that begins with these names and uses $5 and $6 as the part's start and end.
+static enum status scan_part(struct cost_reader *reader, sqlite3_str *sql,
+                             const struct event_span *part, row_callback *callback,
+                             struct error *err)
+{
+    const struct event_cost_question *question = reader->question;
+    const int64_t numbers[] = {
+        question->host, question->device,
+        question->run,  saturate_add(question->span.since_ns, -EVENT_COST_AROUND_NS),
+        part->since_ns, part->until_ns};
+    return reader_scan_with(reader->store, sql, NULL, numbers, sizeof numbers / sizeof *numbers,
+                            callback, reader, err);
 }
 
 // Narrows a part of the time, to its end or to its start, to so many requests of all hosts as may
@@ -129,27 +153,23 @@ static enum status narrow_part(const struct cost_reader *reader, struct event_sp
 static enum status read_part(struct cost_reader *reader, struct event_span *part, bool from_end,
                              struct error *err)
 {
-    const struct event_cost_question *question = reader->question;
     enum status status = narrow_part(reader, part, from_end, err);
     if (status != STATUS_OK)
         return status;
-    const int64_t numbers[] = {question->host, part->since_ns, part->until_ns, question->device,
-                               question->run};
     reader->part_count = 0;
     sqlite3_str *sql = sqlite3_str_new(reader->store->db);
     append_names(sql);
     sqlite3_str_appendf(
         sql,
-        " SELECT t.model, t.started_ns,"
-        " t.ttft_ns, max(t.e2e_ns, 0), iif(t.generated_tokens >= 2 AND t.decode_ns > 0,"
+        " SELECT t.model, t.started_ns, t.ttft_ns, max(t.e2e_ns, 0),"
+        " iif(t.generated_tokens >= 2 AND t.decode_ns > 0,"
         " (t.generated_tokens - 1) * 1e9 / t.decode_ns, NULL), coalesce(t.generated_tokens, 0)"
-        " FROM inference t WHERE t.started_ns >= $2 AND t.started_ns < $3 AND t.finish <> %d"
+        " FROM inference t WHERE t.started_ns >= $5 AND t.started_ns < $6 AND t.finish <> %d"
         " AND t.run IN (SELECT run FROM ours)"
-        " AND ($4 = 0 OR (t.run, t.device) IN (SELECT run, name FROM same))"
+        " AND ($2 = 0 OR (t.run, t.device) IN (SELECT run, name FROM same))"
         " ORDER BY t.started_ns %s LIMIT %d",
         RECORD_FINISH_ERROR, from_end ? "DESC" : "ASC", EVENT_COST_REQUESTS_MAX);
-    status = reader_scan_with(reader->store, sql, NULL, numbers, sizeof numbers / sizeof *numbers,
-                              on_request, reader, err);
+    status = scan_part(reader, sql, part, on_request, err);
     if (reader->part_count == EVENT_COST_REQUESTS_MAX && from_end)
         part->since_ns = saturate_add(reader->part_last_ns, 1);
     else if (reader->part_count == EVENT_COST_REQUESTS_MAX)
@@ -176,92 +196,128 @@ static enum status read_requests(struct cost_reader *reader, bool *is_cut, struc
 
 // ---- Energy -----------------------------------------------------------------------------------
 
-// The devices of a host are read one shortly after the other: a sample that begins in the first
-// half of another one's time belongs to the same reading, so that tokens count once.  Such a one of
-// a single device is of another run, which samples it, too.
+#define SLOT_NS INT64_C(1000000000)
+
+static int side_of_slot(const struct cost_reader *reader, struct event_span slot)
+{
+    const int side = side_of(reader, slot);
+    const bool is_covered = side == DURING ? slot.until_ns <= reader->during.until_ns
+                                           : slot.since_ns >= reader->covered.since_ns &&
+                                                 slot.until_ns <= reader->covered.until_ns;
+    return is_covered ? side : SIDES;
+}
+
+// Divides the parts into slots; what is left of the last second is in none.
+static bool make_slots(struct cost_reader *reader)
+{
+    const struct event_span event = reader->question->span;
+    reader->parts[0] =
+        (struct event_span){saturate_add(event.since_ns, -EVENT_COST_ENERGY_NS), event.since_ns};
+    reader->parts[1] = reader->during;
+    reader->parts[2] =
+        (struct event_span){event.until_ns, saturate_add(event.until_ns, EVENT_COST_ENERGY_NS)};
+    for (size_t i = 0; i < PARTS; i++)
+        reader->first_slots[i + 1] =
+            reader->first_slots[i] +
+            (size_t)((reader->parts[i].until_ns - reader->parts[i].since_ns) / SLOT_NS);
+    reader->slots = calloc(reader->first_slots[PARTS] + 1, sizeof *reader->slots);
+    for (size_t i = 0; reader->slots && i < PARTS; i++)
+        for (size_t slot = reader->first_slots[i]; slot < reader->first_slots[i + 1]; slot++) {
+            const int64_t since_ns =
+                reader->parts[i].since_ns + (int64_t)(slot - reader->first_slots[i]) * SLOT_NS;
+            reader->slots[slot].side =
+                side_of_slot(reader, (struct event_span){since_ns, since_ns + SLOT_NS});
+        }
+    return reader->slots != NULL;
+}
+
+// Spreads joules of a sample (`are_joules`) or tokens of a request evenly over the slots.
+static void spread(struct cost_reader *reader, struct event_span span, double amount,
+                   bool are_joules)
+{
+    const double length_ns = (double)span.until_ns - (double)span.since_ns;
+    for (size_t i = 0; i < PARTS; i++) {
+        const struct event_span *part = &reader->parts[i];
+        int64_t at = span.since_ns > part->since_ns ? span.since_ns : part->since_ns;
+        while (at < span.until_ns && at < part->until_ns) {
+            const int64_t number = (at - part->since_ns) / SLOT_NS;
+            const size_t place = reader->first_slots[i] + (size_t)number;
+            if (place >= reader->first_slots[i + 1])
+                break;
+            int64_t next = part->since_ns + (number + 1) * SLOT_NS;
+            next = next < span.until_ns ? next : span.until_ns;
+            struct slot *slot = &reader->slots[place];
+            const double share = amount * (double)(next - at) / length_ns;
+            slot->joules += are_joules ? share : 0;
+            slot->sampled_ns += are_joules ? next - at : 0;
+            slot->tokens += are_joules ? 0 : share;
+            at = next;
+        }
+    }
+}
+
+enum { SAMPLE_STARTED, SAMPLE_DURATION, SAMPLE_JOULES, SAMPLE_DEVICE };
+
+// Several runs may sample a device: of each sample counts the time that those before it lack.
 static enum status on_sample(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct cost_reader *reader = context;
-    const int64_t since_ns = sqlite3_column_int64(row, 0);
-    const struct event_span span = {since_ns, saturate_add(since_ns, sqlite3_column_int64(row, 1))};
-    const int side = side_of(reader, span);
-    const bool is_inside = side == DURING ? span.until_ns <= reader->during.until_ns
-                                          : span.since_ns >= reader->covered.since_ns &&
-                                                span.until_ns <= reader->covered.until_ns;
-    if (side == SIDES || !is_inside)
-        return STATUS_OK;
-    struct sample *last =
-        reader->sample_count > 0 ? &reader->samples[reader->sample_count - 1] : NULL;
-    if (last && last->side == side &&
-        since_ns < last->span.since_ns + (last->span.until_ns - last->span.since_ns) / 2) {
-        if (reader->question->device == 0)
-            last->joules += sqlite3_column_double(row, 2);
-        return STATUS_OK;
-    }
-    if (!ARRAY_RESERVE(&reader->samples, &reader->sample_room, reader->sample_count + 1))
+    const int64_t started_ns = sqlite3_column_int64(row, SAMPLE_STARTED);
+    const size_t device = (size_t)sqlite3_column_int64(row, SAMPLE_DEVICE);
+    struct event_span span = {started_ns,
+                              saturate_add(started_ns, sqlite3_column_int64(row, SAMPLE_DURATION))};
+    const size_t room = reader->device_room;
+    if (!ARRAY_RESERVE(&reader->sampled_until_ns, &reader->device_room, device + 1))
         return error_no_memory(err, "store");
-    reader->samples[reader->sample_count++] =
-        (struct sample){.span = span, .side = side, .joules = sqlite3_column_double(row, 2)};
+    for (size_t i = room; i < reader->device_room; i++)
+        reader->sampled_until_ns[i] = INT64_MIN;
+    const double joules_per_ns =
+        sqlite3_column_double(row, SAMPLE_JOULES) / ((double)span.until_ns - (double)span.since_ns);
+    if (span.since_ns < reader->sampled_until_ns[device])
+        span.since_ns = reader->sampled_until_ns[device];
+    if (span.since_ns >= span.until_ns)
+        return STATUS_OK;
+    reader->sampled_until_ns[device] = span.until_ns;
+    spread(reader, span, joules_per_ns * ((double)span.until_ns - (double)span.since_ns), true);
     return STATUS_OK;
 }
 
 // The samples of the device in a part of the time, by their start; of a host those of all its
 // devices.
-static enum status read_samples(struct cost_reader *reader, struct event_span part,
+static enum status read_samples(struct cost_reader *reader, const struct event_span *part,
                                 struct error *err)
 {
-    const struct event_cost_question *question = reader->question;
-    const int64_t numbers[] = {question->host, part.since_ns, part.until_ns, question->device,
-                               question->run};
     sqlite3_str *sql = sqlite3_str_new(reader->store->db);
     append_names(sql);
     sqlite3_str_appendf(sql,
-                        " SELECT started_ns, max(duration_ns), sum(energy_used_joules) FROM"
+                        " SELECT t.started_ns, t.duration_ns, t.energy_used_joules,"
+                        " dense_rank() OVER (ORDER BY coalesce(s.key, -t.device)) FROM"
                         " (SELECT t.* FROM ours o CROSS JOIN device_sample t ON t.run = o.run"
-                        " AND t.started_ns >= $2 AND t.started_ns < $3 LIMIT %d) t"
-                        " WHERE t.duration_ns > 0 AND t.energy_used_joules >= 0 AND ($4 = 0"
-                        " OR (t.run, t.device) IN (SELECT run, name FROM same))"
-                        " GROUP BY started_ns ORDER BY started_ns",
+                        " AND t.started_ns >= $5 AND t.started_ns < $6 LIMIT %d) t"
+                        " LEFT JOIN same s ON s.run = t.run AND s.name = t.device"
+                        " WHERE t.duration_ns > 0 AND t.energy_used_joules >= 0"
+                        " AND ($2 = 0 OR s.run IS NOT NULL) ORDER BY t.started_ns",
                         EVENT_COST_SAMPLES_MAX);
-    return reader_scan_with(reader->store, sql, NULL, numbers, sizeof numbers / sizeof *numbers,
-                            on_sample, reader, err);
-}
-
-// Spreads a request's tokens over the samples, which rise in time.
-static void spread_tokens(struct cost_reader *reader, const struct request *request)
-{
-    const double length_ns = (double)request->ended_ns - (double)request->first_token_ns;
-    size_t first = 0, end = reader->sample_count;
-    while (first < end) {
-        const size_t middle = first + (end - first) / 2;
-        if (reader->samples[middle].span.until_ns <= request->first_token_ns)
-            first = middle + 1;
-        else
-            end = middle;
-    }
-    for (size_t i = first; i < reader->sample_count; i++) {
-        struct sample *sample = &reader->samples[i];
-        if (sample->span.since_ns >= request->ended_ns)
-            return;
-        const double from_ns = fmax((double)sample->span.since_ns, (double)request->first_token_ns);
-        const double to_ns = fmin((double)sample->span.until_ns, (double)request->ended_ns);
-        if (length_ns > 0 && to_ns > from_ns)
-            sample->tokens += request->tokens * (to_ns - from_ns) / length_ns;
-    }
+    for (size_t i = 0; i < reader->device_room; i++)
+        reader->sampled_until_ns[i] = INT64_MIN;
+    return scan_part(reader, sql, part, on_sample, err);
 }
 
 static enum status judge_energy(struct event_cost *out, const struct cost_reader *reader)
 {
     struct stats_median of[SIDES];
-    struct stats_part *parts = calloc(reader->sample_count + 1, sizeof *parts);
+    struct stats_part *parts = calloc(reader->first_slots[PARTS] + 1, sizeof *parts);
     if (!parts)
         return STATUS_NOMEM;
     for (int side = 0; side < SIDES; side++) {
         size_t count = 0;
-        for (size_t i = 0; i < reader->sample_count; i++)
-            if (reader->samples[i].side == side)
-                parts[count++] =
-                    (struct stats_part){reader->samples[i].joules, reader->samples[i].tokens};
+        for (size_t i = 0; i < reader->first_slots[PARTS]; i++) {
+            const struct slot *slot = &reader->slots[i];
+            if (slot->side != side || slot->sampled_ns < SLOT_NS / 2)
+                continue;
+            parts[count++] = (struct stats_part){slot->joules, slot->tokens};
+            out->joules += side == DURING ? slot->joules : 0;
+        }
         of[side] = stats_rate_of(parts, count, STATS_ERROR_RATE);
     }
     free(parts);
@@ -277,24 +333,21 @@ static enum status add_energy(struct event_cost *out, struct cost_reader *reader
         out->has_several |= reader->requests[i].model != reader->requests[0].model;
     if (out->count == 0 || out->has_several)
         return STATUS_OK;
-    const struct event_span event = reader->question->span;
-    const struct event_span parts[] = {
-        {saturate_add(event.since_ns, -EVENT_COST_ENERGY_NS), event.since_ns},
-        reader->during,
-        {event.until_ns, saturate_add(event.until_ns, EVENT_COST_ENERGY_NS)}};
+    if (!make_slots(reader))
+        return error_no_memory(err, "store");
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts && status == STATUS_OK; i++)
-        status = read_samples(reader, parts[i], err);
-    if (status != STATUS_OK)
-        return status;
-    for (size_t i = 0; i < reader->request_count; i++) {
+    for (size_t i = 0; i < PARTS && status == STATUS_OK; i++)
+        status = read_samples(reader, &reader->parts[i], err);
+    for (size_t i = 0; i < reader->request_count && status == STATUS_OK; i++) {
+        const struct request *request = &reader->requests[i];
+        spread(reader, (struct event_span){request->first_token_ns, request->ended_ns},
+               request->tokens, false);
         if (store_is_over_budget(reader->store))
-            return error_set(err, STATUS_TIMEOUT, "store: out of time");
-        spread_tokens(reader, &reader->requests[i]);
+            status = error_set(err, STATUS_TIMEOUT, "store: out of time");
     }
-    for (size_t i = 0; i < reader->sample_count; i++)
-        out->joules += reader->samples[i].side == DURING ? reader->samples[i].joules : 0;
-    return judge_energy(out, reader) == STATUS_OK ? STATUS_OK : error_no_memory(err, "store");
+    if (status == STATUS_OK && judge_energy(out, reader) != STATUS_OK)
+        status = error_no_memory(err, "store");
+    return status;
 }
 
 // ---- Speed and TTFT -----------------------------------------------------------------------------
@@ -414,6 +467,7 @@ enum status event_cost_read(struct event_cost *out, struct store *store,
     if (status == STATUS_OK)
         status = add_energy(out, &reader, err);
     free(reader.requests);
-    free(reader.samples);
+    free(reader.slots);
+    free(reader.sampled_until_ns);
     return status;
 }

@@ -11,6 +11,7 @@
 #include "common/store/query/event_cost.h"
 #include "common/store/query/query_list.h"
 #include "common/store/read/answer_cells.h"
+#include "common/store/read/device_names.h"
 #include "common/store/read/filter.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/session.h"
@@ -74,6 +75,8 @@ enum { RUN_COLUMN, HOST_COLUMN, DEVICE_COLUMN, MODEL_COLUMN, EVENT_COLUMN };
 
 struct event {
     int64_t run, host, device, name; // ids of the table name; device 0: it is of the host
+    int64_t device_key;              // equal for names of one device
+    bool is_of_device;               // that of the query's filter
     struct event_span span;
     bool lasts;
     bool has_code;
@@ -97,7 +100,18 @@ struct events {
 
 // ---- Reading --------------------------------------------------------------------------------
 
-enum { ROW_RUN, ROW_HOST, ROW_DEVICE, ROW_EVENT, ROW_STARTED, ROW_ENDED, ROW_CODE, ROW_DETAIL };
+enum {
+    ROW_RUN,
+    ROW_HOST,
+    ROW_DEVICE,
+    ROW_KEY,
+    ROW_IS_OF_DEVICE,
+    ROW_EVENT,
+    ROW_STARTED,
+    ROW_ENDED,
+    ROW_CODE,
+    ROW_DETAIL
+};
 
 static enum status on_event(void *context, sqlite3_stmt *row, struct error *err)
 {
@@ -109,6 +123,8 @@ static enum status on_event(void *context, sqlite3_stmt *row, struct error *err)
         .run = sqlite3_column_int64(row, ROW_RUN),
         .host = sqlite3_column_int64(row, ROW_HOST),
         .device = sqlite3_column_int64(row, ROW_DEVICE),
+        .device_key = sqlite3_column_int64(row, ROW_KEY),
+        .is_of_device = sqlite3_column_int(row, ROW_IS_OF_DEVICE) != 0,
         .name = sqlite3_column_int64(row, ROW_EVENT),
         .span = {sqlite3_column_int64(row, ROW_STARTED), sqlite3_column_int64(row, ROW_ENDED)},
         .lasts = sqlite3_column_type(row, ROW_ENDED) == SQLITE_NULL,
@@ -124,9 +140,16 @@ static enum status on_event(void *context, sqlite3_stmt *row, struct error *err)
     return detail && !event->detail ? error_no_memory(err, "store") : STATUS_OK;
 }
 
+// SQL: the UUID of the event's device, and whether it is the device $2 that is asked for, by this
+// or another name.
+#define UUID_OF_EVENT DEVICE_NAMES_UUID("t.run", "t.device")
+#define IS_OF_DEVICE                                                                               \
+    "(t.device = $2 OR (r.host, " UUID_OF_EVENT ") IN (SELECT host, uuid FROM asked))"
+
 // A record of an end belongs to that of the beginning with the same run, device, name and start:
 // the one that came last is the event.  Some events have namesakes that begin at the same time and
 // differ in their code, which never changes.  What has not ended when its run has, ended with it.
+// With a device in the filter, those of other devices are left out.
 static enum status read_events(struct events *events, struct error *err)
 {
     const struct query_filter *asked = &events->query->filter;
@@ -136,10 +159,14 @@ static enum status read_events(struct events *events, struct error *err)
     if (asked->until_ns)
         filter->until_ns = saturate_add(asked->until_ns, EVENT_COST_AROUND_NS);
     sqlite3_str *sql = sqlite3_str_new(events->store->db);
-    sqlite3_str_appendall(sql, "WITH found AS MATERIALIZED (SELECT * FROM (SELECT t.*"
-                               " FROM main.event t");
+    sqlite3_str_appendall(sql, "WITH asked AS MATERIALIZED (SELECT DISTINCT r.host, d.uuid"
+                               " FROM device d CROSS JOIN run r ON r.run = d.run"
+                               " WHERE $2 <> 0 AND d.name = $2 AND d.uuid IS NOT NULL),"
+                               " found AS MATERIALIZED (SELECT * FROM (SELECT t.*"
+                               " FROM main.event t CROSS JOIN main.run r ON r.run = t.run");
     filter_where(sql, RECORD_KIND_EVENT, filter);
     sqlite3_str_appendf(sql,
+                        " AND ($2 = 0 OR t.device IS NULL OR " IS_OF_DEVICE ")"
                         " ORDER BY t.started_ns DESC LIMIT %d)"
                         " UNION SELECT t.* FROM main.run o CROSS JOIN main.event t"
                         " ON t.id IN (SELECT b.id FROM main.event b WHERE b.run = o.run"
@@ -148,17 +175,20 @@ static enum status read_events(struct events *events, struct error *err)
                         " (SELECT 1 FROM main.event e WHERE e.run = t.run"
                         " AND e.started_ns = t.started_ns AND e.event = t.event"
                         " AND e.device IS t.device AND e.duration_ns IS NOT NULL)),"
-                        " last AS (SELECT max(t.id), t.* FROM found t GROUP BY t.run, t.device,"
+                        " last AS (SELECT max(t.id), t.*, " UUID_OF_EVENT " AS uuid"
+                        " FROM found t GROUP BY t.run, t.device,"
                         " t.event, t.started_ns, (SELECT iif(n.text IN ('xid', 'foreign_process'),"
                         " t.code, NULL) FROM main.name n WHERE n.id = t.event))"
-                        " SELECT t.run, r.host, t.device, t.event, t.started_ns,"
+                        " SELECT t.run, r.host, t.device, dense_rank() OVER (ORDER BY r.host, "
+                        "coalesce(t.uuid, t.device)),"
+                        " $2 <> 0 AND " IS_OF_DEVICE ", t.event, t.started_ns,"
                         " coalesce(t.started_ns + max(t.duration_ns, 0),"
                         " iif(r.\"end\" = 0, NULL, coalesce(r.ended_ns, r.heard_ns))),"
                         " t.code, t.detail FROM last t CROSS JOIN main.run r ON r.run = t.run"
                         " ORDER BY t.started_ns DESC, t.id DESC",
                         EVENTS_ROWS_MAX, EVENTS_EARLIER_MAX);
-    return reader_scan_with(events->store, sql, filter, &filter->since_ns, 1, on_event, events,
-                            err);
+    const int64_t numbers[] = {filter->since_ns, events->device};
+    return reader_scan_with(events->store, sql, filter, numbers, 2, on_event, events, err);
 }
 
 // The id of a name of the filter.
@@ -176,8 +206,7 @@ static bool is_asked_for(const struct events *events, const struct event *event)
 {
     const struct query_filter *filter = &events->query->filter;
     const struct event_span span = event->span;
-    if ((events->host && event->host != events->host) ||
-        (events->device && event->device != events->device))
+    if ((events->host && event->host != events->host) || (events->device && !event->is_of_device))
         return false;
     return (!filter->until_ns || span.since_ns < filter->until_ns) &&
            (span.until_ns > filter->since_ns || span.since_ns >= filter->since_ns);
@@ -317,7 +346,7 @@ static enum status add_event(struct events *events, const struct event *event, s
     for (size_t i = events->count; i-- > 0;) {
         const struct event *other = &events->list[i];
         if (other->host != event->host ||
-            (event->device && other->device && other->device != event->device))
+            (event->device && other->device && other->device_key != event->device_key))
             continue;
         if (last && other->span.since_ns <= last->until_ns) {
             if (other->span.until_ns > last->until_ns)

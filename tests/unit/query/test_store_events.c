@@ -337,6 +337,34 @@ TEST_CASE(test_a_busy_fleet)
     result_free(result);
 }
 
+// A name that a run has for a device finds what other runs of its host tell of it, and what they
+// tell keeps requests from being usual ones.
+TEST_CASE(test_names_of_a_device)
+{
+    add_history(2000, 0, 0, 1);
+    add_event(SAMPLER, throttling, sampled, AT(1000), 100 * SECOND, 4);
+    add_event(ENGINE, throttling, gpu, AT(0), 900 * SECOND, 4);
+    add_event(SAMPLER, xid, namesake, AT(500), 0, 79);
+    execf("WITH RECURSIVE i(n) AS (VALUES(0) UNION ALL SELECT n + 1 FROM i WHERE n < 24999)"
+          " INSERT INTO event(run, stream, number, started_ns, received_ns, event, device,"
+          " duration_ns, code) SELECT %d, 1, n, %lld + n, 0, %u, %u, 0, 31 FROM i",
+          SAMPLER, (long long)AT(3000), xid, rows_name(db, "cuda:7"));
+    struct query query = {.kind = QUERY_EVENTS};
+    (void)snprintf(query.filter.by[QUERY_BY_DEVICE], QUERY_TEXT_SIZE, "gpu");
+    struct result *result = ask(&query);
+    assert_int_equal(result_row_count(result), 3);
+    assert_true(result_is(result, 0, "device", "cuda:1"));
+    assert_int_equal(result_integer(result, 0, "requests", 0), 50);
+    assert_int_equal(result_integer(result, 0, "usual_requests", 0), 500);
+    assert_true(result_is(result, 1, "event", "xid"));
+    assert_true(result_is(result, 2, "device", "gpu"));
+    result_free(result);
+    (void)snprintf(query.filter.by[QUERY_BY_DEVICE], QUERY_TEXT_SIZE, "cuda:1");
+    result = ask(&query);
+    assert_int_equal(result_row_count(result), 2);
+    result_free(result);
+}
+
 // Tokens of a host count once, although its devices are read one after the other.
 TEST_CASE(test_energy_of_a_host)
 {
@@ -346,6 +374,16 @@ TEST_CASE(test_energy_of_a_host)
     const struct query query = {.kind = QUERY_EVENTS};
     struct result *result = ask(&query);
     assert_int_equal(result_row_count(result), 1);
+    expect_about(result, "joules_per_token", 6.14, 0.02);
+    expect_about(result, "usual_joules_per_token", 6.14, 0.02);
+    result_free(result);
+
+    // What two runs sample is used once.
+    execf("INSERT INTO device_sample(run, stream, number, started_ns, received_ns, device,"
+          " duration_ns, energy_used_joules) SELECT %d, 9, id, started_ns + 600000000, received_ns,"
+          " %u, duration_ns, energy_used_joules FROM device_sample WHERE device = %u",
+          ENGINE, gpu, sampled);
+    result = ask(&query);
     expect_about(result, "joules_per_token", 6.14, 0.02);
     expect_about(result, "usual_joules_per_token", 6.14, 0.02);
     result_free(result);
@@ -427,5 +465,5 @@ TEST_CASE(test_refusals_and_absurd_rows)
 
 TEST_MAIN_EACH(set_up, store_tear_down, test_records_are_merged, test_window_filter_and_limit,
                test_cost_is_what_was_planted, test_other_events_are_left_out, test_a_busy_fleet,
-               test_energy_of_a_host, test_what_is_unknown_is_null, test_no_change_is_none,
-               test_refusals_and_absurd_rows)
+               test_names_of_a_device, test_energy_of_a_host, test_what_is_unknown_is_null,
+               test_no_change_is_none, test_refusals_and_absurd_rows)
