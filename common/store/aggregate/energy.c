@@ -9,13 +9,13 @@
 
 enum { MODEL, HOST, DEVICE, STEP, KEYS }; // of the groups of requests
 
-// Devices are keyed by host, the name that samples have for them, and step.
+// Devices are keyed by host, the name that samples have for them (the least of several), and step.
 enum { DEVICE_KEYS = 3 };
 
 struct device {
     bool is_covered;
-    double joules;
-    int64_t model; // of its requests; 0: none yet
+    double joules, seconds; // of its samples; once all are added, joules of the whole time
+    int64_t model;          // of its requests; 0: none yet
     bool has_several;
 };
 
@@ -114,22 +114,36 @@ static enum status add_samples(struct energy_reader *reader, const struct aggreg
         const struct group *group = groups_at(scan->groups, i);
         const struct aggregate *joules = &aggregate_scan_ratio(group, JOULES)->values;
         const struct aggregate *duration = &aggregate_scan_ratio(group, DURATION)->values;
-        const int64_t step_ns = step_of(reader, group, 2);
-        const int64_t keys[DEVICE_KEYS] = {group->keys[0], group->keys[1], step_ns};
+        const int64_t keys[DEVICE_KEYS] = {
+            group->keys[0], device_names_device(&reader->names, group->keys[0], group->keys[1]),
+            step_of(reader, group, 2)};
         struct group *found = NULL;
         if (joules->count == 0 || duration->count == 0)
             continue;
-        const double seconds = throughput_seconds(&reader->energy->throughput, step_ns);
-        const double known = fmin((double)joules->count / (double)duration->count, 1);
-        const double covered = (double)aggregate_sum(duration) / 1e9 * known;
         status = reader_group(reader->devices, keys, &found, err);
-        if (status != STATUS_OK || !(covered > 0) || covered < ENERGY_COVERAGE_LEAST * seconds)
-            continue;
+        if (status != STATUS_OK)
+            break;
         struct device *device = found->data;
-        device->is_covered = true;
-        device->joules = real_sum_total(&joules->reals) * seconds / covered;
+        device->joules += real_sum_total(&joules->reals);
+        device->seconds += (double)aggregate_sum(duration) / 1e9 *
+                           fmin((double)joules->count / (double)duration->count, 1);
     }
     return status;
+}
+
+// What samples lack of the time is taken to be like them; of what several runs sampled, the mean
+// counts.
+static void cover_time(struct energy_reader *reader)
+{
+    for (size_t i = 0; i < groups_count(reader->devices); i++) {
+        const struct group *group = groups_at(reader->devices, i);
+        struct device *device = group->data;
+        const double seconds = throughput_seconds(&reader->energy->throughput, group->keys[2]);
+        device->is_covered =
+            device->seconds > 0 && device->seconds >= ENERGY_COVERAGE_LEAST * seconds;
+        if (device->is_covered)
+            device->joules *= seconds / device->seconds;
+    }
 }
 
 // Samples are not filtered by device: they may have another name for it.
@@ -152,6 +166,7 @@ static enum status read_samples(struct energy_reader *reader, struct error *err)
     enum status status = aggregate_scan_run(&scan, reader->store, err);
     if (status == STATUS_OK)
         status = add_samples(reader, &scan, err);
+    cover_time(reader);
     reader->energy->throughput.sketches += scan.sketches;
     reader->energy->throughput.rows += scan.rows;
     aggregate_scan_deinit(&scan);
@@ -172,7 +187,7 @@ static enum status visit_devices(struct energy_reader *reader, const struct grou
     enum status status = STATUS_OK;
     for (size_t i = 0; i < (count ? count : 1) && status == STATUS_OK; i++) {
         const int64_t keys[DEVICE_KEYS] = {requests->keys[HOST],
-                                           count ? pairs[i].sampled : requests->keys[DEVICE],
+                                           count ? pairs[i].device : requests->keys[DEVICE],
                                            step_of(reader, requests, STEP)};
         struct group *group = NULL;
         status = reader_group(reader->devices, keys, &group, err);

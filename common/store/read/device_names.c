@@ -35,7 +35,8 @@ static enum status on_pair(void *context, sqlite3_stmt *row, struct error *err)
     names->pairs[names->count++] =
         (struct device_names_pair){.host = sqlite3_column_int64(row, 0),
                                    .used = sqlite3_column_int64(row, 1),
-                                   .sampled = sqlite3_column_int64(row, 2)};
+                                   .sampled = sqlite3_column_int64(row, 2),
+                                   .device = sqlite3_column_int64(row, 3)};
     return STATUS_OK;
 }
 
@@ -44,8 +45,10 @@ enum status device_names_read(struct device_names *names, struct store *store, s
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendall(sql, "WITH ");
     device_names_append(sql);
-    sqlite3_str_appendall(sql, " SELECT DISTINCT host, used, sampled FROM same_device"
-                               " ORDER BY host, used, sampled");
+    sqlite3_str_appendall(sql, " SELECT DISTINCT m.host, m.used, m.sampled, min(m.sampled) OVER"
+                               " (PARTITION BY m.host, coalesce(d.uuid, m.used))"
+                               " FROM same_device m JOIN described d ON d.run = m.run"
+                               " AND d.name = m.sampled ORDER BY m.host, m.used, m.sampled");
     return reader_scan(store, sql, NULL, on_pair, names, err);
 }
 
@@ -55,8 +58,8 @@ void device_names_deinit(struct device_names *names)
     *names = (struct device_names){0};
 }
 
-const struct device_names_pair *device_names_find(const struct device_names *names, int64_t host,
-                                                  int64_t used, size_t *count)
+// The first pair that is not before these names.
+static size_t find_first(const struct device_names *names, int64_t host, int64_t used)
 {
     size_t first = 0, end = names->count;
     while (first < end) {
@@ -67,9 +70,25 @@ const struct device_names_pair *device_names_find(const struct device_names *nam
         else
             end = middle;
     }
-    for (end = first;
-         end < names->count && names->pairs[end].host == host && names->pairs[end].used == used;)
+    return first;
+}
+
+const struct device_names_pair *device_names_find(const struct device_names *names, int64_t host,
+                                                  int64_t used, size_t *count)
+{
+    const size_t first = find_first(names, host, used);
+    size_t end = first;
+    while (end < names->count && names->pairs[end].host == host && names->pairs[end].used == used)
         end++;
     *count = end - first;
     return names->pairs + first;
+}
+
+int64_t device_names_device(const struct device_names *names, int64_t host, int64_t sampled)
+{
+    for (size_t i = find_first(names, host, INT64_MIN);
+         i < names->count && names->pairs[i].host == host; i++)
+        if (names->pairs[i].sampled == sampled)
+            return names->pairs[i].device;
+    return sampled;
 }

@@ -38,7 +38,8 @@ void device_names_append(struct sqlite3_str *sql);
 struct device_names {
     struct device_names_pair {
         int64_t host, used, sampled;
-    } * pairs; // sorted
+        int64_t device; // the least name by which the device is sampled, of several
+    } * pairs;          // sorted
     size_t count, room;
 };
 
@@ -51,5 +52,8 @@ void device_names_deinit(struct device_names *names);
 // different devices.  0: none is known; samples then have the same name.
 const struct device_names_pair *device_names_find(const struct device_names *names, int64_t host,
                                                   int64_t used, size_t *count);
+
+// The least name of a device that is sampled by a name; `sampled` itself if no more is known.
+int64_t device_names_device(const struct device_names *names, int64_t host, int64_t sampled);
 
 #endif

@@ -241,6 +241,37 @@ TEST_CASE(test_coverage)
 }
 
 // Random requests and samples: the sums of plain SQL.
+// A second run samples a device by a name of its own: its energy is used once, also if the first
+// one ends in between.
+TEST_CASE(test_two_samplers)
+{
+    enum { SECOND_SAMPLER = OTHER_ENGINE + 1 };
+    const uint32_t name = rows_name(db, "host:gpu");
+    struct query query = about("joules_per_request", "");
+    struct record record;
+    (void)snprintf(query.filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "alpha");
+    add_hosts();
+    rows_run(db, SECOND_SAMPLER, "alpha", AT(-100), AT(10000));
+    record_init(&record, RECORD_KIND_DEVICE, AT(-100));
+    record_set_int(&record, DEVICE_ORDINAL, 0);
+    record_set_name(&record, DEVICE_NAME, name);
+    record_set_text(&record, DEVICE_UUID, "GPU-0", 5);
+    record_set_int(&record, DEVICE_MEMORY_BYTES, 1);
+    (void)rows_add(db, SECOND_SAMPLER, &record);
+    execf("INSERT INTO ledger(run, kind, stored) VALUES(%d, %d, 1)", SECOND_SAMPLER,
+          RECORD_KIND_DEVICE_SAMPLE);
+    add_samples(SECOND_SAMPLER, name, -50, 150, 200);
+    for (int i = 0; i < 2; i++) {
+        struct result *result = ask(&query);
+        assert_int_equal(result_row_count(result), 1);
+        expect_row(result, 0, "mean", 250);
+        result_free(result);
+        execf("DELETE FROM device_sample WHERE run = %d AND started_ns >= %lld", SAMPLER,
+              (long long)AT(40));
+        add_samples(SAMPLER, sampled[1], 40, 150, 300);
+    }
+}
+
 TEST_CASE(test_random_stores)
 {
     uint64_t random = 3;
@@ -291,5 +322,5 @@ TEST_CASE(test_refusals)
     expect_error(&query, STATUS_INVALID, "not status");
 }
 
-TEST_MAIN_EACH(set_up, store_tear_down, test_groups, test_steps, test_coverage, test_random_stores,
-               test_refusals)
+TEST_MAIN_EACH(set_up, store_tear_down, test_groups, test_steps, test_coverage, test_two_samplers,
+               test_random_stores, test_refusals)
