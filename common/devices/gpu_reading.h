@@ -59,11 +59,11 @@ struct gpu_reading {
     struct gpu_process processes[GPU_PROCESSES_MAX]; // in order of pid; each once
 };
 
-// An error that the NVIDIA driver reported (XID) since the reading before.
+// Errors of a device with one code that the NVIDIA driver reported (XIDs) since the reading before.
 struct gpu_xid {
     char uuid[GPU_TEXT_SIZE]; // of the GPU, also for errors of a MIG instance; "": of none known
-    int64_t code;
-    int64_t at_ns; // wall clock when it was read: the driver tells no time
+    int64_t code, count;
+    int64_t at_ns; // wall clock when the first was read: the driver tells no time
 };
 
 // All devices at one moment.  Initialise it with zeros; each reading replaces the one before.

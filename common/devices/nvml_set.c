@@ -8,6 +8,7 @@
 #include "common/sys/clock.h"
 
 static const uint64_t retry_after_ns = UINT64_C(10000000000);
+enum { XIDS_A_READING = 1024 }; // the rest waits for the next one
 #define GPUS_UNKNOWN UINT32_MAX // of set->gpus: the next reading finds the devices again
 
 // ---- Devices ------------------------------------------------------------------------------
@@ -148,7 +149,7 @@ static bool has_new_instances(const struct nvml_set *set)
 }
 
 // Opens the library where that is due, and finds the devices where they have changed.
-static enum status refresh(struct nvml_set *set, bool slow, struct error *err)
+static enum status refresh(struct nvml_set *set, struct error *err)
 {
     unsigned int gpus = 0;
     if (set->library.file && nvml_call(&set->library, count, &gpus) != NVML_SUCCESS)
@@ -159,27 +160,43 @@ static enum status refresh(struct nvml_set *set, bool slow, struct error *err)
         set->retry_ns = clock_monotonic_ns() + retry_after_ns;
         return STATUS_OK;
     }
-    if (set->devices && gpus == set->gpus && !(slow && has_new_instances(set)))
+    if (set->devices && gpus == set->gpus && !has_new_instances(set))
         return STATUS_OK;
     return find_devices(set, gpus, err);
 }
 
 // ---- Readings --------------------------------------------------------------------------------
 
+static void add_xid(struct gpu_snapshot *snapshot, const char *uuid, int64_t code)
+{
+    unsigned int i = 0;
+    while (i < snapshot->xid_count &&
+           (snapshot->xids[i].code != code || strcmp(snapshot->xids[i].uuid, uuid) != 0))
+        i++;
+    if (i == GPU_XIDS_MAX)
+        return;
+    struct gpu_xid *xid = &snapshot->xids[i];
+    if (i == snapshot->xid_count) {
+        snapshot->xid_count++;
+        *xid = (struct gpu_xid){.code = code, .at_ns = clock_wall_ns()};
+        (void)snprintf(xid->uuid, sizeof xid->uuid, "%s", uuid);
+    }
+    xid->count++;
+}
+
 static void collect_xids(struct nvml_set *set, struct gpu_snapshot *snapshot)
 {
-    struct nvml_event event;
-    while (set->events && snapshot->xid_count < GPU_XIDS_MAX) {
-        event = (struct nvml_event){0};
+    for (unsigned int n = 0; set->events && n < XIDS_A_READING; n++) {
+        struct nvml_event event = {0};
+        const char *uuid = "";
         if (nvml_call(&set->library, event_set_wait, set->events, &event, 0) != NVML_SUCCESS)
             return;
         if (event.type != NVML_EVENT_XID || event.data > INT32_MAX)
             continue;
-        struct gpu_xid *xid = &snapshot->xids[snapshot->xid_count++];
-        *xid = (struct gpu_xid){.code = (int64_t)event.data, .at_ns = clock_wall_ns()};
         for (unsigned int i = 0; i < set->count; i++)
             if (set->devices[i].handle == event.device)
-                memcpy(xid->uuid, set->devices[i].info.uuid, sizeof xid->uuid);
+                uuid = set->devices[i].info.uuid;
+        add_xid(snapshot, uuid, (int64_t)event.data);
     }
 }
 
@@ -188,7 +205,7 @@ enum status nvml_set_read(struct nvml_set *set, struct gpu_snapshot *snapshot, b
 {
     snapshot->count = snapshot->xid_count = 0;
     collect_xids(set, snapshot); // before refresh, which drops them with the devices
-    const enum status status = refresh(set, slow, err);
+    const enum status status = refresh(set, err);
     bool is_stale = false;
     for (unsigned int i = 0; i < set->count && status == STATUS_OK && !is_stale; i++) {
         struct gpu_reading *reading = &snapshot->gpus[snapshot->count++];

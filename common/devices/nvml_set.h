@@ -20,9 +20,10 @@ struct nvml_set {
     char driver[GPU_TEXT_SIZE], cuda[16];
 };
 
-// Finds new devices if `slow` or their number has changed, and reads all of them into
-// `snapshot->gpus`, which has room for GPU_MAX; sets the other members of the snapshot but the
-// times.  /proc is read below `root`.  Fails with STATUS_NOMEM.
+// Finds new devices if their number or the instances of a GPU in MIG mode have changed, and reads
+// all of them (`slow`: with what takes long) into `snapshot->gpus`, which has room for GPU_MAX;
+// sets the other members of the snapshot but the times.  /proc is read below `root`.  Fails with
+// STATUS_NOMEM.
 MUST_CHECK enum status nvml_set_read(struct nvml_set *set, struct gpu_snapshot *snapshot, bool slow,
                                      const char *root, struct error *err);
 void nvml_set_close(struct nvml_set *set);

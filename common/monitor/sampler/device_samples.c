@@ -6,7 +6,17 @@
 #include <string.h>
 
 static const uint64_t processes_ns = UINT64_C(60000000000); // between records of the same processes
+static const int64_t minute_ns = INT64_C(60000000000);
 static const double watts_max = 100000.0; // more than any device draws: a counter was reset
+
+// Errors (XIDs) of a device.  Of a minute the first are recorded one by one, the others together
+// when it is over.
+enum { XIDS_A_MINUTE = 8 };
+struct error_minute {
+    int64_t since_ns;
+    unsigned int recorded;
+    int64_t more, first_ns, last_ns, last_code; // of the others
+};
 
 // A device that was seen.
 struct sampled_device {
@@ -25,6 +35,7 @@ struct sampled_device {
     double before_joules;
     uint64_t before_began_ns, before_ended_ns;
     struct health_detector events;
+    struct error_minute errors;
 
     bool processes_recorded;
     uint64_t processes_at_ns; // when they were recorded
@@ -37,6 +48,7 @@ struct device_samples {
     uint64_t interval_ns;
     int64_t own_pid, own_memory;
     uint64_t readings;
+    struct error_minute errors; // of no known device
     unsigned int count;
     struct sampled_device devices[GPU_MAX];
 };
@@ -73,15 +85,58 @@ static void add_event(void *context, const struct health_event *event)
     sampler_output_event(device->output, event, device->name);
 }
 
+// Records the errors of the minute that are not recorded one by one.
+static void end_errors(const struct device_samples *samples, struct error_minute *errors,
+                       uint32_t name)
+{
+    struct health_event event = {.kind = HEALTH_XID,
+                                 .started_ns = errors->first_ns,
+                                 .duration_ns = errors->last_ns - errors->first_ns,
+                                 .code = errors->last_code};
+    (void)snprintf(event.detail, sizeof event.detail, "%lld errors: more than %d a minute",
+                   (long long)errors->more, XIDS_A_MINUTE);
+    if (errors->more > 0)
+        sampler_output_event(&samples->output, &event, name);
+    *errors = (struct error_minute){0};
+}
+
+static void add_errors(const struct device_samples *samples, struct error_minute *errors,
+                       uint32_t name, const struct gpu_xid *xid)
+{
+    struct health_event event = {.kind = HEALTH_XID, .started_ns = xid->at_ns, .code = xid->code};
+    if (errors->recorded++ == 0)
+        errors->since_ns = xid->at_ns;
+    if (errors->recorded <= XIDS_A_MINUTE) {
+        if (xid->count > 1)
+            (void)snprintf(event.detail, sizeof event.detail, "%lld errors", (long long)xid->count);
+        sampler_output_event(&samples->output, &event, name);
+        return;
+    }
+    if (errors->more == 0)
+        errors->first_ns = errors->last_ns = xid->at_ns;
+    errors->more += xid->count;
+    errors->last_ns = xid->at_ns > errors->last_ns ? xid->at_ns : errors->last_ns;
+    errors->last_code = xid->code;
+}
+
+// Whether the minute is over, or the clock was set back.
+static bool is_over(const struct error_minute *errors, int64_t wall_ns)
+{
+    return errors->recorded > 0 &&
+           (wall_ns < errors->since_ns || wall_ns - errors->since_ns >= minute_ns);
+}
+
 void device_samples_close(struct device_samples *samples)
 {
     if (!samples)
         return;
     for (unsigned int i = 0; i < samples->count; i++) {
-        struct device_context context = {&samples->output, samples->devices[i].name};
-        health_detector_finish(&samples->devices[i].events,
-                               &(struct health_sink){add_event, &context});
+        struct sampled_device *device = &samples->devices[i];
+        struct device_context context = {&samples->output, device->name};
+        health_detector_finish(&device->events, &(struct health_sink){add_event, &context});
+        end_errors(samples, &device->errors, device->name);
     }
+    end_errors(samples, &samples->errors, 0);
     free(samples);
 }
 
@@ -340,6 +395,7 @@ static struct sampled_device *place_for(struct device_samples *samples, int64_t 
             place = &samples->devices[i];
     if (place) {
         end_events(samples, place, wall_ns);
+        end_errors(samples, &place->errors, place->name);
         memset(place, 0, sizeof *place);
     }
     return place;
@@ -385,14 +441,19 @@ static void miss(struct device_samples *samples, struct sampled_device *device, 
     device->is_present = device->has_before = device->processes_recorded = false;
 }
 
-static void add_xids(struct device_samples *samples, const struct gpu_snapshot *snapshot)
+static void add_xids(struct device_samples *samples, const struct gpu_snapshot *snapshot,
+                     int64_t wall_ns)
 {
+    for (unsigned int i = 0; i < samples->count; i++)
+        if (is_over(&samples->devices[i].errors, wall_ns))
+            end_errors(samples, &samples->devices[i].errors, samples->devices[i].name);
+    if (is_over(&samples->errors, wall_ns))
+        end_errors(samples, &samples->errors, 0);
     for (unsigned int i = 0; i < snapshot->xid_count; i++) {
         const struct gpu_xid *xid = &snapshot->xids[i];
-        const struct sampled_device *device = find(samples, xid->uuid);
-        const struct health_event event = {
-            .kind = HEALTH_XID, .started_ns = xid->at_ns, .code = xid->code};
-        sampler_output_event(&samples->output, &event, device ? device->name : 0);
+        struct sampled_device *device = find(samples, xid->uuid);
+        add_errors(samples, device ? &device->errors : &samples->errors, device ? device->name : 0,
+                   xid);
     }
 }
 
@@ -408,5 +469,5 @@ void device_samples_add(struct device_samples *samples, struct gpu_snapshot *sna
         if (device->is_present && device->seen_in != samples->readings)
             miss(samples, device, wall_ns);
     }
-    add_xids(samples, snapshot);
+    add_xids(samples, snapshot, wall_ns);
 }

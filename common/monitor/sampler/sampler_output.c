@@ -10,8 +10,9 @@ static void log_event(const struct sampler_output *output, const struct health_e
     const bool ends = event->duration_ns >= 0;
     const double seconds = (double)event->duration_ns / 1e9;
     if (event->kind == HEALTH_XID)
-        log_sink_write(&output->log, INFERSTAT_LOG_WARNING, "%s: the driver reports XID %" PRId64,
-                       *name ? name : "GPU", event->code);
+        log_sink_write(&output->log, INFERSTAT_LOG_WARNING,
+                       "%s: the driver reports XID %" PRId64 "%s%s", *name ? name : "GPU",
+                       event->code, *event->detail ? ", " : "", event->detail);
     else if (event->kind == HEALTH_DEVICE_LOST && ends)
         log_sink_write(&output->log, INFERSTAT_LOG_WARNING, "%s: is back after %.1f s", name,
                        seconds);

@@ -35,7 +35,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { GPUS_MAX = 16, INSTANCES_MAX = 7, PROCESSES_MAX = 8, ACTIONS_MAX = 4096, XIDS_MAX = 64 };
+enum { GPUS_MAX = 16, INSTANCES_MAX = 7, PROCESSES_MAX = 8, ACTIONS_MAX = 4096, XIDS_MAX = 512 };
 enum { NOT_SUPPORTED = 3, NOT_FOUND = 6, TIMEOUT = 10, FAILED = 999, UNKNOWN_BYTES = -1 };
 
 // X(field, value at the start); memory in bytes, clocks in MHz, power in watts, ratios in percent.

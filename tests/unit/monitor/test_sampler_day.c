@@ -262,7 +262,8 @@ static enum driver_state sim_collect(void *driver, struct gpu_snapshot **out)
         bool *is_given = &sim.xid_given[d][slot - sim.slots[d]];
         if (slot->trouble == XID && at >= slot->start && !*is_given) {
             struct gpu_xid *xid = &snapshot->xids[snapshot->xid_count++];
-            *xid = (struct gpu_xid){.code = 79, .at_ns = wall_start_ns + (int64_t)(at * 1e9)};
+            *xid = (struct gpu_xid){
+                .code = 79, .count = 1, .at_ns = wall_start_ns + (int64_t)(at * 1e9)};
             (void)snprintf(xid->uuid, sizeof xid->uuid, "GPU-%d", d);
             *is_given = true;
         }
