@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,12 +11,11 @@
 #include "common/monitor/runfile/fork_safe_lock.h"
 #include "common/monitor/sampler/device_samples.h"
 #include "common/sys/files.h"
+#include "common/sys/proc_file.h"
 
 static const uint64_t hang_ns = UINT64_C(2000000000);
 static const uint64_t first_hang_ns = UINT64_C(30000000000);
 static const uint64_t slow_ns = UINT64_C(60000000000); // between readings of all there is
-
-#define LOCK_NAME "devices.lock"
 
 struct sampler {
     struct sampler_settings settings;
@@ -90,12 +90,18 @@ static void log_wait(struct sampler *sampler, enum inferstat_log_level level, co
     sampler->wait_logged = true;
 }
 
-// Starts the driver thread if no other process of this user samples.
+// Starts the driver thread if no other process of this user samples the host.  Other hosts may
+// share the folder; the boot tells them apart.
 static bool start_driver(struct sampler *sampler)
 {
-    char path[4096];
+    char path[4096], name[96], boot[64];
     struct error err;
-    if (files_join(path, sizeof path, sampler->settings.run_folder, LOCK_NAME, &err) != STATUS_OK)
+    const char *root = sampler->settings.host_root;
+    if (!proc_file_read(boot, sizeof boot, root ? root : "", "proc/sys/kernel/random/boot_id"))
+        boot[0] = '\0';
+    (void)snprintf(name, sizeof name, "devices-%ld-%.*s.lock", (long)geteuid(),
+                   (int)strspn(boot, "0123456789abcdef-"), boot);
+    if (files_join(path, sizeof path, sampler->settings.run_folder, name, &err) != STATUS_OK)
         return false;
     const int fd = fork_safe_lock_acquire(path, O_RDWR | O_CREAT, 0600);
     if (fd < 0) {

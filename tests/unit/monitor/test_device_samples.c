@@ -1,10 +1,13 @@
 // What is recorded of readings of devices that no driver of the tests plays: instances that are
-// taken away, devices that power down, and errors without end.
+// taken away, devices that power down, and errors without end; and who samples.
 #include "tests/support/test.h"
 
 #include <stdlib.h>
 
+#include "common/monitor/runfile/fork_safe_lock.h"
 #include "common/monitor/sampler/device_samples.h"
+#include "common/monitor/sampler/sampler.h"
+#include "tests/support/folder.h"
 
 enum { RING_RECORDS = 4096, DEVICES = 2, CODES = 3 };
 
@@ -21,6 +24,7 @@ static _Atomic uint32_t device_count;
 static struct device_samples *samples;
 static struct gpu_reading gpus[DEVICES];
 static struct gpu_snapshot snapshot;
+static struct sampler_output output;
 
 static void *zeroed(size_t size)
 {
@@ -38,7 +42,7 @@ TEST_FIXTURE(set_up)
     device_registry_init(&registry);
     assert_int_equal(ring_init(&ring, ring_memory, RING_RECORDS), STATUS_OK);
     assert_int_equal(names_open(&names, name_memory, NULL, NULL), STATUS_OK);
-    const struct sampler_output output = {
+    output = (struct sampler_output){
         .ring = ring, .names = names, .registry = &registry, .device_count = &device_count};
     assert_int_equal(device_samples_open(&samples, &output, (uint64_t)SECOND, 1, NULL), STATUS_OK);
     memset(gpus, 0, sizeof gpus);
@@ -182,5 +186,73 @@ TEST_CASE(a_flood_of_errors_is_counted)
     assert_in_range(records, 20, 130);
 }
 
+// ---- Who samples ----------------------------------------------------------
+
+static enum status start(void **out, void *context, int lock_fd, struct error *err)
+{
+    (void)err;
+    *out = context;
+    *(int *)context = lock_fd;
+    return STATUS_OK;
+}
+
+static void request(void *fd, bool slow)
+{
+    (void)fd, (void)slow;
+}
+
+static enum driver_state collect(void *fd, struct gpu_snapshot **out)
+{
+    (void)fd, (void)out;
+    return DRIVER_BUSY;
+}
+
+static void stop(void *fd, bool is_hung)
+{
+    (void)is_hung;
+    fork_safe_lock_close(*(int *)fd);
+}
+
+// Hosts that share the folder of run files sample each for themselves; of two processes of one user
+// on one host, one does.
+TEST_CASE(one_process_of_a_host_samples)
+{
+    static const struct driver_ops ops = {
+        .start = start, .request = request, .collect = collect, .stop = stop};
+    static const char *const boots[] = {"b0075d3a", "b0075d3a", "0ca11ed5"};
+    struct sampler *samplers[COUNT_OF(boots)];
+    int fds[COUNT_OF(boots)];
+    char folder[FOLDER_PATH_SIZE], roots[COUNT_OF(boots)][FOLDER_PATH_SIZE];
+    folder_make(folder);
+    for (size_t i = 0; i < COUNT_OF(boots); i++) {
+        char command[4 * FOLDER_PATH_SIZE], name[16];
+        (void)snprintf(name, sizeof name, "host%zu", i);
+        folder_path(roots[i], folder, name);
+        (void)snprintf(command, sizeof command,
+                       "d=%s/proc/sys/kernel/random; mkdir -p $d && echo %s > $d/boot_id", roots[i],
+                       boots[i]);
+        assert_int_equal(system(command), 0);
+        fds[i] = -1;
+        const struct sampler_settings settings = {.output = output,
+                                                  .interval_ms = 1000,
+                                                  .run_folder = folder,
+                                                  .driver = &ops,
+                                                  .driver_context = &fds[i],
+                                                  .host_root = roots[i]};
+        assert_int_equal(sampler_open(&samplers[i], &settings, NULL), STATUS_OK);
+        sampler_step(samplers[i], (uint64_t)SECOND, AT(0));
+    }
+    assert_true(fds[0] >= 0);
+    assert_int_equal(fds[1], -1);
+    assert_true(fds[2] >= 0);
+    sampler_close(samplers[0]);
+    sampler_step(samplers[1], (uint64_t)(2 * SECOND), AT(1));
+    assert_true(fds[1] >= 0);
+    sampler_close(samplers[1]);
+    sampler_close(samplers[2]);
+    folder_remove(folder);
+}
+
 TEST_MAIN_EACH(set_up, tear_down, events_of_an_instance_end_with_it,
-               no_sample_of_what_is_powered_down, a_flood_of_errors_is_counted)
+               no_sample_of_what_is_powered_down, a_flood_of_errors_is_counted,
+               one_process_of_a_host_samples)
