@@ -219,8 +219,20 @@ char *fleet_reason(char *text, enum fleet_subject subject, bool is_worse,
 
 enum source { RUNS, DEVICES, SAMPLES };
 
-// What a row of each source says.  Of a run's devices with one name the lowest values count; of
-// links the best one that a sample has seen: idle ones are slower.
+// A link under load; idle ones are slower.  The least value counts if it was seen in about a tenth
+// of the samples or more: the first ones of a load may still see the slow link.  Without load the
+// best value counts.
+#define LOADED(column)                                                                             \
+    "iif(s." column " > 0 AND coalesce(s.gpu_util_ratio, 1) >= 0.5, s." column ", NULL)"
+#define LINK(column)                                                                               \
+    "iif(count(" LOADED(                                                                           \
+        column) ") = 0, nullif(max(s." column "), 0),"                                             \
+                " iif(max(" LOADED(column) ") - avg(" LOADED(column) ") >= 0.1 * (max(" LOADED(    \
+                    column) ")"                                                                    \
+                            " - min(" LOADED(column) ")), min(" LOADED(column) "), max(" LOADED(   \
+                                column) ")))"
+
+// What a row of each source says.  Of a run's devices with one name the lowest values count.
 static const struct {
     enum source source;
     enum fleet_number number;
@@ -234,8 +246,8 @@ static const struct {
     {DEVICES, FLEET_PCIE_GENERATION_MAX, "min(pcie_generation_max)"},
     {DEVICES, FLEET_H2D, "min(h2d_bytes_per_second)"},
     {DEVICES, FLEET_BANDWIDTH, "min(memory_bandwidth_bytes_per_second)"},
-    {SAMPLES, FLEET_PCIE_WIDTH, "nullif(max(s.pcie_width), 0)"},
-    {SAMPLES, FLEET_PCIE_GENERATION, "nullif(max(s.pcie_generation), 0)"},
+    {SAMPLES, FLEET_PCIE_WIDTH, LINK("pcie_width")},
+    {SAMPLES, FLEET_PCIE_GENERATION, LINK("pcie_generation")},
     {SAMPLES, FLEET_TEMPERATURE, "avg(s.temperature_celsius)"},
     {SAMPLES, FLEET_DEVICE_MEMORY, "avg(s.memory_used_bytes)"},
     {SAMPLES, FLEET_SM_CLOCK, "avg(s.sm_clock_hz) FILTER (WHERE " BUSY ")"},

@@ -44,6 +44,7 @@ struct host {
     int64_t width, generation, throttle, sm_clock_hz, prompt, concurrent, memory_bytes;
     double cached;
     const char *driver, *kernel, *governor, *huge_pages, *allocator;
+    bool is_narrow;   // its link has x8 for a sixth of the time under load
     bool has_sampler; // another run samples the device, by another name
 };
 
@@ -119,6 +120,11 @@ static void add_samples(int64_t run, uint32_t name, const struct host *host)
                        i % 4 ? (host->sm_clock_hz ? host->sm_clock_hz : 1980000000) : 345000000);
         record_set_int(&record, DEVICE_SAMPLE_PCIE_GENERATION,
                        i % 4 ? (host->generation ? host->generation : 5) : 1);
+        record_set_int(&record, DEVICE_SAMPLE_PCIE_WIDTH,
+                       host->width                     ? host->width
+                       : host->is_narrow && i % 8 == 1 ? 8
+                       : i % 4                         ? 16
+                                                       : 2);
         record_set_int(&record, DEVICE_SAMPLE_THROTTLE, i % 4 ? host->throttle : 1);
         (void)rows_add(db, run, &record);
     }
@@ -216,6 +222,12 @@ TEST_CASE(test_planted_faults_are_named)
     } cases[] = {
         {"lanes",
          {.slower = 0.064, .width = 8},
+         "tokens_per_second",
+         "worse",
+         -0.06,
+         "PCIe x8 of x16 (peers x16)"},
+        {"lanes at times",
+         {.slower = 0.064, .is_narrow = true},
          "tokens_per_second",
          "worse",
          -0.06,
