@@ -192,6 +192,8 @@ class Prometheus:
             with urllib.request.urlopen(url, timeout=20) as answer:
                 return json.load(answer)["data"]["result"]
         except urllib.error.HTTPError as error:
+            if error.code == 503:
+                raise  # it is not ready yet
             raise AssertionError(f"{query}: {error.read().decode()}") from error
 
     def value(self, query):
