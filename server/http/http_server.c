@@ -186,7 +186,8 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *of, cons
                                   const char *method, const char *version, const char *data,
                                   size_t *data_size, void **state)
 {
-    (void)version, (void)data, (void)data_size, (void)state;
+    (void)version, (void)data, (void)state;
+    *data_size = 0; // a body is not read
     struct http_server *server = context;
     struct http_response response = {.code = MHD_HTTP_INTERNAL_SERVER_ERROR};
     const char *accept = MHD_lookup_connection_value(of, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);

@@ -1,5 +1,6 @@
 #include "server/collector/exporters/exporter.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -37,17 +38,16 @@ struct exporter {
     struct store *store;
     struct inventory inventory;
     uint64_t refresh_at_ns;
-    bool has_complained; // of the last failure
+    bool has_complained;  // of the last failure
+    atomic_bool is_ready; // set once `totals` have their initial values; read by any thread
 
     pthread_mutex_t lock; // of the members below
     pthread_cond_t wake;
     bool stop;
-    bool is_ready; // `totals` have their initial values
     struct totals *totals;
     struct result *tables[METRICS_PAGE_TABLES]; // NULL: not read yet
     uint64_t scrapes;
     double last_scrape_seconds, last_refresh_seconds;
-    size_t last_size; // of a page
 };
 
 // ---- Secrets -----------------------------------------------------------------------------------
@@ -169,9 +169,7 @@ static enum status load(struct exporter *exporter, struct error *err)
     enter(exporter, READER_SCAN, LOAD_SECONDS);
     const enum status status = totals_load(exporter->totals, exporter->store, err);
     leave(exporter, READER_SCAN);
-    (void)pthread_mutex_lock(&exporter->lock);
-    exporter->is_ready = status == STATUS_OK;
-    (void)pthread_mutex_unlock(&exporter->lock);
+    atomic_store(&exporter->is_ready, status == STATUS_OK);
     return status;
 }
 
@@ -189,14 +187,29 @@ static enum status feed(struct exporter *exporter, struct error *err)
     return status;
 }
 
-static enum status read_query(struct exporter *exporter, enum query_kind kind, struct result **out,
-                              struct error *err)
+static enum status read_answers(struct exporter *exporter, struct result **tables,
+                                struct error *err)
 {
-    const struct query query = {.kind = kind};
-    enter(exporter, READER_SHORT, QUERY_SECONDS);
-    const enum status status = store_query(exporter->store, &query, out, err);
-    leave(exporter, READER_SHORT);
-    return status == STATUS_NO_DATA ? STATUS_OK : status;
+    static const struct {
+        enum query_kind kind;
+        unsigned table;
+    } queries[] = {{QUERY_PING, METRICS_PAGE_PING},
+                   {QUERY_DEVICE_HEALTH, METRICS_PAGE_DEVICES},
+                   {QUERY_HOST_HEALTH, METRICS_PAGE_HOST_SAMPLES},
+                   {QUERY_ALERTS, METRICS_PAGE_ALERTS}};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof queries / sizeof *queries && status == STATUS_OK; i++) {
+        const struct query query = {.kind = queries[i].kind};
+        enter(exporter, READER_SHORT, QUERY_SECONDS);
+        status = store_query(exporter->store, &query, &tables[queries[i].table], err);
+        leave(exporter, READER_SHORT);
+        if (status == STATUS_NO_DATA) // no device, no host
+            status = STATUS_OK;
+    }
+    if (status == STATUS_OK)
+        channels_add_to_ping(exporter->channels, exporter->listener, exporter->path,
+                             tables[METRICS_PAGE_PING]);
+    return status;
 }
 
 // Reads all but the totals, and publishes it.
@@ -209,14 +222,7 @@ static enum status refresh(struct exporter *exporter, struct error *err)
         inventory_read(&exporter->inventory, exporter->store, clock_wall_ns(), tables, err);
     leave(exporter, READER_SHORT);
     if (status == STATUS_OK)
-        status = read_query(exporter, QUERY_PING, &tables[METRICS_PAGE_PING], err);
-    if (status == STATUS_OK)
-        channels_add_to_ping(exporter->channels, exporter->listener, exporter->path,
-                             tables[METRICS_PAGE_PING]);
-    if (status == STATUS_OK)
-        status = read_query(exporter, QUERY_DEVICE_HEALTH, &tables[METRICS_PAGE_DEVICES], err);
-    if (status == STATUS_OK)
-        status = read_query(exporter, QUERY_HOST_HEALTH, &tables[METRICS_PAGE_HOST_SAMPLES], err);
+        status = read_answers(exporter, tables, err);
     const uint64_t took_ns = clock_monotonic_ns() - began_ns;
     exporter->refresh_at_ns =
         began_ns + (took_ns * REFRESH_SHARE > REFRESH_NS ? took_ns * REFRESH_SHARE : REFRESH_NS);
@@ -248,18 +254,16 @@ static void wait_for(struct exporter *exporter, uint64_t duration_ns)
 static void *exporter_body(void *context)
 {
     struct exporter *exporter = context;
-    bool is_loaded = false;
     while (!must_stop(exporter)) {
         struct error err = {.text = "failed"};
-        enum status status = is_loaded ? STATUS_OK : load(exporter, &err);
-        is_loaded = status == STATUS_OK;
-        if (is_loaded)
+        enum status status = atomic_load(&exporter->is_ready) ? STATUS_OK : load(exporter, &err);
+        if (status == STATUS_OK)
             status = feed(exporter, &err);
         if (status == STATUS_OK && clock_monotonic_ns() >= exporter->refresh_at_ns)
             status = refresh(exporter, &err);
         report(exporter, status, &err);
         http_server_close_older(exporter->server, CONNECTION_NS);
-        wait_for(exporter, is_loaded ? SECOND_NS : RETRY_NS);
+        wait_for(exporter, atomic_load(&exporter->is_ready) ? SECOND_NS : RETRY_NS);
     }
     return NULL;
 }
@@ -289,19 +293,14 @@ static void answer_metrics(struct exporter *exporter, const struct http_request 
     memcpy(page.committed, ids.last, sizeof page.committed);
     page.can_write = channels_read_write_error(exporter->channels, why) == 0;
     (void)pthread_mutex_lock(&exporter->lock);
-    const bool is_ready = exporter->is_ready;
-    if (is_ready) {
-        memcpy(page.tables, exporter->tables, sizeof page.tables);
-        page.scrapes = ++exporter->scrapes;
-        page.last_scrape_seconds = exporter->last_scrape_seconds;
-        page.last_refresh_seconds = exporter->last_refresh_seconds;
-        metrics_page_write(&text, &page);
-        exporter->last_scrape_seconds = (double)(clock_thread_ns() - began_ns) / 1e9;
-    }
+    memcpy(page.tables, exporter->tables, sizeof page.tables);
+    page.scrapes = ++exporter->scrapes;
+    page.last_scrape_seconds = exporter->last_scrape_seconds;
+    page.last_refresh_seconds = exporter->last_refresh_seconds;
+    metrics_page_write(&text, &page);
+    exporter->last_scrape_seconds = (double)(clock_thread_ns() - began_ns) / 1e9;
     (void)pthread_mutex_unlock(&exporter->lock);
-    if (!is_ready) {
-        answer_text(response, 503, "the initial values are being read\n");
-    } else if (text.has_failed) {
+    if (text.has_failed) {
         metrics_text_deinit(&text);
         answer_text(response, 503, "out of memory\n");
     } else {
@@ -312,32 +311,31 @@ static void answer_metrics(struct exporter *exporter, const struct http_request 
     }
 }
 
-static void answer_health(struct exporter *exporter, struct http_response *response)
+// Returns why the collector cannot answer, static text; NULL: it can.
+static const char *find_trouble(struct exporter *exporter, bool of_writing)
 {
     char why[ERROR_TEXT_SIZE];
-    (void)pthread_mutex_lock(&exporter->lock);
-    const bool is_ready = exporter->is_ready;
-    (void)pthread_mutex_unlock(&exporter->lock);
-    if (channels_read_write_error(exporter->channels, why) > 0)
-        answer_text(response, 503, "the last commit failed\n");
-    else if (!is_ready)
-        answer_text(response, 503, "the initial values are being read\n");
-    else
-        answer_text(response, 200, "ok\n");
+    if (of_writing && channels_read_write_error(exporter->channels, why) > 0)
+        return "the last commit failed\n";
+    return atomic_load(&exporter->is_ready) ? NULL : "the initial values are being read\n";
 }
 
 static void on_request(void *context, const struct http_request *request,
                        struct http_response *response)
 {
     struct exporter *exporter = context;
-    if (strcmp(request->path, "/health") == 0)
-        answer_health(exporter, response);
-    else if (!request->is_authorized)
+    const bool is_health = strcmp(request->path, "/health") == 0;
+    const char *trouble = find_trouble(exporter, is_health);
+    if (!is_health && !request->is_authorized)
         answer_text(response, 401, "this needs the header Authorization: Bearer TOKEN\n");
-    else if (strcmp(request->path, "/metrics") == 0)
-        answer_metrics(exporter, request, response);
-    else
+    else if (!is_health && strcmp(request->path, "/metrics") != 0)
         answer_text(response, 404, "there are /metrics and /health\n");
+    else if (trouble)
+        answer_text(response, 503, trouble);
+    else if (is_health)
+        answer_text(response, 200, "ok\n");
+    else
+        answer_metrics(exporter, request, response);
 }
 
 // ---- Start and end

@@ -21,6 +21,7 @@ enum part {
     PART_REQUESTS,
     PART_RECORDS,
     PART_DEVICES,
+    PART_ALERTS,
     PARTS
 };
 
@@ -126,16 +127,25 @@ static void write_columns(struct writing *writing, const struct rows *rows,
         write_column(writing, rows, &columns[i]);
 }
 
-// Writes an info family: all labels of the rows, and the value 1.
-static void write_info(struct writing *writing, const struct rows *rows, const char *name,
-                       const char *help)
-{
-    metrics_text_family(writing->text, name, METRICS_INFO, help);
-    for (size_t i = 0; i < rows->count; i++)
-        metrics_text_count(writing->text, metrics_labels_text(&rows->labels[i]), 1);
-}
-
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+
+// Writes the rows of a table as an info family with all labels, and the columns as families with
+// the first `key_count` labels.
+static void write_facts(struct writing *writing, const struct result *table, enum part part,
+                        const char *name, const char *help, const struct label *labels,
+                        size_t label_count, size_t key_count, const struct column *columns,
+                        size_t count)
+{
+    struct rows rows;
+    rows_init(&rows, writing, table, part, labels, label_count, 1, false);
+    metrics_text_family(writing->text, name, METRICS_INFO, help);
+    for (size_t i = 0; i < rows.count; i++)
+        metrics_text_count(writing->text, metrics_labels_text(&rows.labels[i]), 1);
+    rows_deinit(&rows);
+    rows_init(&rows, writing, table, part, labels, key_count, (unsigned)count, false);
+    write_columns(writing, &rows, columns, count);
+    rows_deinit(&rows);
+}
 
 // ---- Samples of devices and hosts ---------------------------------------------------------------
 
@@ -180,17 +190,13 @@ static void write_samples(struct writing *writing, const struct rows *rows, enum
 
 static void write_devices(struct writing *writing)
 {
-    static const struct label keys[] = {{"host", "host"}, {"device", "device"}};
-    static const struct label infos[] = {{"host", "host"},
-                                         {"device", "device"},
-                                         {"uuid", "uuid"},
-                                         {"parent_uuid", "parent_uuid"},
-                                         {"driver", "driver"}};
-    static const struct column columns[] = {
-        {"sampled_ns", "inferstat_device_sampled_timestamp_seconds", METRICS_GAUGE, 1e-9,
-         "when the newest sample ended, by the host's clock"},
-        {"throttled_ratio", "inferstat_device_throttled", METRICS_GAUGE, 1,
-         "1 if clocks are held back, else 0"},
+    static const struct label labels[] = {{"host", "host"},
+                                          {"device", "device"},
+                                          {"uuid", "uuid"},
+                                          {"parent_uuid", "parent_uuid"},
+                                          {"driver", "driver"}};
+    enum { KEYS = 2 };
+    static const struct column facts[] = {
         {"power_cap_watts", "inferstat_device_power_cap_watts", METRICS_GAUGE, 1,
          "most power it may draw"},
         {"slowdown_celsius", "inferstat_device_slowdown_celsius", METRICS_GAUGE, 1,
@@ -202,29 +208,33 @@ static void write_devices(struct writing *writing)
         {"pcie_width_max", "inferstat_device_pcie_width_max", METRICS_GAUGE, 1,
          "PCIe lanes at best"},
     };
+    static const struct column sampled[] = {
+        {"sampled_ns", "inferstat_device_sampled_timestamp_seconds", METRICS_GAUGE, 1e-9,
+         "when the newest sample ended, by the host's clock"},
+        {"throttled_ratio", "inferstat_device_throttled", METRICS_GAUGE, 1,
+         "1 if clocks are held back, else 0"},
+    };
     const struct result *table = writing->page->tables[METRICS_PAGE_DEVICES];
     struct rows rows;
-    rows_init(&rows, writing, table, PART_DEVICES, infos, COUNT_OF(infos), 1, false);
-    write_info(writing, &rows, "inferstat_device", "A device of the last 24 hours");
-    rows_deinit(&rows);
-    rows_init(&rows, writing, table, PART_DEVICES, keys, COUNT_OF(keys),
-              DEVICE_SAMPLE_COLUMNS + COUNT_OF(columns), true);
-    write_columns(writing, &rows, columns, COUNT_OF(columns));
+    write_facts(writing, table, PART_DEVICES, "inferstat_device", "a device of the last 24 hours",
+                labels, COUNT_OF(labels), KEYS, facts, COUNT_OF(facts));
+    rows_init(&rows, writing, table, PART_DEVICES, labels, KEYS,
+              DEVICE_SAMPLE_COLUMNS + COUNT_OF(sampled), true);
+    write_columns(writing, &rows, sampled, COUNT_OF(sampled));
     write_samples(writing, &rows, RECORD_KIND_DEVICE_SAMPLE, "inferstat_device_");
     rows_deinit(&rows);
 }
 
-// ---- Hosts, models, records ---------------------------------------------------------------------
+// ---- Hosts, models, alerts, records -------------------------------------------------------------
 
 static void write_hosts(struct writing *writing)
 {
-    static const struct label keys[] = {{"host", "host"}};
-    static const struct label infos[] = {
+    static const struct label labels[] = {
         {"host", "host"},     {"os", "os"},           {"kernel", "kernel"},
         {"cpu", "cpu"},       {"cpus", "cpu_count"},  {"container", "container"},
         {"driver", "driver"}, {"version", "version"},
     };
-    static const struct column columns[] = {
+    static const struct column facts[] = {
         {"runs_open", "inferstat_host_open_runs", METRICS_GAUGE, 1,
          "processes that report from the host now"},
         {"clock_offset_ns", "inferstat_host_clock_offset_seconds", METRICS_GAUGE, 1e-9,
@@ -234,16 +244,11 @@ static void write_hosts(struct writing *writing)
                                           METRICS_GAUGE, 1e-9,
                                           "when the newest sample ended, by the host's clock"};
     struct rows rows;
-    rows_init(&rows, writing, writing->page->tables[INVENTORY_HOSTS], PART_HOSTS, infos,
-              COUNT_OF(infos), 1, false);
-    write_info(writing, &rows, "inferstat_host", "A host of the last 24 hours, by its newest run");
-    rows_deinit(&rows);
-    rows_init(&rows, writing, writing->page->tables[INVENTORY_HOSTS], PART_HOSTS, keys,
-              COUNT_OF(keys), COUNT_OF(columns), false);
-    write_columns(writing, &rows, columns, COUNT_OF(columns));
-    rows_deinit(&rows);
-    rows_init(&rows, writing, writing->page->tables[METRICS_PAGE_HOST_SAMPLES], PART_HOSTS, keys,
-              COUNT_OF(keys), HOST_SAMPLE_COLUMNS + 1, true);
+    write_facts(writing, writing->page->tables[INVENTORY_HOSTS], PART_HOSTS, "inferstat_host",
+                "a host of the last 24 hours, by its newest run", labels, COUNT_OF(labels), 1,
+                facts, COUNT_OF(facts));
+    rows_init(&rows, writing, writing->page->tables[METRICS_PAGE_HOST_SAMPLES], PART_HOSTS, labels,
+              1, HOST_SAMPLE_COLUMNS + 1, true);
     write_column(writing, &rows, &sampled);
     write_samples(writing, &rows, RECORD_KIND_HOST_SAMPLE, "inferstat_host_");
     rows_deinit(&rows);
@@ -251,23 +256,34 @@ static void write_hosts(struct writing *writing)
 
 static void write_models(struct writing *writing)
 {
-    static const struct label infos[] = {
+    static const struct label labels[] = {
         {"model", "model"},
         {"format", "format"},
         {"architecture", "architecture"},
         {"quantisation", "quantisation"},
     };
-    static const struct column columns[] = {
+    static const struct column facts[] = {
         {"parameters", "inferstat_model_parameters", METRICS_GAUGE, 1, "number of weights"},
         {"file_bytes", "inferstat_model_file_bytes", METRICS_GAUGE, 1, "size of the model's file"},
     };
-    const struct result *table = writing->page->tables[INVENTORY_MODELS];
+    write_facts(writing, writing->page->tables[INVENTORY_MODELS], PART_MODELS, "inferstat_model",
+                "a model loaded by runs of the last 24 hours", labels, COUNT_OF(labels), 1, facts,
+                COUNT_OF(facts));
+}
+
+static void write_alerts(struct writing *writing)
+{
+    static const struct label labels[] = {
+        {"rule", "rule"}, {"severity", "severity"}, {"state", "state"},
+        {"host", "host"}, {"model", "model"},       {"device", "device"},
+    };
     struct rows rows;
-    rows_init(&rows, writing, table, PART_MODELS, infos, COUNT_OF(infos), 1, false);
-    write_info(writing, &rows, "inferstat_model", "A model loaded by runs of the last 24 hours");
-    rows_deinit(&rows);
-    rows_init(&rows, writing, table, PART_MODELS, infos, 1, COUNT_OF(columns), false);
-    write_columns(writing, &rows, columns, COUNT_OF(columns));
+    rows_init(&rows, writing, writing->page->tables[METRICS_PAGE_ALERTS], PART_ALERTS, labels,
+              COUNT_OF(labels), 1, false);
+    metrics_text_family(writing->text, "inferstat_alert", METRICS_GAUGE,
+                        "1 for each alert that is pending, firing or without data");
+    for (size_t i = 0; i < rows.count; i++)
+        metrics_text_count(writing->text, metrics_labels_text(&rows.labels[i]), 1);
     rows_deinit(&rows);
 }
 
@@ -340,12 +356,14 @@ static const struct {
                      " apart" FROM_SKETCHES},
 };
 
-// Counters; `of`: the histogram whose records they count, of which there must be some.
+// Counters of the records of a histogram, of which there must be some.
+enum { OF_HISTOGRAM = -1 }; // its own count
 static const struct {
-    enum totals_counter counter;
+    int counter; // enum totals_counter
     enum totals_histogram of;
     const char *name, *help;
 } counters[] = {
+    {OF_HISTOGRAM, TOTALS_E2E, "inferstat_requests", "requests that ended"},
     {TOTALS_FAILED, TOTALS_E2E, "inferstat_request_errors", "requests that failed"},
     {TOTALS_CANCELLED, TOTALS_E2E, "inferstat_request_cancellations",
      "requests that were cancelled"},
@@ -353,33 +371,26 @@ static const struct {
     {TOTALS_OUTPUT_TOKENS, TOTALS_E2E, "inferstat_output_tokens", "tokens put out"},
     {TOTALS_ITEMS, TOTALS_E2E, "inferstat_items",
      "items (images, windows of sound) of models that make no tokens"},
+    {OF_HISTOGRAM, TOTALS_LOAD, "inferstat_loads", "loads of models"},
     {TOTALS_LOADS_FAILED, TOTALS_LOAD, "inferstat_load_errors",
      "loads that failed; initially those whose records have not expired"},
 };
-
-static void write_counts(struct writing *writing, enum totals_histogram histogram, const char *name,
-                         const char *help, const struct metrics_labels *labels)
-{
-    const struct totals *totals = writing->page->totals;
-    metrics_text_family(writing->text, name, METRICS_COUNTER, help);
-    for (size_t i = 0; i < totals_count(totals); i++)
-        if (totals_at(totals, i)->bins[histogram].count > 0)
-            metrics_text_count(writing->text, metrics_labels_text(&labels[i]),
-                               totals_at(totals, i)->bins[histogram].count);
-}
 
 static void write_all_totals(struct writing *writing, const struct metrics_labels *labels)
 {
     const struct totals *totals = writing->page->totals;
     struct metrics_text *text = writing->text;
-    write_counts(writing, TOTALS_E2E, "inferstat_requests", "requests that ended", labels);
-    write_counts(writing, TOTALS_LOAD, "inferstat_loads", "loads of models", labels);
     for (size_t c = 0; c < COUNT_OF(counters); c++) {
         metrics_text_family(text, counters[c].name, METRICS_COUNTER, counters[c].help);
-        for (size_t i = 0; i < totals_count(totals); i++)
-            if (totals_at(totals, i)->bins[counters[c].of].count > 0)
+        for (size_t i = 0; i < totals_count(totals); i++) {
+            const struct totals_series *series = totals_at(totals, i);
+            const uint64_t of = series->bins[counters[c].of].count;
+            if (of > 0)
                 metrics_text_count(text, metrics_labels_text(&labels[i]),
-                                   totals_at(totals, i)->counters[counters[c].counter]);
+                                   counters[c].counter == OF_HISTOGRAM
+                                       ? of
+                                       : series->counters[counters[c].counter]);
+        }
     }
     for (unsigned h = 0; h < TOTALS_HISTOGRAM_COUNT; h++) {
         metrics_text_family(text, histograms[h].name, METRICS_HISTOGRAM, histograms[h].help);
@@ -502,6 +513,7 @@ static void write_cut(struct writing *writing)
     static const char *const names[PARTS] = {
         [PART_SERIES] = "series",     [PART_HOSTS] = "hosts",     [PART_MODELS] = "models",
         [PART_REQUESTS] = "requests", [PART_RECORDS] = "records", [PART_DEVICES] = "devices",
+        [PART_ALERTS] = "alerts",
     };
     metrics_text_family(writing->text, "inferstat_collector_cut", METRICS_GAUGE,
                         "what the limit of series (--metrics-series) left out of this page: hosts,"
@@ -517,6 +529,7 @@ void metrics_page_write(struct metrics_text *text, const struct metrics_page *pa
     write_own(&writing);
     write_ingest(&writing);
     write_totals(&writing);
+    write_alerts(&writing);
     write_running(&writing);
     write_hosts(&writing);
     write_models(&writing);

@@ -16,11 +16,13 @@
 // Most lines that the totals of one host, model and device take.
 enum { METRICS_PAGE_LINES_PER_SERIES = 81 };
 
-// Tables beside those of the inventory: answers of the queries PING, DEVICE_HEALTH and HOST_HEALTH.
+// Tables beside those of the inventory: answers of the queries PING, DEVICE_HEALTH, HOST_HEALTH and
+// ALERTS (those that are open).
 enum {
     METRICS_PAGE_PING = INVENTORY_TABLES,
     METRICS_PAGE_DEVICES,
     METRICS_PAGE_HOST_SAMPLES,
+    METRICS_PAGE_ALERTS,
     METRICS_PAGE_TABLES,
 };
 

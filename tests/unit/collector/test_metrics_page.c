@@ -75,7 +75,12 @@ TEST_FIXTURE(set_up)
     }
     exec("UPDATE run SET \"end\" = 0, stored = 30;"
          "INSERT INTO range(run, stream, first, last, state, reason) VALUES (1, 0, 1, 10, 1, 1);"
-         "INSERT INTO refusal(reason, count, last_ns) VALUES ('quota', 5, 1)");
+         "INSERT INTO refusal(reason, count, last_ns) VALUES ('quota', 5, 1);"
+         "INSERT INTO alert(rule, model, host, device, state, severity, started_ns, resolved_ns,"
+         " is_told, was_lost, stepped_ns, held_ns, critical_held_ns, good_ns, lost_ns) VALUES"
+         " ('slow', 'm\"', 'gpu\"01\"', NULL, 2, 1, 1, NULL, 0, 0, 1, 0, 0, 0, 0),"
+         " ('hot', NULL, 'a', 'd', 1, 0, 1, NULL, 0, 0, 1, 0, 0, 0, 0),"
+         " ('over', NULL, 'a', 'd', 4, 0, 1, 5, 0, 0, 1, 0, 0, 0, 0)");
     return store_read();
 }
 
@@ -97,6 +102,7 @@ static void read_page(size_t series, uint64_t lines)
     read_query(QUERY_PING, METRICS_PAGE_PING);
     read_query(QUERY_DEVICE_HEALTH, METRICS_PAGE_DEVICES);
     read_query(QUERY_HOST_HEALTH, METRICS_PAGE_HOST_SAMPLES);
+    read_query(QUERY_ALERTS, METRICS_PAGE_ALERTS);
     page = (struct metrics_page){.totals = totals, .can_write = true, .series_max = lines};
     page.committed[RECORD_KIND_INFERENCE] = 12;
     for (unsigned i = 0; i < METRICS_PAGE_TABLES; i++)
@@ -152,7 +158,7 @@ static size_t expect_valid(char *text, bool is_openmetrics)
 {
     static char *seen[20000], *families[1000];
     size_t lines = 0, family_count = 0;
-    char *rest = NULL, *family = NULL;
+    char *rest = NULL, *family = text;
     assert_true(text_is_utf8(text, strlen(text)));
     assert_int_equal(text[strlen(text) - 1], '\n');
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
@@ -174,7 +180,8 @@ static size_t expect_valid(char *text, bool is_openmetrics)
             continue;
         }
         const char *end = skip_name(line);
-        assert_non_null(end);
+        if (!end)
+            fail_msg("%s", line);
         assert_memory_equal(line, family, strlen(family)); // in its family
         end = skip_labels(end);
         if (!end || *end != ' ' || end[1 + strcspn(end + 1, " ")] != '\0')
@@ -223,6 +230,11 @@ TEST_CASE(test_what_it_says)
         "inferstat_output_tokens_total{" HOST ",model=\"mod\\\"el{0}\",device=\"dev\\n0\\\\\"} 2",
         "inferstat_request_time_per_output_token_seconds_sum{" HOST
         ",model=\"mod\\\"el{0}\",device=\"dev\\n0\\\\\"} 1e-06",
+        "inferstat_alert{rule=\"slow\",severity=\"critical\",state=\"firing\"," HOST
+        ",model=\"m\\\"\"} 1",
+        "inferstat_alert{rule=\"hot\",severity=\"warning\",state=\"pending\",host=\"a\",device="
+        "\"d\"} "
+        "1",
         "inferstat_host_open_runs{" HOST "} 1",
         "inferstat_stored_records_total{" HOST "} 30",
         "inferstat_lost_records_total{" HOST ",reason=\"spool_full\"} 10",
@@ -242,6 +254,7 @@ TEST_CASE(test_what_it_says)
     // A sample that is no longer new has no gauges, but its device is still described.
     assert_null(strstr(text, "inferstat_device_gpu_util_ratio{" HOST ",device=\"dev\\n3"));
     assert_non_null(strstr(text, "inferstat_device_info{" HOST ",device=\"dev\\n3"));
+    assert_null(strstr(text, "rule=\"over\""));
     assert_null(strstr(text, "network_errors"));
     assert_null(strstr(text, "nan"));
     free(text);
