@@ -20,7 +20,7 @@ struct members {
     struct aggregate_scan_state *state;
     struct member *list; // rising by id
     size_t count, room;
-    size_t all; // series of the grouping
+    int64_t all; // series there are, about
     unsigned metric;
     const struct rollup_piece *piece;
 };
@@ -49,7 +49,7 @@ static bool passes_filter(const struct aggregate_scan_state *state, sqlite3_stmt
 static enum status on_series(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct members *members = context;
-    members->all++;
+    members->all = sqlite3_column_int64(row, 5);
     if (!passes_filter(members->state, row))
         return STATUS_OK;
     if (!ARRAY_RESERVE(&members->list, &members->room, members->count + 1))
@@ -99,7 +99,7 @@ enum { SEEK_SHARE = 16, SEEK_BUCKETS_MAX = 4096 };
 static bool is_sought(const struct members *members, const struct rollup_piece *piece)
 {
     const int64_t bucket = rollup_bucket(piece->level, piece->span.first_ns);
-    return members->count < members->all / SEEK_SHARE && bucket == piece->span.first_ns &&
+    return (int64_t)members->count < members->all / SEEK_SHARE && bucket == piece->span.first_ns &&
            piece->level != ROLLUP_MONTH &&
            piece->span.last_ns / SEEK_BUCKETS_MAX - bucket / SEEK_BUCKETS_MAX <
                rollup_next(piece->level, bucket) - bucket;
@@ -159,25 +159,28 @@ static enum status on_unplaced(void *context, sqlite3_stmt *row, struct error *e
 static enum status find_unplaced(struct members *members, struct error *err)
 {
     struct aggregate_scan_state *state = members->state;
-    const int64_t of[] = {state->number[members->metric], state->grouping, ROLLUP_DAY,
+    const int64_t of[] = {state->number[members->metric], state->grouping, ROLLUP_DAY, ROLLUP_MONTH,
                           SCHEMA_CLOCK_UNPLACED_NS};
     if (state->of->window.first_ns <= SCHEMA_CLOCK_UNPLACED_NS)
         return STATUS_OK;
     sqlite3_str *sql = sqlite3_str_new(state->store->db);
     sqlite3_str_appendall(sql, "SELECT series FROM rollup WHERE metric = $1 AND grouping = $2"
-                               " AND level >= $3 AND started_ns = $4");
-    return reader_scan_with(state->store, sql, NULL, of, 4, on_unplaced, members, err);
+                               " AND level IN ($3, $4) AND started_ns = $5");
+    return reader_scan_with(state->store, sql, NULL, of, 5, on_unplaced, members, err);
 }
 
 enum status aggregate_scan_rollups(struct aggregate_scan_state *state, unsigned metric,
                                    struct error *err)
 {
     struct members members = {.state = state, .metric = metric};
-    const int64_t of[] = {state->grouping};
+    const int64_t of[] = {state->grouping, state->filter_ids[QUERY_BY_HOST]};
     sqlite3_str *sql = sqlite3_str_new(state->store->db);
-    sqlite3_str_appendall(sql, "SELECT id, model, host, device, operation FROM series"
-                               " WHERE grouping = $1 ORDER BY id");
-    enum status status = reader_scan_with(state->store, sql, NULL, of, 1, on_series, &members, err);
+    sqlite3_str_appendf(sql,
+                        "SELECT id, model, host, device, operation, (SELECT max(id) FROM series)"
+                        " FROM series WHERE grouping = $1%s ORDER BY id",
+                        of[1] == GROUP_KEY_NONE ? "" : " AND host = $2");
+    enum status status = reader_scan_with(
+        state->store, sql, NULL, of, of[1] == GROUP_KEY_NONE ? 1 : 2, on_series, &members, err);
     const struct rollup_plan *plan = &state->of->plan;
     for (size_t i = 0; i < plan->count && members.count && status == STATUS_OK; i++)
         if (!plan->pieces[i].is_raw)

@@ -332,6 +332,42 @@ TEST_CASE(queries_are_exact_in_the_midst_of_a_pass)
     }
 }
 
+// The note of an average of one host.
+static const char *note_of(const char *host)
+{
+    static char note[256];
+    struct error err = {0};
+    struct store *store = NULL;
+    struct result *result = NULL;
+    struct query query = {.kind = QUERY_AVERAGE, .metric = "inference.e2e_ns"};
+    query.filter.since_ns = BASE_NS + HOUR_NS;
+    (void)snprintf(query.filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "%s", host);
+    expect_ok(store_open(&store, rollup_rig.path, &err), &err);
+    expect_ok(store_query(store, &query, &result, &err), &err);
+    const struct value value = result_cell(result, 0, (unsigned)result_find(result, "note"));
+    (void)snprintf(note, sizeof note, "%s", value.type == VALUE_NULL ? "" : value.text.bytes);
+    result_free(result);
+    store_close(store);
+    return note;
+}
+
+// Of the host that they are of.
+TEST_CASE(implausible_times_are_told)
+{
+    struct record record;
+    insert_dense(RECORD_KIND_INFERENCE);
+    rollup_rig_record(&record, RECORD_KIND_INFERENCE, BASE_NS);
+    record_set_int(&record, INFERENCE_E2E_NS, 5);
+    record.started_ns = 0;
+    const struct record records[] = {record, record};
+    rollup_rig_exec("BEGIN IMMEDIATE");
+    rollup_rig_insert(records, COUNT_OF(records), 2);
+    rollup_rig_exec("COMMIT");
+    rollup_rig_fold_all();
+    assert_non_null(strstr(note_of("host-1"), "implausible times"));
+    assert_string_equal(note_of("host-2"), "");
+}
+
 // Records of any time of a year come a few at once: no day has enough of them for a row of its own.
 // An average of all time reads the months, however many such records there are in the end.
 TEST_CASE(records_of_a_year_leave_few_to_read)
@@ -357,4 +393,4 @@ TEST_CASE(records_of_a_year_leave_few_to_read)
 TEST_MAIN_EACH(rollup_rig_set_up, rollup_rig_tear_down, a_step_writes_few_rows,
                reading_says_what_it_committed, a_large_older_store_is_caught_up_with,
                a_clear_in_mid_sheet_is_counted_nowhere, records_of_a_year_leave_few_to_read,
-               queries_are_exact_in_the_midst_of_a_pass)
+               queries_are_exact_in_the_midst_of_a_pass, implausible_times_are_told)
