@@ -8,9 +8,15 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "common/sys/clock.h"
+
 // How often an idle thread polls for work before it sleeps: longer than the
 // pause between two operations of a model, short enough not to waste a core.
 enum { SPINS = 4000 };
+
+// A thread leaves the owner's core at most so often: on a machine with more work than cores it
+// would else give up its turn again and again, and the owner would wait for it.
+static const uint64_t leave_interval_ns = 1000000000;
 
 struct worker {
     struct thread_pool *pool;
@@ -102,33 +108,36 @@ static uint64_t wait_for_task(struct thread_pool *pool, uint64_t seen)
     return now;
 }
 
-// Moves the calling thread off `core`, where it may run elsewhere.  On a busy machine the system
-// often wakes a thread on the waker's core and leaves both there for seconds: they take turns, and
-// a task takes longer than on one thread.
-static void leave_core(int core)
+// Moves the calling thread off `core`, where it may run elsewhere; `*left_ns` is when it last did.
+// On a busy machine the system often wakes a thread on the waker's core and leaves both there for
+// seconds: they take turns, and a task takes longer than on one thread.
+static void leave_core(int core, uint64_t *left_ns)
 {
     cpu_set_t allowed, others;
-    if (core < 0 || sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+    const uint64_t now = clock_monotonic_ns();
+    if (core < 0 || (*left_ns > 0 && now - *left_ns < leave_interval_ns) ||
+        sched_getaffinity(0, sizeof allowed, &allowed) != 0)
         return;
     others = allowed;
     CPU_CLR((size_t)core, &others);
     if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others) != 0)
         return;
     (void)sched_setaffinity(0, sizeof allowed, &allowed); // later moves are the system's
+    *left_ns = now;
 }
 
 static void *run_worker(void *argument)
 {
     struct worker *worker = argument;
     struct thread_pool *pool = worker->pool;
-    uint64_t seen = 0;
+    uint64_t seen = 0, left_ns = 0;
     for (;;) {
         seen = wait_for_task(pool, seen);
         if (atomic_load_explicit(&pool->stop, memory_order_relaxed))
             return NULL;
         const int core = atomic_load_explicit(&pool->core, memory_order_relaxed);
         if (core == sched_getcpu())
-            leave_core(core);
+            leave_core(core, &left_ns);
         work(pool, worker->number);
     }
 }
