@@ -181,7 +181,9 @@ TEST_CASE(test_clock_jumps)
         int changes = 0;
         assert_int_equal(hold(&series, &above, &now_ns, 15, 30, &changes), ALERT_STARTED);
         now_ns += jumps_ns[i];
+        const int64_t held_ns = series.held_ns;
         assert_int_equal(hold(&series, &above, &now_ns, 15, 15, &changes), ALERT_NO_CHANGE);
+        assert_int_equal(series.held_ns - held_ns, jumps_ns[i] < 0 ? 0 : ALERT_STEP_MAX_NS);
         assert_int_equal(hold(&series, &above, &now_ns, 15, 120, &changes), ALERT_FIRED);
         assert_int_equal(changes, 2);
         assert_int_equal(hold(&series, &above, &now_ns, 5, 30, &changes), ALERT_NO_CHANGE);
