@@ -154,6 +154,7 @@ MUST_CHECK enum status command_list(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_devices(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_hosts(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_events(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_alerts(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_errors(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_fleet(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_metrics(struct cli *cli, struct error *err);

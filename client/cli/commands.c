@@ -212,6 +212,22 @@ const struct cli_command cli_commands[] = {
         .run = command_fleet,
     },
     {
+        .name = "alerts",
+        ARGUMENTS("[ack|unack ID|silence [RULE]|unsilence ID|silences|rules [FILE]]", 0, 2),
+        .summary = "alerts that are pending or fire, and why; acknowledge, silence, check rules",
+        .details =
+            "--history lists all that fired, the newest first.  --check exits with status 1 while\n"
+            "one fires that is not silenced.  ack ID notes who looks after an alert, and why\n"
+            "(--text).  silence [RULE] --for 2h calls no hooks for the alerts of the rule, model,\n"
+            "host and device.  rules lists the built-in rules; rules --check FILE checks a file "
+            "of\n"
+            "rules, and with --db or --collector counts the groups for which each rule holds now.\n"
+            "inferstatd-alerts(5) describes rules.",
+        .options = TAKES(SOURCE, OPTION_MODEL, OPTION_HOST, OPTION_DEVICE, WINDOW, ROWS,
+                         OPTION_LIMIT, OPTION_CHECK, OPTION_HISTORY, OPTION_FOR, OPTION_REASON),
+        .run = command_alerts,
+    },
+    {
         .name = "baseline",
         ARGUMENTS("save NAME|list|delete NAME", 1, 2),
         .summary = "samples kept for comparison, with their environment",

@@ -156,6 +156,13 @@
 //   note? (event_cost.h has all of these).  The filter may have a host, a device and a model.
 //   Reads the newest 20,000 records of events up to the window's end; before the window a day of
 //   them, and of each open run the newest 64
+// ALERTS, one row per alert that is open, those that fire first (alert.list: or that ever fired, by
+//   the filter's window, the newest first): id rule model? host? device? state (alert_state.h)
+//   severity since_ns (it fired; pending: the condition holds) resolved_ns? value threshold unit
+//   why? acknowledged_ns? acknowledged_by? acknowledged_text? silenced_until_ns?.  Silences that
+//   have not ended: id rule? model? host? device? since_ns until_ns silenced_by text
+// ALERT_TRY, one row per group of the rule that has values: model? host? device? value? count
+//   severity? (that the condition has now) unit
 // FLEET, one row per model, device, host and metric (query->metric, or decode, prefill, item and
 //   load rates and ttft), outliers first: model device host metric unit verdict (worse, different,
 //   better, usual; few values, few hosts: not compared) deviation_ratio? score? (distance from the

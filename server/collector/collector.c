@@ -15,6 +15,7 @@
 #include "common/sys/log.h"
 #include "common/wire/peer_folder.h"
 #include "server/collector/exporters/exporter.h"
+#include "server/collector/alerts/alerts_thread.h"
 #include "server/collector/services/services.h"
 #include "server/collector/threads/channels.h"
 #include "server/collector/threads/job.h"
@@ -46,6 +47,7 @@ struct collector {
     struct ingest *ingest;
     struct query_service *queries;
     struct live *live;
+    struct alerts *alerts;
     struct exporter *exporter;
 };
 
@@ -206,6 +208,9 @@ static enum status start_threads(struct collector *collector, struct error *err)
     if (status == STATUS_OK)
         status = query_service_start(&collector->queries, endpoints, options->db,
                                      options->files_under, collector->channels, err);
+    if (status == STATUS_OK)
+        status = alerts_start(&collector->alerts, &options->alerts, options->db,
+                              collector->channels, err);
     if (status == STATUS_OK && options->metrics.is_on)
         status = exporter_start(&collector->exporter, &options->metrics, options->db,
                                 endpoints->listener, collector->channels, err);
@@ -218,6 +223,7 @@ static enum status start_threads(struct collector *collector, struct error *err)
 // Stops the readers of the store before the writer, whose last step is a checkpoint.
 static void stop_threads(struct collector *collector)
 {
+    alerts_stop(collector->alerts);
     live_stop(collector->live);
     exporter_stop(collector->exporter);
     query_service_stop(collector->queries);
@@ -279,8 +285,10 @@ void collector_poll(struct collector *collector)
 
 enum status collector_reload(struct collector *collector, struct error *err)
 {
-    return collector->endpoints.access ? access_reload(collector->endpoints.access, err)
-                                       : STATUS_OK;
+    const enum status status = alerts_reload(collector->alerts, err);
+    if (status != STATUS_OK || !collector->endpoints.access)
+        return status;
+    return access_reload(collector->endpoints.access, err);
 }
 
 bool collector_is_alive(struct collector *collector, uint64_t within_ns)

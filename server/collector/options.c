@@ -135,6 +135,11 @@ static const struct option rows[] = {
      "runs a minute); numbers, sizes or unlimited (default: names=100000,runs=4096,bytes=half of "
      "the store's limit,records=unlimited,connections=1024,answers=4MB,cells=16384,kills=10)",
      CUSTOM_AT(quota, parse_quota)},
+    {"alerts", "FILE",
+     "alert rules and hooks beside the built-in rules (default: none): inferstatd-alerts(5)",
+     PATH_AT(alerts.file)},
+    {"alerts-every", "TIME", "evaluate alert rules every TIME (default 15s)",
+     PERIOD_AT(alerts.every_ns)},
     {"metrics", "HOST:PORT",
      "serve metrics for Prometheus at http://HOST:PORT/metrics, and /health (default: nowhere); "
      "for other hosts than this with --metrics-token, --metrics-certificate and --metrics-key, or "
@@ -182,7 +187,7 @@ void options_help(FILE *out)
     (void)fputs(
         "\n"
         "SIGTERM and SIGINT commit received records and exit.  SIGHUP reloads the authorized\n"
-        "keys, which also happens within a second of a change.\n"
+        "keys, which also happens within a second of a change, and the alert rules.\n"
         "Exit status: 0 done; 2 wrong usage; 4 a store or an address cannot be used.\n",
         out);
 }
@@ -323,7 +328,8 @@ enum status options_read(struct options *options, int argc, char *const *argv,
                                 .limits = LIMITS_DEFAULT,
                                 .quota = quota_rules_default(),
                                 .retention = retention_rules_default(),
-                                .metrics = {.series = EXPORTER_SERIES_DEFAULT}};
+                                .metrics = {.series = EXPORTER_SERIES_DEFAULT},
+                                .alerts = {.every_ns = ALERTS_EVERY_NS}};
     struct reading reading = {.options = options,
                               .table = {.options = rows, .count = ROW_COUNT, .target = options}};
     reading.table.given = reading.given;
@@ -366,6 +372,8 @@ enum status options_check(const struct options *options, struct wire_keypair *ke
     enum status status = check_addresses(options, err);
     if (status == STATUS_OK)
         status = exporter_check(&options->metrics, options->insecure, err);
+    if (status == STATUS_OK)
+        status = alerts_check(&options->alerts, err);
     if (status != STATUS_OK || !options->key[0])
         return status;
     status = keys_read(keys, options->key, err);

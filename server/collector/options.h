@@ -11,6 +11,7 @@
 #include "common/sys/log.h"
 #include "common/wire/address.h"
 #include "server/collector/access/quota.h"
+#include "server/collector/alerts/alerts_thread.h"
 #include "server/collector/exporters/exporter.h"
 #include "server/collector/maintenance/retention_rules.h"
 #include "server/collector/services/admission.h"
@@ -31,6 +32,7 @@ struct options {
     struct quota_rules quota;
     struct retention_rules retention;
     struct exporter_options metrics;
+    struct alerts_options alerts;
     int rollups; // not a bool: 0: on (the default); 1: off
     enum log_level log_level;
     bool check_config, help, version; // do only this; do not start the collector

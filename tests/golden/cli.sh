@@ -66,6 +66,10 @@ sqlite3 requests.db "DELETE FROM process_sample;
 # Samples of a host and two devices, one of them throttled; processes and events, with hostile names.
 cp store.db health.db
 sqlite3 health.db <"$here/health.sql"
+cp store.db alerts.db
+sqlite3 alerts.db <"$here/alerts.sql"
+printf '# rules\nalert long: avg e2e_ns by host over 1d when max > 1ns\ndisable disk_full\n' >rules
+printf 'alert bad: avg ttft_ns over 5m when p96 > 3s\n' >wrong
 
 # What differs between machines and moments: the file's size, the time of asking.
 masked() {

@@ -7,3 +7,7 @@ set_property(TEST cli.now APPEND PROPERTY ENVIRONMENT "FAULT_ENGINE=$<TARGET_FIL
 
 # Devices with trouble, played by the fake management library.
 inferstat_script_test(cli.health test_health.sh LABELS cli)
+
+# Alerts: their states over restarts, and what administrators do to them.
+inferstat_script_test(cli.alerts test_alerts.sh LABELS cli)
+set_property(TEST cli.alerts APPEND PROPERTY ENVIRONMENT "FAULT_ENGINE=$<TARGET_FILE:fault_engine>")

@@ -75,7 +75,11 @@
       "the N slowest, with latency attribution")                                                   \
     X(AVERAGE, "average", 0, NULL, OPTION_IS_GIVEN, "averages by model, cold and warm separately") \
     X(COMPARE, "compare", 0, NULL, OPTION_IS_GIVEN, "compare two sides, A and B")                  \
-    X(CHECK, "check", 0, NULL, OPTION_IS_GIVEN, "exit with status 1 where a host is worse")        \
+    X(CHECK, "check", 0, NULL, OPTION_IS_GIVEN,                                                    \
+      "exit with status 1 where a host is worse or an alert fires; with rules: check FILE")        \
+    X(HISTORY, "history", 0, NULL, OPTION_IS_GIVEN, "alerts that fired, also those that are over") \
+    X(FOR, "for", 0, "TIME", PERIOD_AT(for_ns), "how long a silence lasts: 2h, 3d")                \
+    X(REASON, "text", 0, "TEXT", TEXT_AT(text), "why")                                             \
     X(AGAINST, "against", 0, "NAME", TEXT_AT(against), "compare with the baseline NAME")           \
     X(MODELS, "models", 0, "A,B", TEXT_AT(models), "compare model B with model A")                 \
     X(METRIC, "metric", 0, "NAME", TEXT_AT(metric),                                                \
@@ -143,6 +147,8 @@ struct cli_options {
     int64_t interval_ns; // 0: the default
     int64_t watch_ns;    // 0: once
     const char *fields;  // separated by commas; NULL: all
+    int64_t for_ns;      // 0: not given
+    const char *text;    // NULL: none
     uint32_t limit;      // valid if OPTION_LIMIT is given
     // Clauses of the query language, unparsed.
     const char *where[QUERY_DIMENSION_COUNT];

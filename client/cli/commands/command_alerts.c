@@ -1,0 +1,297 @@
+// inferstat alerts [ack|unack ID|silence [RULE]|unsilence ID|silences|rules [FILE]]
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/cli.h"
+#include "common/core/alert/alert_state.h"
+#include "common/core/base/parse.h"
+#include "common/core/base/text.h"
+#include "common/wire/rules_file.h"
+
+// ---- Lists ----------------------------------------------------------------------------
+
+// Adds "    why: ..." of a text, escaped.
+static void add_text(struct table *table, const char *title, const struct result *result,
+                     size_t row, const char *key)
+{
+    const struct column column = {.key = key};
+    char *line = NULL, *text = NULL;
+    if (result_get(result, row, key).type == VALUE_NULL)
+        return;
+    text = column_value(&column, result, row);
+    if (text && asprintf(&line, "    %s%s", title, text) > 0)
+        table_add_below(table, line);
+    free(line);
+    free(text);
+}
+
+static void add_notes(struct table *table, const struct result *result, size_t row)
+{
+    static const struct column by = {.key = "acknowledged_by"};
+    char *who = column_value(&by, result, row), *title = NULL;
+    add_text(table, "", result, row, "why");
+    if (who && asprintf(&title, "acknowledged by %s: ", who) > 0)
+        add_text(table, title, result, row, "acknowledged_text");
+    add_text(table, "silenced until ", result, row, "silenced_until_ns");
+    free(title);
+    free(who);
+}
+
+static const struct column alert_columns[] = {
+    {"id", "id", COLUMN_RIGHT(0)},
+    {"state", "state", COLUMN_LEFT(0)},
+    {"severity", "severity", COLUMN_LEFT(1)},
+    {"rule", "rule", COLUMN_LEFT(0)},
+    {"model", "model", COLUMN_LEFT(0), .is_optional = true},
+    {"host", "host", COLUMN_LEFT(0), .is_optional = true},
+    {"device", "device", COLUMN_LEFT(0), .is_optional = true},
+    {"value", "value", COLUMN_RIGHT(0), .cell = column_in_row_unit},
+    {"threshold", "threshold", COLUMN_RIGHT(2), .cell = column_in_row_unit},
+    {"since_ns", "since", COLUMN_LEFT(1)},
+    {"resolved_ns", "resolved", COLUMN_LEFT(1), .is_optional = true},
+};
+static const struct columns alert_view = {alert_columns,
+                                          sizeof alert_columns / sizeof *alert_columns, add_notes};
+
+static const struct column silence_columns[] = {
+    {"id", "id", COLUMN_RIGHT(0)},         {"rule", "rule", COLUMN_LEFT(0)},
+    {"model", "model", COLUMN_LEFT(0)},    {"host", "host", COLUMN_LEFT(0)},
+    {"device", "device", COLUMN_LEFT(0)},  {"since_ns", "since", COLUMN_LEFT(2)},
+    {"until_ns", "until", COLUMN_LEFT(0)}, {"silenced_by", "by", COLUMN_LEFT(1)},
+    {"text", "why", COLUMN_LEFT(1)},
+};
+static const struct columns silence_view = {silence_columns,
+                                            sizeof silence_columns / sizeof *silence_columns, NULL};
+
+// The query that the options describe.
+static struct query make_query(const struct cli *cli, enum query_kind kind)
+{
+    struct query query = {.kind = kind, .filter = cli->query.filter};
+    if (option_given(&cli->options, OPTION_LIMIT))
+        query.limit = cli->options.limit;
+    return query;
+}
+
+static bool is_firing(const struct result *result, size_t row)
+{
+    const struct value state = result_get(result, row, "state");
+    return state.type == VALUE_TEXT &&
+           (strcmp(state.text.bytes, alert_state_text(ALERT_FIRING)) == 0 ||
+            strcmp(state.text.bytes, alert_state_text(ALERT_NO_DATA)) == 0) &&
+           result_get(result, row, "silenced_until_ns").type == VALUE_NULL;
+}
+
+// --check: status 1 while an alert fires that is not silenced.
+static enum status check_open(struct cli *cli, struct error *err)
+{
+    const struct query query = make_query(cli, QUERY_ALERTS);
+    struct result *result = NULL;
+    size_t firing = 0;
+    enum status status = cli_ask(cli, &query, &result, err);
+    if (status != STATUS_OK)
+        return status;
+    for (size_t row = 0; row < result_row_count(result); row++)
+        firing += is_firing(result, row);
+    if (result_row_count(result) > 0 || cli->options.format != FORMAT_TEXT)
+        status = cli_print(cli, &alert_view, result, err);
+    else
+        (void)fprintf(cli->env.out, "no alerts\n");
+    result_free(result);
+    if (status == STATUS_OK && firing > 0)
+        return error_set(err, STATUS_CHECK_FAILED, "alerts: %zu alert%s", firing,
+                         firing == 1 ? " fires" : "s fire");
+    return status;
+}
+
+static enum status list(struct cli *cli, enum query_alert_list which, struct error *err)
+{
+    struct query query = make_query(cli, QUERY_ALERTS);
+    query.alert.list = which;
+    if (which == QUERY_ALERTS_SILENCES)
+        return cli_show(cli, &query, &silence_view, "no silences", err);
+    return cli_show(cli, &query, &alert_view,
+                    which == QUERY_ALERTS_OPEN ? "no alerts" : "no alert has fired", err);
+}
+
+// ---- Changes --------------------------------------------------------------------------
+
+static const struct edit_word {
+    const char *word, *done;
+    enum query_alert_edit edit;
+} edits[] = {
+    {"ack", "acknowledged", QUERY_ALERT_ACK},
+    {"unack", "no longer acknowledged", QUERY_ALERT_UNACK},
+    {"silence", "lasts", QUERY_ALERT_SILENCE},
+    {"unsilence", "ended", QUERY_ALERT_UNSILENCE},
+};
+
+static enum status set_text(char *out, size_t size, const char *text, const char *what,
+                            struct error *err)
+{
+    if (strlen(text) >= size)
+        return error_set(err, STATUS_INVALID, "%s: longer than %zu bytes", what, size - 1);
+    memcpy(out, text, strlen(text) + 1);
+    return STATUS_OK;
+}
+
+static enum status fill_edit(struct query *query, const struct cli *cli,
+                             const struct edit_word *edit, struct error *err)
+{
+    const struct cli_options *options = &cli->options;
+    const char *argument = options->argument_count > 1 ? options->arguments[1] : NULL;
+    enum status status = STATUS_OK;
+    query->alert.edit = edit->edit;
+    query->alert.for_ns = options->for_ns;
+    if (edit->edit == QUERY_ALERT_SILENCE && !option_given(options, OPTION_FOR))
+        return error_set(err, STATUS_INVALID, "alerts silence: --for TIME is missing");
+    if (edit->edit != QUERY_ALERT_SILENCE && !argument)
+        return error_set(err, STATUS_INVALID, "alerts %s: ID is missing", edit->word);
+    if (edit->edit == QUERY_ALERT_SILENCE && argument)
+        status = set_text(query->alert.rule, sizeof query->alert.rule, argument, "RULE", err);
+    else if (argument)
+        status = parse_int(&query->alert.id, argument, 1, INT64_MAX, "ID", err);
+    if (status == STATUS_OK && options->text)
+        status =
+            set_text(query->alert.text, sizeof query->alert.text, options->text, "--text", err);
+    return status;
+}
+
+static void print_edit(const struct cli *cli, const struct edit_word *edit,
+                       const struct result *result)
+{
+    const int64_t id = result_integer(result, 0, "id", 0);
+    char until[UNIT_TEXT_SIZE];
+    if (edit->edit == QUERY_ALERT_SILENCE)
+        (void)fprintf(cli->env.out, "silence %" PRId64 " lasts until %s\n", id,
+                      unit_format_int(until, UNIT_TIME, result_integer(result, 0, "until_ns", 0)));
+    else
+        (void)fprintf(cli->env.out, "%s %" PRId64 " %s\n",
+                      edit->edit == QUERY_ALERT_UNSILENCE ? "silence" : "alert", id, edit->done);
+}
+
+static enum status change(struct cli *cli, const struct edit_word *edit, struct error *err)
+{
+    struct query query = make_query(cli, QUERY_ALERT_EDIT);
+    struct result *result = NULL;
+    enum status status = fill_edit(&query, cli, edit, err);
+    if (status == STATUS_OK)
+        status = cli_ask(cli, &query, &result, err);
+    if (status != STATUS_OK)
+        return status;
+    if (cli->options.format == FORMAT_TEXT)
+        print_edit(cli, edit, result);
+    else
+        status = cli_print(cli, NULL, result, err);
+    result_free(result);
+    return status;
+}
+
+// ---- Rules ----------------------------------------------------------------------------
+
+enum { RULE_NAME, RULE_LINE, RULE_GROUPS, RULE_HOLDS, RULE_NOTE, RULE_TEXT };
+
+static const struct column rule_columns[] = {
+    {"rule", "rule", COLUMN_LEFT(0)},
+    {"line", "line", COLUMN_RIGHT(2), .is_optional = true},
+    {"groups", "groups", COLUMN_RIGHT(0), .is_optional = true},
+    {"holds", "holds", COLUMN_RIGHT(0), .is_optional = true},
+    {"note", "note", COLUMN_LEFT(0), .is_optional = true},
+    {"text", "text", COLUMN_LEFT(1)},
+};
+static const struct columns rule_view = {rule_columns, sizeof rule_columns / sizeof *rule_columns,
+                                         NULL};
+
+static void set_cell(struct result *result, unsigned column, const char *text)
+{
+    (void)result_set_text(result, column, text, strlen(text));
+}
+
+// Counts the groups of a rule, and those for which it holds now.
+static enum status try_rule(struct cli *cli, const struct alert_rule *rule, struct result *list,
+                            struct error *err)
+{
+    struct query query = {.kind = QUERY_ALERT_TRY};
+    struct result *result = NULL;
+    size_t holds = 0;
+    (void)snprintf(query.alert.text, sizeof query.alert.text, "alert %s: %s", rule->name,
+                   rule->text);
+    enum status status = cli_ask(cli, &query, &result, err);
+    if (status != STATUS_OK)
+        return error_prefix(err, status, "rule %s", rule->name);
+    const size_t groups = result_row_count(result);
+    for (size_t row = 0; row < groups; row++)
+        holds += result_get(result, row, "severity").type == VALUE_TEXT;
+    result_set_int(list, RULE_GROUPS, (int64_t)groups);
+    result_set_int(list, RULE_HOLDS, (int64_t)holds);
+    if (groups > 0 && holds == groups)
+        set_cell(list, RULE_NOTE, "it holds for every group");
+    result_free(result);
+    return STATUS_OK;
+}
+
+static enum status fill_rules(struct cli *cli, const struct alert_file *file, struct result *list,
+                              struct error *err)
+{
+    const bool tries =
+        option_given(&cli->options, OPTION_CHECK) &&
+        (option_given(&cli->options, OPTION_DB) || option_given(&cli->options, OPTION_COLLECTOR));
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof rule_columns / sizeof *rule_columns; i++)
+        if (result_add_column(list, rule_columns[i].key, UNIT_NONE) != STATUS_OK)
+            return error_no_memory(err, "alerts");
+    for (size_t i = 0; i < file->rule_count && status == STATUS_OK; i++) {
+        const struct alert_rule *rule = &file->rules[i];
+        (void)result_add_row(list);
+        set_cell(list, RULE_NAME, rule->name);
+        if (!rule->is_builtin)
+            result_set_int(list, RULE_LINE, rule->line);
+        set_cell(list, RULE_TEXT, rule->text);
+        if (tries)
+            status = try_rule(cli, rule, list, err);
+    }
+    return status == STATUS_OK && result_status(list) != STATUS_OK ? error_no_memory(err, "alerts")
+                                                                   : status;
+}
+
+static enum status show_rules(struct cli *cli, struct error *err)
+{
+    const struct cli_options *options = &cli->options;
+    const char *path = options->argument_count > 1 ? options->arguments[1] : "";
+    struct alert_file file = {0};
+    struct result *list = NULL;
+    if (option_given(options, OPTION_CHECK) && !path[0])
+        return error_set(err, STATUS_INVALID, "alerts rules --check: FILE is missing");
+    enum status status = rules_file_read(&file, path, err);
+    if (status == STATUS_OK && result_new(&list) != STATUS_OK)
+        status = error_no_memory(err, "alerts");
+    if (status == STATUS_OK)
+        status = fill_rules(cli, &file, list, err);
+    if (status == STATUS_OK)
+        status = cli_print(cli, &rule_view, list, err);
+    result_free(list);
+    alert_file_deinit(&file);
+    return status;
+}
+
+enum status command_alerts(struct cli *cli, struct error *err)
+{
+    const struct cli_options *options = &cli->options;
+    const char *word = options->argument_count > 0 ? options->arguments[0] : NULL;
+    if (!word && option_given(options, OPTION_HISTORY))
+        return list(cli, QUERY_ALERTS_HISTORY, err);
+    if (!word)
+        return option_given(options, OPTION_CHECK) ? check_open(cli, err)
+                                                   : list(cli, QUERY_ALERTS_OPEN, err);
+    if (strcmp(word, "rules") == 0)
+        return show_rules(cli, err);
+    if (strcmp(word, "silences") == 0)
+        return list(cli, QUERY_ALERTS_SILENCES, err);
+    for (size_t i = 0; i < sizeof edits / sizeof *edits; i++)
+        if (strcmp(word, edits[i].word) == 0)
+            return change(cli, &edits[i], err);
+    return error_set(err, STATUS_INVALID,
+                     "alerts: '%s' is none of ack, unack, silence, unsilence, silences and rules "
+                     "(see inferstat alerts --help)",
+                     word);
+}

@@ -1,0 +1,195 @@
+#include "server/collector/alerts/alerts_thread.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "common/store/alert/alert_evaluate.h"
+#include "common/store/read/session.h"
+#include "common/sys/clock.h"
+#include "common/sys/log.h"
+#include "common/sys/thread.h"
+#include "common/wire/rules_file.h"
+#include "server/collector/threads/job.h"
+
+enum { RULE_SECONDS = 4 }; // a rule is cancelled after this time
+
+struct alerts {
+    const struct alerts_options *options;
+    struct channels *channels;
+    struct thread thread;
+
+    // Of the thread.
+    struct store *store;
+    struct alert_file file;
+    struct alert_evaluator *evaluator; // of `file`
+    int64_t listening_ns;
+    bool has_complained; // of the last failure
+
+    pthread_mutex_t lock; // of the members below
+    pthread_cond_t wake;
+    bool stop, has_next;
+    struct alert_file next; // replaces `file`
+};
+
+enum status alerts_check(const struct alerts_options *options, struct error *err)
+{
+    struct alert_file file;
+    const enum status status = rules_file_read(&file, options->file, err);
+    alert_file_deinit(&file);
+    return status;
+}
+
+// ---- The thread -------------------------------------------------------------------------
+
+static bool must_stop(struct alerts *alerts)
+{
+    (void)pthread_mutex_lock(&alerts->lock);
+    const bool stop = alerts->stop;
+    (void)pthread_mutex_unlock(&alerts->lock);
+    return stop;
+}
+
+static void wait_until(struct alerts *alerts, uint64_t until_ns)
+{
+    const struct timespec until = {.tv_sec = (time_t)(until_ns / UINT64_C(1000000000)),
+                                   .tv_nsec = (long)(until_ns % UINT64_C(1000000000))};
+    (void)pthread_mutex_lock(&alerts->lock);
+    while (!alerts->stop && pthread_cond_timedwait(&alerts->wake, &alerts->lock, &until) == 0) {
+        // Woken too early.
+    }
+    (void)pthread_mutex_unlock(&alerts->lock);
+}
+
+// Takes the rules of a reload; those that are the same keep their states, which are in the store.
+static enum status take_next(struct alerts *alerts, struct error *err)
+{
+    (void)pthread_mutex_lock(&alerts->lock);
+    if (alerts->has_next) {
+        alert_evaluator_free(alerts->evaluator);
+        alert_file_deinit(&alerts->file);
+        alerts->evaluator = NULL;
+        alerts->file = alerts->next;
+        alerts->has_next = false;
+    }
+    (void)pthread_mutex_unlock(&alerts->lock);
+    return alerts->evaluator
+               ? STATUS_OK
+               : alert_evaluator_new(&alerts->evaluator, &alerts->file, alerts->listening_ns, err);
+}
+
+static enum status save(struct sqlite3 *db, const void *pass, struct error *err)
+{
+    return alert_table_save(db, pass, err);
+}
+
+static enum status evaluate(struct alerts *alerts, struct error *err)
+{
+    struct alert_pass pass = {0};
+    struct reader_gate *gate = &alerts->channels->gate;
+    enum status status = take_next(alerts, err);
+    if (status == STATUS_OK) {
+        reader_gate_enter(gate, READER_SCAN);
+        store_set_log_limit(alerts->store, reader_gate_log_limit(gate, READER_SCAN));
+        status = alert_evaluate(alerts->evaluator, alerts->store, clock_wall_ns(), &pass, err);
+        reader_gate_leave(gate, READER_SCAN);
+    }
+    if (status == STATUS_OK && pass.count > 0)
+        status = job_change_alerts(alerts->channels->inbox, save, &pass, err);
+    alert_pass_deinit(&pass);
+    return status;
+}
+
+static void *alerts_body(void *context)
+{
+    struct alerts *alerts = context;
+    const uint64_t every_ns = (uint64_t)alerts->options->every_ns;
+    uint64_t due_ns = clock_monotonic_ns() + every_ns;
+    for (;;) {
+        struct error err = {.text = "failed"};
+        wait_until(alerts, due_ns);
+        if (must_stop(alerts))
+            return NULL;
+        const enum status status = evaluate(alerts, &err);
+        if (status != STATUS_OK && status != STATUS_CANCELLED && !alerts->has_complained)
+            log_write(LOG_LEVEL_ERROR, "alerts: %s (they are evaluated again)", err.text);
+        alerts->has_complained = status != STATUS_OK;
+        const uint64_t now_ns = clock_monotonic_ns();
+        due_ns = due_ns + every_ns > now_ns ? due_ns + every_ns : now_ns + every_ns;
+    }
+}
+
+// ---- Starting and stopping --------------------------------------------------------------
+
+static void init_lock(struct alerts *alerts)
+{
+    pthread_condattr_t monotonic;
+    (void)pthread_mutex_init(&alerts->lock, NULL);
+    (void)pthread_condattr_init(&monotonic);
+    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&alerts->wake, &monotonic);
+    (void)pthread_condattr_destroy(&monotonic);
+}
+
+enum status alerts_start(struct alerts **out, const struct alerts_options *options,
+                         const char *path, struct channels *channels, struct error *err)
+{
+    struct alerts *alerts = calloc(1, sizeof *alerts);
+    if (!alerts)
+        return error_no_memory(err, "alerts");
+    alerts->options = options;
+    alerts->channels = channels;
+    alerts->listening_ns = clock_wall_ns();
+    init_lock(alerts);
+    enum status status = rules_file_read(&alerts->file, options->file, err);
+    if (status == STATUS_OK)
+        status = store_open(&alerts->store, path, err);
+    if (status == STATUS_OK) {
+        store_set_live(alerts->store);
+        store_set_budget(alerts->store, RULE_SECONDS * UINT64_C(1000000000));
+        status = thread_start(&alerts->thread, "alerts", alerts_body, alerts, err);
+    }
+    if (status != STATUS_OK) {
+        alerts_stop(alerts);
+        return status;
+    }
+    *out = alerts;
+    return STATUS_OK;
+}
+
+enum status alerts_reload(struct alerts *alerts, struct error *err)
+{
+    struct alert_file file;
+    const enum status status = rules_file_read(&file, alerts->options->file, err);
+    if (status != STATUS_OK) {
+        alert_file_deinit(&file);
+        return status;
+    }
+    (void)pthread_mutex_lock(&alerts->lock);
+    if (alerts->has_next)
+        alert_file_deinit(&alerts->next);
+    alerts->next = file;
+    alerts->has_next = true;
+    (void)pthread_mutex_unlock(&alerts->lock);
+    return STATUS_OK;
+}
+
+void alerts_stop(struct alerts *alerts)
+{
+    if (!alerts)
+        return;
+    (void)pthread_mutex_lock(&alerts->lock);
+    alerts->stop = true;
+    (void)pthread_cond_signal(&alerts->wake);
+    (void)pthread_mutex_unlock(&alerts->lock);
+    if (alerts->store)
+        store_cancel(alerts->store);
+    thread_join(&alerts->thread);
+    alert_evaluator_free(alerts->evaluator);
+    alert_file_deinit(&alerts->file);
+    if (alerts->has_next)
+        alert_file_deinit(&alerts->next);
+    store_close(alerts->store);
+    (void)pthread_cond_destroy(&alerts->wake);
+    (void)pthread_mutex_destroy(&alerts->lock);
+    free(alerts);
+}

@@ -1,0 +1,20 @@
+-- Alerts of every state, with names and texts that a terminal must not see as they are.
+INSERT INTO alert(id, rule, model, host, device, state, severity, started_ns, firing_ns,
+  resolved_ns, value, threshold, unit, why, acknowledged_ns, acknowledged_by, acknowledged_text,
+  is_told, was_lost, stepped_ns, held_ns, critical_held_ns, good_ns, lost_ns) VALUES
+ (1, 'slow_first_token', 'llama', 'gpu01', NULL, 2, 1, 1774785600000000000, 1774785720000000000,
+  NULL, 4712345678, 4500000000, 'ns', 'longer prompts: +2.1s of 2.9s', NULL, NULL, NULL, 1, 0, 0, 0,
+  0, -1, 0),
+ (2, 'slow_tokens', 'llama', 'gpu' || char(27) || '[31m02' || char(10), NULL, 2, 0,
+  1774785600000000000, 1774785660000000000, NULL, 8.25, 10, 'tokens/s', NULL, 1774785700000000000,
+  'user 1000', 'it''s "mine"' || char(27) || ']0;x', 1, 0, 0, 0, 0, -1, 0),
+ (3, 'host_memory', NULL, 'gpu03', NULL, 3, 0, 1774785600000000000, 1774785680000000000, NULL,
+  0.934, 0.9, 'ratio', NULL, NULL, NULL, NULL, 1, 1, 0, 0, 0, -1, 0),
+ (4, 'device_hot', NULL, 'gpu01', 'cuda:1', 1, 0, 1774785790000000000, NULL, NULL, 2.5, 3,
+  'celsius', NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, -1, 0),
+ (5, 'slow_load', 'llama', 'gpu01', NULL, 4, 0, 1774780000000000000, 1774780000000000000,
+  1774781000000000000, 12000000000, 30000000000, 'ns', NULL, NULL, NULL, NULL, 1, 0, 0, 0, 0, 0, 0);
+INSERT INTO alert_silence VALUES
+ (1, 'host_memory', NULL, 'gpu03', NULL, 1774780000000000000, 4000000000000000000, 'user 1000',
+  'new memory' || char(10) || 'comes'),
+ (2, NULL, NULL, 'gpu03', NULL, 1774780000000000000, 1774780000000000001, 'user 1000', 'over');

@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# Alerts of a real engine: pending, firing, resolved; a collector that is killed in between;
+# acknowledgement, silence, reload of the rules, and the check of a file.
+. "$(dirname "$0")/../support/lib.sh"
+
+export INFERSTAT_COLLECTOR=$COLLECTOR
+rules=$WORK/rules
+# What a terminal, SQL and JSON could take for their own.
+name=$'a"b\'c\\d;--'
+
+# engine RATE: that many requests a second.
+engine() {
+  start engine env INFERSTAT_HOST="$name" INFERSTAT_RUN_DIR="$WORK/run" \
+    INFERSTAT_SPOOL="$WORK/spool" \
+    "$FAULT_ENGINE" --shared "$WORK/shared" --threads 1 --mix inferences --rate "$1"
+}
+start_both() { start_collector --alerts "$rules" --alerts-every 500ms; }
+
+# is STATE: whether the alert `busy` has that state, whatever else there is.
+is() {
+  "$INFERSTAT" alerts --history --json >"$WORK/history" || true
+  "$INFERSTAT" alerts --json >"$WORK/open" || true
+  python3 - "$WORK/open" "$WORK/history" "$1" "$name" <<'EOF'
+import json, sys
+rows = {row["id"]: row for file in sys.argv[1:3] for row in json.load(open(file))["rows"]
+        if row["rule"] == "busy"}
+assert len(rows) == 1, rows
+row = list(rows.values())[0]
+assert row["state"] == sys.argv[3] and row["host"] == sys.argv[4], row
+EOF
+}
+
+echo 'alert busy: avg e2e over 10s when count > 20' >"$rules"
+expect_exit 2 "$INFERSTATD" --check-config --listen "$COLLECTOR" --db "$DB" --alerts "$rules"
+expect_text "$WORK/err" "rules: line 1: column 17:"
+expect_exit 2 "$INFERSTAT" alerts rules --check "$rules"
+expect_text "$WORK/err" "rules: line 1: column 17:"
+expect_exit 4 "$INFERSTAT" alerts rules --check "$WORK/none"
+cat >"$rules" <<'EOF'
+# requests in ten seconds
+alert busy: avg e2e_ns by host over 10s when count > 20 for 3s clear 15
+EOF
+expect_exit 0 "$INFERSTATD" --check-config --listen "$COLLECTOR" --db "$DB" --alerts "$rules"
+expect_exit 0 "$INFERSTAT" alerts rules --check "$rules"
+expect_text "$WORK/out" "avg e2e_ns by host over 10s when count > 20 for 3s clear 15"
+
+start_both
+expect_exit 3 "$INFERSTAT" alerts
+expect_exit 0 "$INFERSTAT" alerts --check
+engine 10
+wait_until 20 is pending
+expect_exit 0 "$INFERSTAT" alerts --check
+stop collector KILL
+start_both
+wait_until 20 is firing
+expect_exit 1 "$INFERSTAT" alerts --check
+expect_text "$WORK/err" "1 alert fires"
+expect_exit 0 "$INFERSTAT" alerts --host "$name"
+expect_text "$WORK/out" "warning"
+
+# A restart neither fires again nor forgets.
+id=$(sqlite3 -readonly "$DB" "SELECT id FROM alert WHERE rule = 'busy'")
+stop collector KILL
+start_both
+wait_until 10 is firing
+sleep 2
+is firing || fail "it does not fire any more, or twice"
+[ "$(sqlite3 -readonly "$DB" "SELECT id FROM alert WHERE rule = 'busy'")" = "$id" ] ||
+  fail "another alert"
+
+expect_exit 0 "$INFERSTAT" alerts ack "$id" --text $'it\'s "me"\e[31m'
+expect_exit 0 "$INFERSTAT" alerts
+expect_text "$WORK/out" "it's \"me\""
+if grep -q $'\e' "$WORK/out"; then fail "an escape reached the terminal"; fi
+expect_exit 3 "$INFERSTAT" alerts ack 4711
+expect_exit 2 "$INFERSTAT" alerts ack
+expect_exit 2 "$INFERSTAT" alerts silence busy
+expect_exit 0 "$INFERSTAT" alerts silence busy --host "$name" --for 2h --text known --json
+silence=$(python3 -c 'import json, sys
+print(json.load(open(sys.argv[1]))["rows"][0]["id"])' "$WORK/out")
+expect_exit 0 "$INFERSTAT" alerts --check
+expect_text "$WORK/out" "silenced until"
+expect_exit 0 "$INFERSTAT" alerts silences
+expect_text "$WORK/out" known
+expect_exit 0 "$INFERSTAT" alerts unsilence "$silence"
+expect_exit 1 "$INFERSTAT" alerts --check
+expect_exit 0 "$INFERSTAT" audit --admin
+expect_text "$WORK/out" "alert acknowledge"
+expect_text "$WORK/out" "alert silence"
+
+# A file that is wrong changes nothing; a right one is taken, and keeps what it keeps.
+cp "$rules" "$WORK/right"
+echo 'alert busy' >"$rules"
+kill -HUP "${started_pids[collector]}"
+wait_until 5 grep -q "the previous ones stay" "$WORK/collector.log"
+is firing || fail "a wrong file took effect"
+{
+  cat "$WORK/right"
+  echo 'alert always: avg e2e_ns by host over 1h when max > 0s'
+} >"$rules"
+kill -HUP "${started_pids[collector]}"
+wait_until 5 grep -q "were read again" "$WORK/collector.log"
+wait_until 5 has_rows "alert WHERE rule = 'always'" 1
+is firing || fail "a reload ended the alert"
+expect_exit 0 "$INFERSTAT" --collector "$COLLECTOR" alerts rules --check "$rules"
+expect_text "$WORK/out" "it holds for every group"
+cp "$WORK/right" "$rules"
+
+# Slower it is good; after a minute of that, most of which is put into the store here, it is over.
+stop engine
+engine 1
+good="alert WHERE rule = 'busy' AND good_ns >= 0"
+wait_until 30 has_rows "$good" 1
+stop collector KILL
+sqlite3 "$DB" "UPDATE alert SET good_ns = 59000000000 WHERE rule = 'busy' AND good_ns >= 0"
+start_both
+wait_until 10 is resolved
+expect_exit 0 "$INFERSTAT" alerts --check
+expect_exit 0 "$INFERSTAT" alerts --history --since 1h
+expect_text "$WORK/out" resolved
+stop engine
+stop collector
+expect_exit 0 "$INFERSTAT" alerts --history --db "$DB"
+expect_text "$WORK/out" resolved
+expect_exit 3 "$INFERSTAT" --db "$DB" alerts ack "$id"
+expect_exit 0 "$INFERSTAT" --db "$DB" alerts silence --for 1h
+expect_exit 0 "$INFERSTAT" --db "$DB" alerts rules --check "$rules"
