@@ -28,6 +28,11 @@ target_compile_definitions(bench_query PRIVATE
   INFERSTATD="$<TARGET_FILE:inferstatd>" INFERSTAT="$<TARGET_FILE:inferstat>")
 add_dependencies(bench_query inferstatd inferstat)
 
+add_executable(bench_alerts bench_alerts.c)
+target_link_libraries(bench_alerts PRIVATE
+  inferstat_options inferstat_bench inferstat_store inferstat_test_rows inferstat_test_history
+  inferstat_test_folder)
+
 add_executable(bench_samples bench_samples.c samples/samples_fleet.c samples/samples_history.c)
 target_link_libraries(bench_samples PRIVATE
   inferstat_options inferstat_bench_store inferstat_bench inferstat_store inferstat_test_history
@@ -39,6 +44,7 @@ add_dependencies(bench_samples inferstatd)
 if(NOT INFERSTAT_SANITIZE)
   inferstat_add_test(bench.ingest COMMAND $<TARGET_FILE:bench_ingest> --json --quick LABELS bench)
   inferstat_add_test(bench.latency COMMAND $<TARGET_FILE:bench_latency> --json --quick LABELS bench)
+  inferstat_add_test(bench.alerts COMMAND $<TARGET_FILE:bench_alerts> --json --quick LABELS bench)
   inferstat_add_test(bench.samples COMMAND $<TARGET_FILE:bench_samples> --json --quick LABELS bench)
   inferstat_add_test(fleet.samples COMMAND $<TARGET_FILE:bench_samples> --seconds 60 LABELS fleet)
   # Alone: it takes most of two processors, and the other tests of fleets have bounds of time.

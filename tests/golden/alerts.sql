@@ -15,6 +15,6 @@ INSERT INTO alert(id, rule, model, host, device, state, severity, started_ns, fi
  (5, 'slow_load', 'llama', 'gpu01', NULL, 4, 0, 1774780000000000000, 1774780000000000000,
   1774781000000000000, 12000000000, 30000000000, 'ns', NULL, NULL, NULL, NULL, 1, 0, 0, 0, 0, 0, 0);
 INSERT INTO alert_silence VALUES
- (1, 'host_memory', NULL, 'gpu03', NULL, 1774780000000000000, 4000000000000000000, 'user 1000',
+ (1, 'host_memory', NULL, 'gpu03', NULL, 1000000000, 4000000000000000000, 'user 1000',
   'new memory' || char(10) || 'comes'),
- (2, NULL, NULL, 'gpu03', NULL, 1774780000000000000, 1774780000000000001, 'user 1000', 'over');
+ (2, NULL, NULL, 'gpu03', NULL, 1000000000, 1000000001, 'user 1000', 'over');

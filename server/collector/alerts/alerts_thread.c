@@ -9,19 +9,22 @@
 #include "common/sys/log.h"
 #include "common/sys/thread.h"
 #include "common/wire/rules_file.h"
+#include "server/collector/alerts/alert_delivery.h"
 #include "server/collector/threads/job.h"
 
 enum { RULE_SECONDS = 4 }; // a rule is cancelled after this time
 
 struct alerts {
     const struct alerts_options *options;
+    const char *path;
     struct channels *channels;
     struct thread thread;
 
     // Of the thread.
     struct store *store;
     struct alert_file file;
-    struct alert_evaluator *evaluator; // of `file`
+    struct alert_evaluator *evaluator; // of `file`, as is the next one
+    struct alert_delivery *delivery;
     int64_t listening_ns;
     bool has_complained; // of the last failure
 
@@ -66,15 +69,21 @@ static enum status take_next(struct alerts *alerts, struct error *err)
     (void)pthread_mutex_lock(&alerts->lock);
     if (alerts->has_next) {
         alert_evaluator_free(alerts->evaluator);
+        alert_delivery_stop(alerts->delivery);
         alert_file_deinit(&alerts->file);
         alerts->evaluator = NULL;
+        alerts->delivery = NULL;
         alerts->file = alerts->next;
         alerts->has_next = false;
     }
     (void)pthread_mutex_unlock(&alerts->lock);
-    return alerts->evaluator
-               ? STATUS_OK
-               : alert_evaluator_new(&alerts->evaluator, &alerts->file, alerts->listening_ns, err);
+    enum status status = STATUS_OK;
+    if (!alerts->evaluator)
+        status = alert_evaluator_new(&alerts->evaluator, &alerts->file, alerts->listening_ns, err);
+    if (status == STATUS_OK && !alerts->delivery)
+        status = alert_delivery_start(&alerts->delivery, alerts->file.hooks,
+                                      alerts->file.hook_count, alerts->path, alerts->channels, err);
+    return status;
 }
 
 static enum status save(struct sqlite3 *db, const void *pass, struct error *err)
@@ -93,8 +102,10 @@ static enum status evaluate(struct alerts *alerts, struct error *err)
         status = alert_evaluate(alerts->evaluator, alerts->store, clock_wall_ns(), &pass, err);
         reader_gate_leave(gate, READER_SCAN);
     }
-    if (status == STATUS_OK && pass.count > 0)
+    if (status == STATUS_OK && pass.count > 0) {
         status = job_change_alerts(alerts->channels->inbox, save, &pass, err);
+        alert_delivery_wake(alerts->delivery);
+    }
     alert_pass_deinit(&pass);
     return status;
 }
@@ -103,18 +114,19 @@ static void *alerts_body(void *context)
 {
     struct alerts *alerts = context;
     const uint64_t every_ns = (uint64_t)alerts->options->every_ns;
-    uint64_t due_ns = clock_monotonic_ns() + every_ns;
+    uint64_t due_ns = clock_monotonic_ns();
+    struct error err = {.text = "failed"};
+    enum status status = take_next(alerts, &err); // calls of before need no evaluation
     for (;;) {
-        struct error err = {.text = "failed"};
-        wait_until(alerts, due_ns);
-        if (must_stop(alerts))
-            return NULL;
-        const enum status status = evaluate(alerts, &err);
         if (status != STATUS_OK && status != STATUS_CANCELLED && !alerts->has_complained)
             log_write(LOG_LEVEL_ERROR, "alerts: %s (they are evaluated again)", err.text);
         alerts->has_complained = status != STATUS_OK;
         const uint64_t now_ns = clock_monotonic_ns();
         due_ns = due_ns + every_ns > now_ns ? due_ns + every_ns : now_ns + every_ns;
+        wait_until(alerts, due_ns);
+        if (must_stop(alerts))
+            return NULL;
+        status = evaluate(alerts, &err);
     }
 }
 
@@ -137,6 +149,7 @@ enum status alerts_start(struct alerts **out, const struct alerts_options *optio
     if (!alerts)
         return error_no_memory(err, "alerts");
     alerts->options = options;
+    alerts->path = path;
     alerts->channels = channels;
     alerts->listening_ns = clock_wall_ns();
     init_lock(alerts);
@@ -184,6 +197,7 @@ void alerts_stop(struct alerts *alerts)
     if (alerts->store)
         store_cancel(alerts->store);
     thread_join(&alerts->thread);
+    alert_delivery_stop(alerts->delivery);
     alert_evaluator_free(alerts->evaluator);
     alert_file_deinit(&alerts->file);
     if (alerts->has_next)
