@@ -75,8 +75,7 @@ enum status alert_queue_next(struct alert_call *out, struct store *store, const 
         "SELECT d.id, d.due_ns, d.attempts, d.event, a.id, a.state, a.severity, a.started_ns,"
         " a.firing_ns, a.resolved_ns, a.value, a.threshold, a.unit, a.rule, a.why, a.model, a.host,"
         " a.device FROM main.alert_delivery d JOIN main.alert a ON a.id = d.alert"
-        " WHERE d.hook = %Q AND NOT EXISTS (SELECT 1 FROM main.alert_delivery e"
-        " WHERE e.hook = d.hook AND e.alert = d.alert AND e.id < d.id)"
+        " WHERE d.id IN (SELECT min(id) FROM main.alert_delivery WHERE hook = %Q GROUP BY alert)"
         " ORDER BY d.due_ns, d.id LIMIT 1",
         hook);
     return reader_scan(store, sql, NULL, on_call, out, err);
