@@ -66,7 +66,7 @@ static const struct {
     {"WORSE", "▲", STYLE_BAD},         {"BETTER", "▼", STYLE_GOOD},
     {"SAME", "=", STYLE_DIM},          {"UNDECIDED", "?", STYLE_DIM},
     {"firing", "✗", STYLE_BAD},        {"pending", "▲", STYLE_WARNING},
-    {"no_data", "?", STYLE_WARNING},   {"resolved", "·", STYLE_DIM},
+    {"no data", "?", STYLE_WARNING},   {"resolved", "·", STYLE_DIM},
 };
 
 enum { STATES = sizeof states / sizeof *states };
@@ -117,8 +117,9 @@ static void format_cell(char *text, const struct grid_column *column, enum unit 
 
 static bool is_bad_outcome(const char *text)
 {
-    return strcmp(text, "error") == 0 || strcmp(text, "killed") == 0 ||
-           strcmp(text, "silent") == 0 || strcmp(text, RECORD_RUN_DOWN) == 0;
+    return strcmp(text, "error") == 0 || strcmp(text, "critical") == 0 ||
+           strcmp(text, "killed") == 0 || strcmp(text, "silent") == 0 ||
+           strcmp(text, RECORD_RUN_DOWN) == 0;
 }
 
 static enum style cell_style(enum grid_format format, struct value value, const char *text)
@@ -127,6 +128,7 @@ static enum style cell_style(enum grid_format format, struct value value, const 
         return STYLE_DIM;
     switch (format) {
     case GRID_UNIT:
+    case GRID_IN_ROW_UNIT:
     case GRID_NAME:
     case GRID_BARE:
     case GRID_IF_ANY:
@@ -175,9 +177,16 @@ struct fitted {
     int found[GRID_COLUMNS_MAX]; // the result's column, or -1
 };
 
-static enum unit unit_of(const struct result *result, int found)
+// The unit of a cell.
+static enum unit unit_of(const struct grid_column *column, const struct result *result, size_t row,
+                         int found)
 {
-    return found >= 0 ? result_column(result, (unsigned)found)->unit : UNIT_NONE;
+    if (column->format != GRID_IN_ROW_UNIT)
+        return found >= 0 ? result_column(result, (unsigned)found)->unit : UNIT_NONE;
+    for (unsigned unit = 0; unit < UNIT_COUNT_OF; unit++)
+        if (result_is(result, row, "unit", unit_name((enum unit)unit)))
+            return (enum unit)unit;
+    return UNIT_NONE;
 }
 
 // The columns that what is in a column needs: texts up to its most, numbers whole.
@@ -194,7 +203,8 @@ static int natural_width(const struct grid *grid, const struct grid_column *colu
         struct value value = result_cell(result, row, (unsigned)found);
         if (column->is_text && value.type != VALUE_TEXT)
             continue;
-        format_cell(text, column, unit_of(result, found), value, 0); // clocks are all of one width
+        format_cell(text, column, unit_of(column, result, row, found), value,
+                    0); // clocks are all of one width
         if (deserves_look(grid, column, result, row))
             mark(text);
         int needed = glyph_text_width(text);
@@ -337,7 +347,7 @@ static void draw_row(const struct grid *grid, const struct fitted *fitted,
             continue;
         struct value value = result_cell(result, row, (unsigned)fitted->found[i]);
         char text[GRID_CELL_SIZE];
-        format_cell(text, column, unit_of(result, fitted->found[i]), value, now_ns);
+        format_cell(text, column, unit_of(column, result, row, fitted->found[i]), value, now_ns);
         enum style style = cell_style(column->format, value, text);
         if (deserves_look(grid, column, result, row)) {
             style = STYLE_WARNING;

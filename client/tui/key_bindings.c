@@ -30,6 +30,8 @@ const struct key_binding key_bindings[] = {
     BIND(KEYS_VIEW, REFRESH, 0, "r", "", "", "ask again now", 'r'),
     BIND(KEYS_VIEW, PAUSE, 8, "Space", "Space", "pause", "pause, go on", ' '),
     BIND(KEYS_VIEW, CLEAR, 0, "c", "", "", "clear records (asks for their name)", 'c'),
+    BIND(KEYS_VIEW, ACKNOWLEDGE, 0, "a", "", "", "acknowledge the alert", 'a'),
+    BIND(KEYS_VIEW, SILENCE, 0, "S", "", "", "silence the alert for two hours", 'S'),
     BIND(KEYS_VIEW, GROUP, 0, "g", "", "", "rows by model, by host, or by state", 'g'),
     BIND(KEYS_VIEW, EXPORT, 0, "e", "", "", "write to a .csv .json .txt .svg file", 'e'),
     BIND(KEYS_VIEW, UNFOLD, 0, "o", "", "", "show what has ended, hide it", 'o'),

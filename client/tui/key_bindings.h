@@ -56,18 +56,20 @@ enum action {
     ACTION_SORT_NEXT,     // sort by the next column
     ACTION_SORT_PREVIOUS, // sort by the column before
     ACTION_SORT_REVERSE,
-    ACTION_LONGER,    // longer polling interval
-    ACTION_SHORTER,   // shorter polling interval
-    ACTION_WINDOW,    // the next length of the window, around its end
-    ACTION_ZOOM_IN,   // a shorter window
-    ACTION_ZOOM_OUT,  // a longer window
-    ACTION_EARLIER,   // move the window back by half its length
-    ACTION_LATER,     // move it on, at most to now
-    ACTION_GROUP,     // sort by model, by host, or not at all
-    ACTION_EXPORT,    // open the prompt that writes what is shown to a file
-    ACTION_UNFOLD,    // show or hide folded rows
-    ACTION_SEARCH,    // open the search prompt
-    ACTION_FIND_NEXT, // the next row with the searched text
+    ACTION_LONGER,      // longer polling interval
+    ACTION_SHORTER,     // shorter polling interval
+    ACTION_WINDOW,      // the next length of the window, around its end
+    ACTION_ZOOM_IN,     // a shorter window
+    ACTION_ZOOM_OUT,    // a longer window
+    ACTION_EARLIER,     // move the window back by half its length
+    ACTION_LATER,       // move it on, at most to now
+    ACTION_ACKNOWLEDGE, // open the prompt that acknowledges the cursor's alert
+    ACTION_SILENCE,     // open the prompt that silences it for two hours
+    ACTION_GROUP,       // sort by model, by host, or not at all
+    ACTION_EXPORT,      // open the prompt that writes what is shown to a file
+    ACTION_UNFOLD,      // show or hide folded rows
+    ACTION_SEARCH,      // open the search prompt
+    ACTION_FIND_NEXT,   // the next row with the searched text
     ACTION_FIND_PREVIOUS,
     ACTION_REDRAW, // redraw the whole screen
     ACTION_FILTER, // open the filter prompt.  Only prompts have the actions below

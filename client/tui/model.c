@@ -72,7 +72,8 @@ enum key_context model_key_context(const struct model *model)
         [OVERLAY_NONE] = KEYS_VIEW,     [OVERLAY_HELP] = KEYS_HELP,
         [OVERLAY_DETAIL] = KEYS_HELP,   [OVERLAY_CLEAR] = KEYS_PROMPT,
         [OVERLAY_FILTER] = KEYS_PROMPT, [OVERLAY_SEARCH] = KEYS_PROMPT,
-        [OVERLAY_EXPORT] = KEYS_PROMPT};
+        [OVERLAY_EXPORT] = KEYS_PROMPT, [OVERLAY_ACKNOWLEDGE] = KEYS_PROMPT,
+        [OVERLAY_SILENCE] = KEYS_PROMPT};
     return contexts[model->overlay];
 }
 
@@ -84,4 +85,11 @@ const char *model_clear_word(const struct model *model)
         if (model->scope.filter.by[names[i]][0])
             return model->scope.filter.by[names[i]];
     return "everything";
+}
+
+void model_notify(struct model *model, const char *text)
+{
+    const uint64_t notice_ns = UINT64_C(5000000000);
+    (void)text_escape(model->notice, sizeof model->notice, text, strlen(text));
+    model->notice_until_ns = model->now_ns + notice_ns;
 }

@@ -31,7 +31,7 @@ enum contact {
 };
 
 // What is above the view: nothing, help, the details of the cursor's row, or a prompt: of clearing,
-// of the filter, of a search, of an export.
+// of the filter, of a search, of an export, or of an alert that is acknowledged or silenced.
 enum overlay {
     OVERLAY_NONE,
     OVERLAY_HELP,
@@ -39,7 +39,9 @@ enum overlay {
     OVERLAY_CLEAR,
     OVERLAY_FILTER,
     OVERLAY_SEARCH,
-    OVERLAY_EXPORT
+    OVERLAY_EXPORT,
+    OVERLAY_ACKNOWLEDGE,
+    OVERLAY_SILENCE
 };
 
 // The last answer to a query.
@@ -74,6 +76,7 @@ struct model {
     bool filtered;                  // the filter excludes some records
     char filter_text[PROMPT_SIZE];  // the filter as text; "": no filter
     struct prompt prompt;           // while one is open
+    struct query change;            // the last query that changes the store
     char search[MODEL_SEARCH_SIZE]; // what was searched for last; "": nothing
 
     struct model_answer answers[POLL_COUNT]; // by enum polled_query
@@ -116,6 +119,9 @@ int64_t model_lost(const struct model *model);
 
 // Seconds since the last answer; 0 before the first.
 double model_age_seconds(const struct model *model);
+
+// Shows a message for five seconds, escaped.
+void model_notify(struct model *model, const char *text);
 
 // What must be typed to clear the records of the filter: its first name, or "everything".
 const char *model_clear_word(const struct model *model);

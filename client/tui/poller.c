@@ -26,7 +26,8 @@ static const uint64_t retry_ns = UINT64_C(2000000000);
 struct commands {
     bool stop;
     unsigned urgent; // POLL_ bits: to be sent now
-    bool clear;
+    bool change;     // `changing` is to be sent
+    struct query changing;
     struct queries_scope scope;
     bool paused;
     uint64_t interval_ns;
@@ -80,9 +81,9 @@ static void post(struct poller *poller, const struct poller_news *more)
         news->round = true;
         news->round_error = more->round_error;
     }
-    if (more->clear) {
-        news->clear = true;
-        news->clear_error = more->clear_error;
+    if (more->change) {
+        news->change = true;
+        news->change_error = more->change_error;
         news->cleared = more->cleared;
     }
     ring(poller->news_fd);
@@ -110,7 +111,7 @@ static void consume_commands(struct poller *poller, struct commands *out)
     reset(poller->wake_fd);
     *out = poller->commands;
     poller->commands.urgent = 0;
-    poller->commands.clear = false;
+    poller->commands.change = false;
     (void)pthread_mutex_unlock(&poller->lock);
 }
 
@@ -161,14 +162,13 @@ static void make_round(struct poller *poller, const struct queries_scope *scope)
     post(poller, &news);
 }
 
-static void make_clear(struct poller *poller, const struct query_filter *filter)
+static void make_change(struct poller *poller, const struct query *query)
 {
-    const struct query query = {.kind = QUERY_CLEAR, .filter = *filter};
-    struct poller_news news = {.clear = true};
+    struct poller_news news = {.change = true};
     struct result *result = NULL;
-    enum status status = remote_query(poller->remote, &query, &result, &news.clear_error);
-    news.clear_error.status = status;
-    const int64_t cleared = status == STATUS_OK ? result_integer(result, 0, "cleared", 0) : 0;
+    enum status status = remote_query(poller->remote, query, &result, &news.change_error);
+    news.change_error.status = status;
+    const int64_t cleared = result ? result_integer(result, 0, "cleared", 0) : 0;
     news.cleared = cleared > 0 ? (uint64_t)cleared : 0;
     result_free(result);
     post(poller, &news);
@@ -199,8 +199,8 @@ static void *poll_on(void *argument)
     struct poller *poller = argument;
     struct commands commands;
     for (consume_commands(poller, &commands); !commands.stop; consume_commands(poller, &commands)) {
-        if (commands.clear)
-            make_clear(poller, &commands.scope.filter);
+        if (commands.change)
+            make_change(poller, &commands.changing);
         const uint64_t now_ns = clock_monotonic_ns();
         const bool retries = poller->failed && commands.interval_ns > retry_ns;
         const uint64_t round_ns = poller->last_ns + (retries ? retry_ns : commands.interval_ns);
@@ -329,8 +329,10 @@ void poller_set_scope(struct poller *poller, const struct queries_scope *scope)
     end_wish(poller);
 }
 
-void poller_clear(struct poller *poller)
+void poller_change(struct poller *poller, const struct query *query)
 {
-    begin_command(poller)->clear = true;
+    struct commands *commands = begin_command(poller);
+    commands->change = true;
+    commands->changing = *query;
     end_wish(poller);
 }

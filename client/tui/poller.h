@@ -41,11 +41,12 @@ void poller_query_now(struct poller *poller, unsigned queries);
 // Sets the polling interval, or pauses polling.
 void poller_set_interval(struct poller *poller, double interval_seconds, bool paused);
 
-// Sets what later rounds ask, and the filter of poller_clear.  Copies `scope`.
+// Sets what later rounds ask.  Copies `scope`.
 void poller_set_scope(struct poller *poller, const struct queries_scope *scope);
 
-// Requests to clear the records that match the filter, after the current round.
-void poller_clear(struct poller *poller);
+// Requests a query that changes the store (QUERY_CLEAR, QUERY_ALERT_EDIT), after the current round.
+// Copies `query`.
+void poller_change(struct poller *poller, const struct query *query);
 
 // The content of the mailbox.
 struct poller_news {
@@ -55,9 +56,9 @@ struct poller_news {
     bool round;               // a round has ended
     struct error round_error; // the round's outcome: the first error of its queries
 
-    bool clear;               // the clearing of records has ended
-    struct error clear_error; // the clearing's outcome
-    uint64_t cleared;         // number of records that it deleted
+    bool change;               // the change of the store has ended
+    struct error change_error; // its outcome
+    uint64_t cleared;          // number of records that it deleted
 };
 
 // Returns a descriptor that is readable while the mailbox is not empty.

@@ -39,6 +39,8 @@ static const struct {
     [POLL_PIPELINES] = {QUERY_RECORDS, RECORD_KIND_PIPELINE, 200, ANSWER, KIND(PIPELINE), true,
                         NULL},
     [POLL_COMPARE] = {QUERY_COMPARE, 0, 0, ANSWER, 0, true, NULL},
+    [POLL_ALERTS] = {QUERY_ALERTS, 0, 0, BY(HOST) | BY(MODEL) | BY(DEVICE), 0, false, NULL},
+    [POLL_HISTORY] = {QUERY_ALERTS, 0, 200, BY(HOST) | BY(MODEL) | BY(DEVICE), 0, true, NULL},
     // A run has many models: it is shown whatever they are.
     [POLL_RUNS] = {QUERY_RECORDS, RECORD_KIND_RUN, 200, LIFE,
                    KIND(RUN) | KIND(LOAD) | KIND(INFERENCE) | KIND(PIPELINE), false, NULL},
@@ -94,6 +96,8 @@ bool queries_fill(enum polled_query polled, const struct queries_scope *scope, i
         .kind = polls[polled].kind, .limit = polls[polled].limit, .filter = scope->filter};
     if (query->kind == QUERY_RECORDS)
         query->records.kind = polls[polled].record_kind;
+    if (polled == POLL_HISTORY)
+        query->alert.list = QUERY_ALERTS_HISTORY;
     if (polls[polled].of_window)
         window_apply(&scope->window, scope->now_ns != 0 ? scope->now_ns : now_ns, &query->filter);
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)

@@ -25,6 +25,8 @@ enum polled_query {
     POLL_STAGES,     // the stages of one of these loads
     POLL_PIPELINES,  // the newest runs of the copy/compute pipeline of the window
     POLL_COMPARE,    // the window beside the one before it
+    POLL_ALERTS,     // alerts that are open
+    POLL_HISTORY,    // alerts of the window that fired
     POLL_RUNS,       // the newest runs and their counts of records, of all time
     POLL_COUNT
 };

@@ -48,8 +48,8 @@ static void happen(struct tui *tui, struct event *event)
         poller_set_interval(tui->poller, tui->model.interval_seconds, tui->model.paused);
     if (effects & EFFECT_SCOPE)
         poller_set_scope(tui->poller, &tui->model.scope);
-    if (effects & EFFECT_CLEAR)
-        poller_clear(tui->poller);
+    if (effects & EFFECT_CHANGE)
+        poller_change(tui->poller, &tui->model.change);
     if (effects & EFFECT_ASK)
         poller_query_now(tui->poller, tui->model.scope.wanted);
     if (effects & EFFECT_STAGES)
@@ -99,10 +99,10 @@ static void consume_news(struct tui *tui)
         happen(tui, &(struct event){.kind = EVENT_ROUND,
                                     .status = news.round_error.status,
                                     .text = news.round_error.text});
-    if (news.clear)
-        happen(tui, &(struct event){.kind = EVENT_CLEARED,
-                                    .status = news.clear_error.status,
-                                    .text = news.clear_error.text,
+    if (news.change)
+        happen(tui, &(struct event){.kind = EVENT_CHANGED,
+                                    .status = news.change_error.status,
+                                    .text = news.change_error.text,
                                     .cleared = news.cleared});
 }
 

@@ -4,96 +4,18 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/tui/grid_rows.h"
 #include "client/tui/key_bindings.h"
+#include "client/tui/lists.h"
+#include "client/tui/prompt_actions.h"
 #include "client/tui/view.h"
 #include "common/core/base/text.h"
 #include "common/core/query/query_text.h"
 
-static const uint64_t notice_ns = UINT64_C(5000000000);
-
-static void notify(struct model *model, const char *text)
-{
-    (void)text_escape(model->notice, sizeof model->notice, text, strlen(text));
-    model->notice_until_ns = model->now_ns + notice_ns;
-}
-
-// ---- Scrolling and panels ----------------------------------------------------
+// ---- Views and windows -------------------------------------------------------
 
 static struct view_state *current(struct model *model)
 {
     return &model->views[view_shown(model)];
-}
-
-// A panel that takes the keys: its rows, and how many lines of them are visible.
-struct list {
-    const struct grid *grid;     // NULL: text that scrolls, without a cursor
-    const struct result *result; // of a grid
-    struct grid_state *state;
-    size_t *top; // without a grid
-    size_t rows, page;
-};
-
-static struct list panel_list(struct model *model, unsigned number, struct rect area)
-{
-    const struct panel *panel = &view_current(model)->panels[number];
-    struct grid_state *state = &current(model)->panels[number];
-    return (struct list){
-        panel->grid, model_answer(model, panel->polled), state,
-        &state->top, view_panel_rows(model, panel),      view_panel_page(model, panel, area)};
-}
-
-static struct list focused_list(struct model *model)
-{
-    if (model->overlay == OVERLAY_HELP || model->overlay == OVERLAY_DETAIL) {
-        struct rect body = layout_frame(model->width, model->height, false).body;
-        size_t page = body.height > 0 ? (size_t)body.height : 0;
-        size_t rows =
-            model->overlay == OVERLAY_HELP ? view_help_rows(body) : view_detail_rows(model, body);
-        return (struct list){.top = &model->help_top, .rows = rows, .page = page};
-    }
-    const unsigned focus = current(model)->focus;
-    struct rect areas[MODEL_PANELS_MAX];
-    view_arrange(model, areas);
-    return panel_list(model, focus, areas[focus]);
-}
-
-// Scrolls text by `rows`, not beyond the last page nor before the first row; or lines of a grid.
-static void scroll(struct list list, long long rows)
-{
-    if (list.grid) {
-        grid_rows_scroll(list.grid, list.state, list.result, rows, list.page);
-        return;
-    }
-    size_t last = list.rows > list.page ? list.rows - list.page : 0;
-    long long top = (long long)(*list.top < last ? *list.top : last);
-    top += rows;
-    if (top > (long long)last)
-        top = (long long)last;
-    *list.top = top > 0 ? (size_t)top : 0;
-}
-
-// Moves the cursor of a grid, or scrolls text.
-static void move(struct list list, long long rows)
-{
-    if (list.grid)
-        grid_rows_move(list.grid, list.state, list.result, rows, list.page);
-    else
-        scroll(list, rows);
-}
-
-// After an answer or a new size: finds the cursors' rows again.
-static void keep_places(struct model *model)
-{
-    struct rect areas[MODEL_PANELS_MAX];
-    view_arrange(model, areas);
-    for (unsigned i = 0; i < view_current(model)->panel_count; i++) {
-        struct list list = panel_list(model, i, areas[i]);
-        if (list.grid)
-            grid_rows_keep(list.grid, list.state, list.result, list.page);
-        else
-            scroll(list, 0);
-    }
 }
 
 // The load whose stages are asked for is that of the cursor.
@@ -128,7 +50,7 @@ static void show_view(struct model *model, unsigned number)
         return;
     model->overlay = OVERLAY_NONE;
     model->view = number;
-    keep_places(model); // its lists may have changed while it was not shown
+    lists_keep(model); // its lists may have changed while it was not shown
 }
 
 // The answers of another window are none of this one.
@@ -137,7 +59,7 @@ static unsigned change_window(struct model *model, enum action action)
     struct window *window = &model->scope.window;
     const struct window before = *window;
     if (model->scope.filter.since_ns != 0 || model->scope.filter.until_ns != 0) {
-        notify(model, "the filter says the times");
+        model_notify(model, "the filter says the times");
         return 0;
     }
     if (action == ACTION_WINDOW && window->length + 1 == window_lengths())
@@ -158,7 +80,7 @@ static void sort_next(struct model *model, int step)
     struct view_state *state = current(model);
     const struct grid *grid = view_current(model)->panels[state->focus].grid;
     if (!grid) {
-        notify(model, "this panel keeps its order");
+        model_notify(model, "this panel keeps its order");
         return;
     }
     // One more choice than columns: the order of the answer.
@@ -184,10 +106,8 @@ static void group_next(struct model *model)
         if (strcmp(grid->columns[i].key, keys[from]) == 0)
             sorted->sort = (int)i;
     sorted->reversed = false;
-    keep_places(model);
+    lists_keep(model);
 }
-
-// ---- The prompts ---------------------------------------------------------
 
 void model_set_filter(struct model *model, const struct query_filter *filter)
 {
@@ -199,121 +119,13 @@ void model_set_filter(struct model *model, const struct query_filter *filter)
     model_filter(model, filter ? filter : &none, text);
 }
 
-// What the dashboard asks for has models, hosts, devices and runs to filter by.
-static enum status check_filter(const struct query_filter *filter, struct error *err)
-{
-    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
-        if (filter->by[i][0] && i != QUERY_BY_MODEL && i != QUERY_BY_HOST && i != QUERY_BY_DEVICE &&
-            i != QUERY_BY_RUN)
-            return error_set(err, STATUS_INVALID, "what the dashboard shows has no %s",
-                             query_dimension_name((enum query_dimension)i));
-    return STATUS_OK;
-}
-
-static enum status read_filter(const struct model *model, struct query_filter *filter,
-                               struct query_place *place, struct error *err)
-{
-    int64_t now_ns = model->wall_now_ns;
-    enum status status =
-        query_text_read_filter(filter, model->prompt.text, model->when, &now_ns, place, err);
-    if (status != STATUS_OK)
-        return status;
-    *place = (struct query_place){0, model->prompt.size};
-    return check_filter(filter, err);
-}
-
-// The screen is to show what was asked for, also after a pause.
-static unsigned close_prompt(struct model *model)
-{
-    model->overlay = OVERLAY_NONE;
-    model->paused = false;
-    return EFFECT_SCOPE | EFFECT_ASK | EFFECT_PACE;
-}
-
-static unsigned apply(struct model *model)
-{
-    struct query_filter filter;
-    struct prompt *prompt = &model->prompt;
-    struct error err = {0};
-    if (read_filter(model, &filter, &prompt->place, &err) != STATUS_OK) {
-        (void)text_escape(prompt->error, sizeof prompt->error, err.text, strlen(err.text));
-        return 0;
-    }
-    model_filter(model, &filter, prompt->text);
-    return close_prompt(model);
-}
-
-// Searches from the cursor's row on; `step` as in grid_rows_find.
-static void find(struct model *model, int step)
-{
-    const struct list list = focused_list(model);
-    if (!model->search[0])
-        notify(model, "nothing was searched for yet: / searches");
-    else if (!list.grid)
-        notify(model, "this panel has no rows to search");
-    else if (!grid_rows_find(list.grid, list.state, list.result, model->search, step, list.page))
-        notify(model, "not found");
-}
-
-static unsigned search(struct model *model)
-{
-    model->overlay = OVERLAY_NONE;
-    (void)text_escape(model->search, sizeof model->search, model->prompt.text, model->prompt.size);
-    if (model->search[0])
-        find(model, 0);
-    return 0;
-}
-
-static unsigned clear(struct model *model)
-{
-    if (strcmp(model->prompt.text, model_clear_word(model)) != 0) {
-        (void)snprintf(model->prompt.error, sizeof model->prompt.error,
-                       "nothing is cleared until the text is exactly that");
-        return 0;
-    }
-    model->overlay = OVERLAY_NONE;
-    model->paused = false; // the screen is to show what the clear has done
-    notify(model, "clearing ...");
-    return EFFECT_CLEAR | EFFECT_PACE;
-}
-
-static unsigned apply_prompt(struct model *model)
-{
-    if (model->overlay == OVERLAY_SEARCH)
-        return search(model);
-    if (model->overlay == OVERLAY_CLEAR)
-        return clear(model);
-    if (model->overlay == OVERLAY_FILTER)
-        return apply(model);
-    model->overlay = OVERLAY_NONE; // the screen is exported without the prompt
-    return EFFECT_EXPORT;
-}
-
 void model_end_export(struct model *model, enum status status, const char *why)
 {
     char text[MODEL_NOTICE_SIZE];
     (void)snprintf(text, sizeof text,
                    status == STATUS_OK ? "written: %.200s" : "not written: %.200s",
                    status == STATUS_OK ? model->prompt.text : why);
-    notify(model, text);
-}
-
-// `code` is the key of an action that is bound to none: a character.
-static unsigned act_in_prompt(struct model *model, enum action action, uint32_t code)
-{
-    if (action == ACTION_APPLY)
-        return apply_prompt(model);
-    if (action == ACTION_CANCEL)
-        model->overlay = OVERLAY_NONE;
-    else
-        prompt_edit(&model->prompt, action, code);
-    return 0;
-}
-
-static void open_prompt(struct model *model, enum overlay overlay, const char *text)
-{
-    prompt_open(&model->prompt, text);
-    model->overlay = overlay;
+    model_notify(model, text);
 }
 
 // ---- Keys --------------------------------------------------------------------
@@ -348,7 +160,7 @@ static void step_back(struct model *model)
 
 static unsigned act(struct model *model, enum action action)
 {
-    struct list list = focused_list(model);
+    struct list list = list_focused(model);
     long long page = list.page > 1 ? (long long)list.page - 1 : 1;
     struct view_state *state = current(model);
     const unsigned panels = view_current(model)->panel_count;
@@ -368,11 +180,11 @@ static unsigned act(struct model *model, enum action action)
         return model->paused ? EFFECT_PACE : EFFECT_PACE | EFFECT_ASK;
     case ACTION_CLEAR:
         if (model->readonly)
-            notify(model, "not cleared: the dashboard was started with --readonly");
+            model_notify(model, "not cleared: the dashboard was started with --readonly");
         else if (model->is_file)
-            notify(model, "not cleared: of a file, inferstat clear --db does it");
+            model_notify(model, "not cleared: of a file, inferstat clear --db does it");
         else
-            open_prompt(model, OVERLAY_CLEAR, "");
+            prompts_open(model, OVERLAY_CLEAR, "");
         break;
     case ACTION_HELP:
         model->overlay = model->overlay == OVERLAY_HELP ? OVERLAY_NONE : OVERLAY_HELP;
@@ -384,11 +196,11 @@ static unsigned act(struct model *model, enum action action)
     case ACTION_NEXT_PANEL:
     case ACTION_PREVIOUS_PANEL:
         state->focus = (state->focus + (action == ACTION_NEXT_PANEL ? 1 : panels - 1)) % panels;
-        keep_places(model);
+        lists_keep(model);
         break;
     case ACTION_ENLARGE:
         state->enlarged = !state->enlarged;
-        keep_places(model);
+        lists_keep(model);
         break;
     case ACTION_DETAIL:
         model->help_top = 0;
@@ -397,19 +209,19 @@ static unsigned act(struct model *model, enum action action)
         break;
     case ACTION_UP:
     case ACTION_DOWN:
-        move(list, action == ACTION_UP ? -1 : 1);
+        list_move(list, action == ACTION_UP ? -1 : 1);
         break;
     case ACTION_PAGE_UP:
     case ACTION_PAGE_DOWN:
-        move(list, action == ACTION_PAGE_UP ? -page : page);
+        list_move(list, action == ACTION_PAGE_UP ? -page : page);
         break;
     case ACTION_HOME:
     case ACTION_END:
-        move(list, action == ACTION_HOME ? -(long long)list.rows : (long long)list.rows);
+        list_move(list, action == ACTION_HOME ? -(long long)list.rows : (long long)list.rows);
         break;
     case ACTION_UNFOLD:
         state->panels[state->focus].unfolded = !state->panels[state->focus].unfolded;
-        keep_places(model);
+        lists_keep(model);
         break;
     case ACTION_WINDOW:
     case ACTION_ZOOM_IN:
@@ -418,17 +230,21 @@ static unsigned act(struct model *model, enum action action)
     case ACTION_LATER:
         return change_window(model, action);
     case ACTION_EXPORT:
-        open_prompt(model, OVERLAY_EXPORT, "inferstat.csv");
+        prompts_open(model, OVERLAY_EXPORT, "inferstat.csv");
+        break;
+    case ACTION_ACKNOWLEDGE:
+    case ACTION_SILENCE:
+        prompts_open_alert(model, action == ACTION_SILENCE ? OVERLAY_SILENCE : OVERLAY_ACKNOWLEDGE);
         break;
     case ACTION_GROUP:
         group_next(model);
         break;
     case ACTION_SEARCH:
-        open_prompt(model, OVERLAY_SEARCH, "");
+        prompts_open(model, OVERLAY_SEARCH, "");
         break;
     case ACTION_FIND_NEXT:
     case ACTION_FIND_PREVIOUS:
-        find(model, action == ACTION_FIND_NEXT ? 1 : -1);
+        prompts_find(model, action == ACTION_FIND_NEXT ? 1 : -1);
         break;
     case ACTION_SORT_NEXT:
     case ACTION_SORT_PREVIOUS:
@@ -444,7 +260,7 @@ static unsigned act(struct model *model, enum action action)
     case ACTION_REDRAW:
         return EFFECT_REPAINT;
     case ACTION_FILTER:
-        open_prompt(model, OVERLAY_FILTER, model->filter_text);
+        prompts_open(model, OVERLAY_FILTER, model->filter_text);
         break;
     case ACTION_APPLY:
     case ACTION_CANCEL:
@@ -463,7 +279,7 @@ static unsigned on_key(struct model *model, uint32_t code)
     const enum action action = key_bindings_find(model_key_context(model), code);
     const bool everywhere = action == ACTION_QUIT || action == ACTION_REDRAW;
     if (model_key_context(model) == KEYS_PROMPT && !everywhere)
-        return act_in_prompt(model, action, code);
+        return prompts_act(model, action, code);
     if (action == ACTION_VIEW)
         show_view(model, code - '1');
     return act(model, action);
@@ -488,12 +304,12 @@ static unsigned panel_at(const struct model *model, int x, int y, struct rect *a
 // A press on a row moves the cursor there; on the cursor's row, shows all of it.
 static void press_row(struct model *model, unsigned at, struct rect area, size_t line)
 {
-    struct list list = panel_list(model, at, area);
+    struct list list = list_of_panel(model, at, area);
     const long long moved = (long long)(list.state->top + line) - (long long)list.state->cursor;
     if (moved == 0)
         (void)act(model, ACTION_DETAIL);
     else if (list.state->top + line < list.rows)
-        move(list, moved);
+        list_move(list, moved);
 }
 
 static void press_panel(struct model *model, unsigned at, struct rect area, int x, int y)
@@ -538,9 +354,9 @@ static void turn_wheel(struct model *model, const struct event *event)
     struct rect area;
     unsigned at = panel_at(model, event->x, event->y, &area);
     if (model->overlay == OVERLAY_HELP || model->overlay == OVERLAY_DETAIL)
-        scroll(focused_list(model), event->turn);
+        list_scroll(list_focused(model), event->turn);
     if (model->overlay == OVERLAY_NONE && at < MODEL_PANELS_MAX)
-        scroll(panel_list(model, at, area), event->turn);
+        list_scroll(list_of_panel(model, at, area), event->turn);
 }
 
 // ---- Answers -----------------------------------------------------------------
@@ -572,7 +388,7 @@ static unsigned on_answer(struct model *model, const struct event *event)
     model->answered_at_ns = event->wall_now_ns;
     if (event->polled == POLL_SUMMARY && model->is_file)
         find_reference(model);
-    keep_places(model);
+    lists_keep(model);
     return model->scope.now_ns == before_ns ? 0 : EFFECT_SCOPE | EFFECT_ASK;
 }
 
@@ -592,15 +408,21 @@ static void end_round(struct model *model, const struct event *event)
     (void)text_escape(model->fault, sizeof model->fault, text, strlen(text));
 }
 
-static unsigned end_clear(struct model *model, const struct event *event)
+static unsigned end_change(struct model *model, const struct event *event)
 {
     char text[MODEL_NOTICE_SIZE];
-    if (event->status == STATUS_OK)
+    const bool clears = model->change.kind != QUERY_ALERT_EDIT;
+    const char *done = clears                                            ? "cleared"
+                       : model->change.alert.edit == QUERY_ALERT_SILENCE ? "silenced for two hours"
+                                                                         : "acknowledged";
+    if (event->status != STATUS_OK)
+        (void)snprintf(text, sizeof text, "not %s: %s", done, reason(event));
+    else if (clears)
         (void)snprintf(text, sizeof text, "cleared %llu records",
                        (unsigned long long)event->cleared);
     else
-        (void)snprintf(text, sizeof text, "not cleared: %s", reason(event));
-    notify(model, text);
+        (void)snprintf(text, sizeof text, "%s", done);
+    model_notify(model, text);
     return EFFECT_ASK;
 }
 
@@ -618,7 +440,7 @@ static unsigned update(struct model *model, const struct event *event)
     case EVENT_RESIZE:
         model->width = event->x;
         model->height = event->y;
-        keep_places(model);
+        lists_keep(model);
         return EFFECT_REPAINT;
     case EVENT_TICK:
         break;
@@ -627,8 +449,8 @@ static unsigned update(struct model *model, const struct event *event)
     case EVENT_ROUND:
         end_round(model, event);
         break;
-    case EVENT_CLEARED:
-        return end_clear(model, event);
+    case EVENT_CHANGED:
+        return end_change(model, event);
     }
     return 0;
 }

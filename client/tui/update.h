@@ -16,7 +16,8 @@ enum event_kind {
     EVENT_TICK,    // time has passed
     EVENT_ANSWER,  // the query `polled` was answered with `result` (may be NULL, see poller.h)
     EVENT_ROUND,   // a round of queries (poller.h) ended with `status` and the message `text`
-    EVENT_CLEARED, // clearing ended with `status`, the message `text` and `cleared` deleted records
+    EVENT_CHANGED, // a change of the store ended with `status`, the message `text` and `cleared`
+                   // deleted records
 };
 
 struct event {
@@ -36,7 +37,7 @@ struct event {
 enum effect {
     EFFECT_QUIT = 1 << 0,    // end the dashboard
     EFFECT_ASK = 1 << 1,     // send the view's queries now
-    EFFECT_CLEAR = 1 << 2,   // clear the records that match the filter
+    EFFECT_CHANGE = 1 << 2,  // send the query model->change
     EFFECT_PACE = 1 << 3,    // apply the changed interval or pause
     EFFECT_REPAINT = 1 << 4, // redraw the whole screen
     EFFECT_SCOPE = 1 << 5,   // apply the changed model->scope

@@ -13,6 +13,7 @@ const struct view *const views[VIEW_TABLE_SIZE] = {
     [VIEW_LOADS] = &view_loads,
     [VIEW_PIPELINES] = &view_pipelines,
     [VIEW_COMPARE] = &view_compare,
+    [VIEW_ALERTS] = &view_alerts,
     [VIEW_LEDGER] = &view_ledger,
     [VIEW_PAST] = &view_past,
 };
@@ -30,7 +31,8 @@ const struct view *view_current(const struct model *model)
 
 unsigned view_polls(const struct model *model)
 {
-    return view_current(model)->polls | POLL(SUMMARY) | (model_is_now(model) ? POLL(NOW) : 0);
+    return view_current(model)->polls | POLL(SUMMARY) | POLL(ALERTS) |
+           (model_is_now(model) ? POLL(NOW) : 0);
 }
 
 bool view_selected(const struct model *model, unsigned number, size_t *row)

@@ -51,6 +51,7 @@ enum view_number {
     VIEW_LOADS,
     VIEW_PIPELINES,
     VIEW_COMPARE,
+    VIEW_ALERTS,
     VIEW_LEDGER,
     VIEW_COUNT,
     VIEW_PAST = VIEW_COUNT, // in place of Now, of a window that has no states
@@ -100,6 +101,7 @@ extern const struct view view_requests;
 extern const struct view view_loads;
 extern const struct view view_pipelines;
 extern const struct view view_compare;
+extern const struct view view_alerts;
 extern const struct view view_ledger;
 
 // Draws all parts of the screen except the view: title, status, banner and footer.

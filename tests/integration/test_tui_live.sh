@@ -29,7 +29,7 @@ start worker "$WORKER" --collector "$COLLECTOR" llm --model "$WORK/tiny.gguf" \
 shows "tiny"
 press 4
 shows "model_building"
-press 7
+press 8
 shows "5 inferences"
 shows "lost 0 · coverage 100.0 %"
 wait_ended worker 30
@@ -96,7 +96,7 @@ ended 0
 
 # The collector goes: what is known stays, with its age; it comes back.
 open_terminal 80 24 "$INFERSTAT" top --collector "$COLLECTOR"
-press 7
+press 8
 shows "5 inferences"
 stop collector KILL
 shows "reconnecting"

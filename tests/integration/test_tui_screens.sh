@@ -35,7 +35,7 @@ press Down Enter
 golden real-detail-80x24
 press Escape Escape 4
 golden real-loads-80x24
-press 7
+press 8
 golden real-ledger-80x24
 press 1
 golden real-80x24

@@ -177,6 +177,10 @@ void fixture_model(struct model *model, int width, int height)
 #define COMPARE                                                                                    \
     "verdict|model|metric|ratio:ratio|ratio_low:ratio|ratio_high:ratio|before_count|after_count\n"
 
+#define ALERTS                                                                                     \
+    "id|rule|model|host|device|state|severity|since_ns:unix_ns|resolved_ns:unix_ns|value|"         \
+    "threshold|unit|why|acknowledged_ns:unix_ns|acknowledged_by|silenced_until_ns:unix_ns\n"
+
 #define STEPS "started_ns:unix_ns|mean|p50|p95\n"
 
 // The columns of an answer, with more behind them.
@@ -314,6 +318,8 @@ void fixture_empty(struct model *model)
     fixture_answer(model, POLL_HOSTS, HOSTS);
     fixture_answer(model, POLL_DEVICES, DEVICES);
     fixture_answer(model, POLL_COMPARE, NULL);
+    fixture_answer(model, POLL_ALERTS, ALERTS);
+    fixture_answer(model, POLL_HISTORY, ALERTS);
     fixture_answer(model, POLL_PIPELINES, PIPELINES);
     fixture_round(model, STATUS_OK, NULL);
 }
@@ -426,6 +432,24 @@ void fixture_pipelines(struct model *model)
                    "2|events|1048576|9000000|0|0|-|-|0.0|0.0|761.904|angle 20 qubits f32\n"
                    "gpu-18|1774485550000000000|encode|cpu|error|0|0|4194304|2|events|0|"
                    "0|0|0|-|-|-|-|-|-\n");
+}
+
+void fixture_alerts(struct model *model)
+{
+    fixture_normal(model);
+    fixture_answer(model, POLL_ALERTS,
+                   ALERTS "7|slow_first_token|llama-3-8b-q8_0|gpu-17|-|firing|critical|"
+                          "1774785480000000000|-|4400000000|3000000000|ns|"
+                          "73 % more concurrent requests|-|-|-\n"
+                          "6|device_hot|-|gpu-18|cuda:3|firing|warning|1774785400000000000|-|94|"
+                          "92|celsius|-|-|-|-\n"
+                          "5|load_slow|-|gpu-19|-|pending|warning|1774785300000000000|-|"
+                          "31000000000|30000000000|ns|-|-|-|-\n"
+                          "4|host_silent|-|gpu-20|-|firing|critical|1774785200000000000|-|"
+                          "400000000000|120000000000|ns|-|1774785500000000000|root|-\n");
+    fixture_answer(model, POLL_HISTORY,
+                   ALERTS "3|xid|-|gpu-18|cuda:5|resolved|critical|1774785100000000000|"
+                          "1774785200000000000|1|0|count|-|-|-|-\n");
 }
 
 char *fixture_text(const struct canvas *canvas)

@@ -36,6 +36,9 @@ void fixture_losses(struct model *model);
 void fixture_names(struct model *model);
 void fixture_pipelines(struct model *model);
 
+// Alerts that fire, wait and are acknowledged, and a history.
+void fixture_alerts(struct model *model);
+
 // A canvas as text: one line per row, without trailing spaces.  The caller frees it.
 char *fixture_text(const struct canvas *canvas);
 

@@ -351,8 +351,38 @@ static void add_trouble(struct segments *segments, const struct model *model,
     segments_add_name(segments, rank, troubles[trouble].style, TROUBLE_WIDTH, text);
 }
 
+static const char *name_or_nothing(char *text, size_t size, const struct result *result, size_t row,
+                                   const char *key)
+{
+    if (result_get(result, row, key).type == VALUE_NULL)
+        return "";
+    return result_text(text, size, result, row, key);
+}
+
+// "✗ slow_first_token llama-8b gpu03 4.4s"; without acknowledged or silenced ones.
+static void add_alerts(struct segments *segments, const struct model *model)
+{
+    enum { ALERT_WIDTH = 60 };
+    const struct result *alerts = model_answer(model, POLL_ALERTS);
+    for (size_t row = 0; alerts && row < result_row_count(alerts); row++) {
+        char rule[96], of[96], host[96], text[320];
+        if (!result_is(alerts, row, "state", "firing") ||
+            result_get(alerts, row, "acknowledged_ns").type != VALUE_NULL ||
+            result_get(alerts, row, "silenced_until_ns").type != VALUE_NULL)
+            continue;
+        const bool is_critical = result_is(alerts, row, "severity", "critical");
+        (void)snprintf(text, sizeof text, "%s %s %s %s", is_critical ? "✗" : "▲",
+                       result_text(rule, sizeof rule, alerts, row, "rule"),
+                       name_or_nothing(of, sizeof of, alerts, row, "model"),
+                       name_or_nothing(host, sizeof host, alerts, row, "host"));
+        segments_add_name(segments, segments->count, is_critical ? STYLE_BAD : STYLE_WARNING,
+                          ALERT_WIDTH, text);
+    }
+}
+
 static void find_trouble(struct segments *segments, const struct model *model)
 {
+    add_alerts(segments, model);
     const struct result *now = model_is_now(model) ? model_answer(model, POLL_NOW) : NULL;
     for (unsigned trouble = 0; trouble < sizeof troubles / sizeof *troubles; trouble++) {
         for (size_t row = 0; now && row < result_row_count(now); row++)

@@ -101,6 +101,11 @@ void view_prompt_draw(const struct model *model, struct canvas *canvas, struct r
         [OVERLAY_SEARCH] = {" Search ", "a text in any value of a row", "search"},
         [OVERLAY_EXPORT] = {" Write to a file ", ".csv .json: the rows; .txt .svg: the screen",
                             "write"},
+        [OVERLAY_ACKNOWLEDGE] = {" Acknowledge ", "why, for those who look at it next",
+                                 "acknowledge"},
+        [OVERLAY_SILENCE] = {" Silence for two hours ",
+                             "why; hooks are not called for this rule and group until then",
+                             "silence"},
         [OVERLAY_CLEAR] = {" Clear ", "there is no way back", "clear"},
     };
     const struct prompt *prompt = &model->prompt;

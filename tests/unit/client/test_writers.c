@@ -166,7 +166,8 @@ TEST_CASE(test_fields)
     struct error err;
     add_row(result, "a", 7, 0.5);
     add_row(result, "b", 8, 1.5);
-    struct rows rows = {.out = open_written(&written), .format = FORMAT_CSV, .fields = "speed,name"};
+    struct rows rows = {
+        .out = open_written(&written), .format = FORMAT_CSV, .fields = "speed,name"};
     rows_write(&rows, result, 0, 2);
     rows = (struct rows){.out = rows.out, .format = FORMAT_JSON, .fields = "count"};
     rows_write(&rows, result, 1, 2);
@@ -299,5 +300,6 @@ TEST_CASE(test_table_keeps_names_whole)
     table_free(NULL);
 }
 
-TEST_MAIN(test_json_rows, test_csv, test_width, test_fields, test_colours, test_table_aligns, test_table_narrows,
-          test_table_leaves_minor_columns_out, test_table_of_a_result, test_table_keeps_names_whole)
+TEST_MAIN(test_json_rows, test_csv, test_width, test_fields, test_colours, test_table_aligns,
+          test_table_narrows, test_table_leaves_minor_columns_out, test_table_of_a_result,
+          test_table_keeps_names_whole)

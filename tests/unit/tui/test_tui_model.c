@@ -92,14 +92,14 @@ TEST_CASE(clear_asks_for_the_name)
     assert_int_equal(fixture_key(model, KEY_CODE_ESCAPE), 0);
     assert_int_equal(model->overlay, OVERLAY_NONE);
     fixture_key(model, 'c');
-    assert_int_equal(type(model, "everything"), EFFECT_CLEAR | EFFECT_PACE);
+    assert_int_equal(type(model, "everything"), EFFECT_CHANGE | EFFECT_PACE);
     assert_int_equal(model->overlay, OVERLAY_NONE);
     fixture_key(model, '\\');
     (void)type(model, "host=gpu-17");
     fixture_key(model, 'c');
     assert_int_equal(type(model, "everything"), 0);
     fixture_key(model, KEY_CODE_CTRL_U);
-    assert_int_equal(type(model, "gpu-17"), EFFECT_CLEAR | EFFECT_PACE);
+    assert_int_equal(type(model, "gpu-17"), EFFECT_CHANGE | EFFECT_PACE);
     model->is_file = true;
     fixture_key(model, 'c');
     assert_int_equal(model->overlay, OVERLAY_NONE);
@@ -120,10 +120,10 @@ TEST_CASE(readonly_refuses_to_clear)
 TEST_CASE(clear_says_how_it_ended)
 {
     struct model *model = fresh(80, 24, fixture_normal);
-    struct event event = {.kind = EVENT_CLEARED, .cleared = 152};
+    struct event event = {.kind = EVENT_CHANGED, .cleared = 152};
     assert_int_equal(fixture_event(model, event), EFFECT_ASK);
     assert_string_equal(model->notice, "cleared 152 records");
-    event = (struct event){.kind = EVENT_CLEARED, .status = STATUS_DENIED, .text = "not\x1byours"};
+    event = (struct event){.kind = EVENT_CHANGED, .status = STATUS_DENIED, .text = "not\x1byours"};
     fixture_event(model, event);
     assert_string_equal(model->notice, "not cleared: not\\x1Byours");
     event.text = "";
@@ -339,6 +339,40 @@ TEST_CASE(an_export_asks_for_a_name)
     assert_string_equal(model->notice, "written: x.svg");
     model_end_export(model, STATUS_IO, "x.svg: File\x1b exists");
     assert_string_equal(model->notice, "not written: x.svg: File\\x1B exists");
+    drop(model);
+}
+
+TEST_CASE(alerts_are_acknowledged_and_silenced)
+{
+    struct model *model = fresh(120, 40, fixture_alerts);
+    fixture_key(model, 'a');
+    assert_int_equal(model->overlay, OVERLAY_NONE);
+    assert_non_null(strstr(model->notice, "Alerts"));
+    fixture_key(model, '7');
+    fixture_key(model, KEY_CODE_DOWN);
+    fixture_key(model, 'a');
+    assert_int_equal(type(model, "it's known"), EFFECT_CHANGE);
+    assert_int_equal(model->change.kind, QUERY_ALERT_EDIT);
+    assert_int_equal(model->change.alert.edit, QUERY_ALERT_ACK);
+    assert_int_equal(model->change.alert.id, 6);
+    assert_string_equal(model->change.alert.text, "it's known");
+    fixture_event(model, (struct event){.kind = EVENT_CHANGED});
+    assert_string_equal(model->notice, "acknowledged");
+    fixture_key(model, 'S');
+    assert_int_equal(type(model, "x"), EFFECT_CHANGE);
+    assert_int_equal(model->change.alert.edit, QUERY_ALERT_SILENCE);
+    assert_int_equal(model->change.alert.for_ns, INT64_C(7200000000000));
+    assert_string_equal(model->change.alert.rule, "device_hot");
+    assert_string_equal(model->change.filter.by[QUERY_BY_HOST], "gpu-18");
+    assert_string_equal(model->change.filter.by[QUERY_BY_MODEL], "");
+    struct error err;
+    assert_int_equal(query_check(&model->change, &err), STATUS_OK);
+    fixture_event(model,
+                  (struct event){.kind = EVENT_CHANGED, .status = STATUS_DENIED, .text = "no"});
+    assert_string_equal(model->notice, "not silenced for two hours: no");
+    model->readonly = true;
+    fixture_key(model, 'S');
+    assert_int_equal(model->overlay, OVERLAY_NONE);
     drop(model);
 }
 
@@ -674,6 +708,9 @@ TEST_CASE(takes_any_sequence_of_events)
                                     '5',
                                     '6',
                                     '7',
+                                    '8',
+                                    'a',
+                                    'S',
                                     't',
                                     '[',
                                     ']',
@@ -729,9 +766,10 @@ TEST_MAIN(keys_have_effects, clear_asks_for_the_name, readonly_refuses_to_clear,
           age_counts_from_the_last_answer, the_interval_moves_in_steps,
           the_cursor_moves_within_the_rows, the_cursor_stays_on_its_row, what_has_ended_is_folded,
           search_finds_rows, rows_go_by_model_or_host, an_export_asks_for_a_name,
-          enter_shows_all_of_a_row, the_window_changes, windows_of_a_file_end_at_its_records,
-          a_silent_collector_shows_the_age_of_data, stages_follow_the_cursor, tab_goes_round,
-          views_keep_what_was_done_to_them, views_are_shown_from_the_help_alone,
-          a_view_shown_again_stands_within_its_rows, sorting_goes_through_the_columns,
-          escape_steps_out, help_scrolls, the_mouse_does_what_keys_do, the_mouse_shows_views,
-          losses_are_added_up, takes_any_sequence_of_events)
+          alerts_are_acknowledged_and_silenced, enter_shows_all_of_a_row, the_window_changes,
+          windows_of_a_file_end_at_its_records, a_silent_collector_shows_the_age_of_data,
+          stages_follow_the_cursor, tab_goes_round, views_keep_what_was_done_to_them,
+          views_are_shown_from_the_help_alone, a_view_shown_again_stands_within_its_rows,
+          sorting_goes_through_the_columns, escape_steps_out, help_scrolls,
+          the_mouse_does_what_keys_do, the_mouse_shows_views, losses_are_added_up,
+          takes_any_sequence_of_events)

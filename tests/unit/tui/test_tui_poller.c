@@ -181,11 +181,11 @@ static void take(struct poller *poller)
         result_free(news.results[polled]);
     }
     seen.rounds += news.round;
-    seen.clears += news.clear;
+    seen.clears += news.change;
     if (news.round)
         seen.last_round = news.round_error;
-    if (news.clear)
-        seen.last_clear = news.clear_error;
+    if (news.change)
+        seen.last_clear = news.change_error;
     seen.cleared += news.cleared;
 }
 
@@ -265,7 +265,7 @@ TEST_CASE(asks_under_a_new_filter)
     assert_string_equal(world.filter, "gpu-18");
     world.filter[0] = '\0';
     (void)pthread_mutex_unlock(&world.lock);
-    poller_clear(poller);
+    poller_change(poller, &(struct query){.kind = QUERY_CLEAR, .filter = scope.filter});
     while (seen.clears == 0)
         take(poller);
     poller_close(poller);
@@ -323,7 +323,7 @@ TEST_CASE(a_pause_asks_nothing_until_told)
     take_rounds(poller, 1);
     poller_set_interval(poller, 0.1, true);
     for (unsigned clears = 1; clears <= 2; clears++) {
-        poller_clear(poller);
+        poller_change(poller, &(struct query){.kind = QUERY_CLEAR});
         while (seen.clears < clears)
             take(poller);
     }
@@ -377,7 +377,7 @@ TEST_CASE(says_what_was_cleared)
 {
     struct poller *poller = open_feed(NULL, 3600);
     take_rounds(poller, 1);
-    poller_clear(poller);
+    poller_change(poller, &(struct query){.kind = QUERY_CLEAR});
     while (seen.clears == 0)
         take(poller);
     assert_int_equal(seen.cleared, 17);
@@ -385,7 +385,7 @@ TEST_CASE(says_what_was_cleared)
     (void)pthread_mutex_lock(&world.lock);
     world.answer = STATUS_DENIED;
     (void)pthread_mutex_unlock(&world.lock);
-    poller_clear(poller);
+    poller_change(poller, &(struct query){.kind = QUERY_CLEAR});
     while (seen.clears == 1)
         take(poller);
     assert_int_equal(seen.last_clear.status, STATUS_DENIED);

@@ -90,7 +90,7 @@ static void empty_file(struct model *model)
 static void cleared(struct model *model)
 {
     fixture_normal(model);
-    fixture_event(model, (struct event){.kind = EVENT_CLEARED, .cleared = 152});
+    fixture_event(model, (struct event){.kind = EVENT_CHANGED, .cleared = 152});
 }
 
 // A model that makes no tokens, beside one that does.
@@ -209,9 +209,15 @@ static const struct {
     {"loads-failed-80x24", fixture_losses, "4", 80, 24, 0},
     {"compare-80x24", fixture_normal, "6", 80, 24, SIZES},
     {"compare-120x40", fixture_normal, "6", 120, 40, 0},
-    {"ledger-80x24", fixture_normal, "7", 80, 24, SIZES},
-    {"ledger-losses-120x40", fixture_losses, "7", 120, 40, 0},
-    {"ledger-losses-60x16", fixture_losses, "7", 60, 16, 0},
+    {"alerts-80x24", fixture_alerts, "7", 80, 24, SIZES},
+    {"alerts-60x16", fixture_alerts, "7", 60, 16, 0},
+    {"alerts-120x40", fixture_alerts, "7", 120, 40, 0},
+    {"alerts-none-80x24", fixture_normal, "7", 80, 24, 0},
+    {"silence-80x24", fixture_alerts, "7S", 80, 24, 0},
+    {"alerts-now-120x40", fixture_alerts, "", 120, 40, 0},
+    {"ledger-80x24", fixture_normal, "8", 80, 24, SIZES},
+    {"ledger-losses-120x40", fixture_losses, "8", 120, 40, 0},
+    {"ledger-losses-60x16", fixture_losses, "8", 60, 16, 0},
     {"help-80x24", fixture_normal, "?", 80, 24, SIZES},
     {"help-120x40", fixture_normal, "?", 120, 40, 0},
     {"question-80x24", fixture_normal, "c", 80, 24, SIZES},

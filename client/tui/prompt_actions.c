@@ -1,0 +1,172 @@
+#include "client/tui/prompt_actions.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "client/tui/grid_rows.h"
+#include "client/tui/lists.h"
+#include "client/tui/update.h"
+#include "client/tui/view.h"
+#include "common/core/base/text.h"
+#include "common/core/query/query_text.h"
+
+// What the dashboard asks for has models, hosts, devices and runs to filter by.
+static enum status check_filter(const struct query_filter *filter, struct error *err)
+{
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
+        if (filter->by[i][0] && i != QUERY_BY_MODEL && i != QUERY_BY_HOST && i != QUERY_BY_DEVICE &&
+            i != QUERY_BY_RUN)
+            return error_set(err, STATUS_INVALID, "what the dashboard shows has no %s",
+                             query_dimension_name((enum query_dimension)i));
+    return STATUS_OK;
+}
+
+static enum status read_filter(const struct model *model, struct query_filter *filter,
+                               struct query_place *place, struct error *err)
+{
+    int64_t now_ns = model->wall_now_ns;
+    enum status status =
+        query_text_read_filter(filter, model->prompt.text, model->when, &now_ns, place, err);
+    if (status != STATUS_OK)
+        return status;
+    *place = (struct query_place){0, model->prompt.size};
+    return check_filter(filter, err);
+}
+
+void prompts_open(struct model *model, enum overlay overlay, const char *text)
+{
+    prompt_open(&model->prompt, text);
+    model->overlay = overlay;
+}
+
+// The screen is to show what was asked for, also after a pause.
+static unsigned close_prompt(struct model *model)
+{
+    model->overlay = OVERLAY_NONE;
+    model->paused = false;
+    return EFFECT_SCOPE | EFFECT_ASK | EFFECT_PACE;
+}
+
+static unsigned apply(struct model *model)
+{
+    struct query_filter filter;
+    struct prompt *prompt = &model->prompt;
+    struct error err = {0};
+    if (read_filter(model, &filter, &prompt->place, &err) != STATUS_OK) {
+        (void)text_escape(prompt->error, sizeof prompt->error, err.text, strlen(err.text));
+        return 0;
+    }
+    model_filter(model, &filter, prompt->text);
+    return close_prompt(model);
+}
+
+void prompts_find(struct model *model, int step)
+{
+    const struct list list = list_focused(model);
+    if (!model->search[0])
+        model_notify(model, "nothing was searched for yet: / searches");
+    else if (!list.grid)
+        model_notify(model, "this panel has no rows to search");
+    else if (!grid_rows_find(list.grid, list.state, list.result, model->search, step, list.page))
+        model_notify(model, "not found");
+}
+
+static unsigned search(struct model *model)
+{
+    model->overlay = OVERLAY_NONE;
+    (void)text_escape(model->search, sizeof model->search, model->prompt.text, model->prompt.size);
+    if (model->search[0])
+        prompts_find(model, 0);
+    return 0;
+}
+
+static unsigned clear(struct model *model)
+{
+    if (strcmp(model->prompt.text, model_clear_word(model)) != 0) {
+        (void)snprintf(model->prompt.error, sizeof model->prompt.error,
+                       "nothing is cleared until the text is exactly that");
+        return 0;
+    }
+    model->overlay = OVERLAY_NONE;
+    model->paused = false; // the screen is to show what the clear has done
+    model_notify(model, "clearing ...");
+    model->change = (struct query){.kind = QUERY_CLEAR, .filter = model->scope.filter};
+    return EFFECT_CHANGE | EFFECT_PACE;
+}
+
+// Copies a text as it is, without escapes; "" if it is null or too long.
+static void copy_text(char *out, size_t size, const struct result *result, size_t row,
+                      const char *key)
+{
+    const struct value value = result_get(result, row, key);
+    const bool fits = value.type == VALUE_TEXT && value.text.size < size;
+    (void)snprintf(out, size, "%s", fits ? value.text.bytes : "");
+}
+
+// Builds the change of the alert in a row, without its reason.
+static void prepare_edit(struct model *model, size_t row, bool silences)
+{
+    static const enum query_dimension names[] = {QUERY_BY_MODEL, QUERY_BY_HOST, QUERY_BY_DEVICE};
+    const int64_t two_hours_ns = INT64_C(7200000000000);
+    const struct result *alerts = model_answer(model, POLL_ALERTS);
+    struct query *query = &model->change;
+    *query = (struct query){.kind = QUERY_ALERT_EDIT};
+    query->alert.edit = silences ? QUERY_ALERT_SILENCE : QUERY_ALERT_ACK;
+    query->alert.id = silences ? 0 : result_integer(alerts, row, "id", 0);
+    if (!silences)
+        return;
+    query->alert.for_ns = two_hours_ns;
+    copy_text(query->alert.rule, sizeof query->alert.rule, alerts, row, "rule");
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+        copy_text(query->filter.by[names[i]], sizeof query->filter.by[names[i]], alerts, row,
+                  query_dimension_name(names[i]));
+}
+
+void prompts_open_alert(struct model *model, enum overlay overlay)
+{
+    size_t row;
+    const bool has_alerts = view_current(model) == &view_alerts &&
+                            model->views[view_shown(model)].focus == 0 &&
+                            view_selected(model, 0, &row);
+    if (model->readonly) {
+        model_notify(model, "not changed: the dashboard was started with --readonly");
+    } else if (!has_alerts) {
+        model_notify(model, "there is no open alert at the cursor (the view Alerts has them)");
+    } else {
+        prepare_edit(model, row, overlay == OVERLAY_SILENCE);
+        prompts_open(model, overlay, "");
+    }
+}
+
+static unsigned edit_alert(struct model *model)
+{
+    (void)snprintf(model->change.alert.text, sizeof model->change.alert.text, "%.1000s",
+                   model->prompt.text);
+    model->overlay = OVERLAY_NONE;
+    return EFFECT_CHANGE;
+}
+
+static unsigned apply_prompt(struct model *model)
+{
+    if (model->overlay == OVERLAY_ACKNOWLEDGE || model->overlay == OVERLAY_SILENCE)
+        return edit_alert(model);
+    if (model->overlay == OVERLAY_SEARCH)
+        return search(model);
+    if (model->overlay == OVERLAY_CLEAR)
+        return clear(model);
+    if (model->overlay == OVERLAY_FILTER)
+        return apply(model);
+    model->overlay = OVERLAY_NONE; // the screen is exported without the prompt
+    return EFFECT_EXPORT;
+}
+
+unsigned prompts_act(struct model *model, enum action action, uint32_t code)
+{
+    if (action == ACTION_APPLY)
+        return apply_prompt(model);
+    if (action == ACTION_CANCEL)
+        model->overlay = OVERLAY_NONE;
+    else
+        prompt_edit(&model->prompt, action, code);
+    return 0;
+}
