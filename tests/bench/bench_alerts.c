@@ -4,7 +4,7 @@
 //   bench_alerts [--json] [--quick] [--rules N]
 //
 // The store has the collector's rollups up to a minute before the evaluations.  A hundredth of the
-// groups is past every other rule: those alerts fire, and their rows are saved each time.
+// groups is past every tenth rule: those alerts fire, and their rows are saved each time.
 // core_ratio is processor time, of the evaluation and of saving its rows, by the interval.
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,9 +28,16 @@
 
 enum { MODELS = 50, HOSTS = 20, MINUTES = 15, PERIOD = 5, PASSES = 9 };
 
-static const char *const metrics[] = {
-    "ttft_ns",           "e2e_ns",  "decode_ns",     "prefill_ns",       "queue_ns",
-    "tokens_per_second", "tpot_ns", "prompt_tokens", "generated_tokens", "itl_max_ns"};
+// Metrics, and a threshold between usual and slow requests.
+static const struct {
+    const char *name, *unit;
+    double slow;
+} metrics[] = {
+    {"ttft_ns", "ms", 500},         {"e2e_ns", "ms", 5000}, {"decode_ns", "ms", 5000},
+    {"prefill_ns", "ms", 500},      {"queue_ns", "ms", 5},  {"itl_max_ns", "ms", 100},
+    {"tokens_per_second", "", 1e5}, {"tpot_ns", "ms", 100}, {"prompt_tokens", "", 5000},
+    {"generated_tokens", "", 500},
+};
 enum { METRICS = sizeof metrics / sizeof *metrics };
 
 static void die_of(enum status status, const struct error *err)
@@ -96,10 +103,11 @@ static void make_rules(struct alert_file *file, int count)
     if (!out)
         bench_die("rules", "out of memory");
     for (int i = 0; i < count; i++)
-        (void)fprintf(out,
-                      "alert rule%d: avg %s by model,host over %s when %s > %d for 1m least 3\n", i,
-                      metrics[i % METRICS], i / METRICS % 2 ? "10m" : "5m", i % 3 ? "p95" : "mean",
-                      i % 2 ? 1 : 2000000000);
+        (void)fprintf(
+            out, "alert rule%d: avg %s by model,host over %s when %s > %g%s for 1m least 3\n", i,
+            metrics[i % METRICS].name, i / METRICS % 2 ? "10m" : "5m", i % 3 ? "p95" : "mean",
+            metrics[i % METRICS].slow * (i / METRICS / 2 % 10 ? 100 : 1),
+            metrics[i % METRICS].unit);
     (void)fclose(out);
     die_of(alert_file_read(file, text, size, NULL, NULL, &err), &err);
     free(text);
