@@ -247,5 +247,36 @@ TEST_CASE(test_cannot_listen)
     http_server_stop(server);
 }
 
+static bool has_ipv6(void)
+{
+    const struct sockaddr_in6 name = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    const int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const bool has = fd >= 0 && bind(fd, (const struct sockaddr *)&name, sizeof name) == 0;
+    if (fd >= 0)
+        (void)close(fd);
+    return has;
+}
+
+// At ::1 for IPv6 alone; at "*" for both.
+TEST_CASE(test_ipv6)
+{
+    static const char *const at[] = {"::1", "*"};
+    char answer[ANSWER];
+    if (!has_ipv6())
+        skip();
+    for (size_t i = 0; i < COUNT_OF(at); i++) {
+        start(at[i], NULL);
+        const struct sockaddr_in6 name = {.sin6_family = AF_INET6,
+                                          .sin6_port = htons((uint16_t)port),
+                                          .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+        const int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_int_equal(connect(fd, (const struct sockaddr *)&name, sizeof name), 0);
+        send_all(fd, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        (void)receive_all(fd, answer);
+        assert_non_null(strstr(answer, "HTTP/1.1 200 OK"));
+        http_server_stop(server);
+    }
+}
+
 TEST_MAIN(test_answers_and_closes, test_get_only, test_token, test_refuses_what_is_no_request,
-          test_hung_clients, test_stops_with_open_connections, test_cannot_listen)
+          test_hung_clients, test_stops_with_open_connections, test_cannot_listen, test_ipv6)
