@@ -158,34 +158,42 @@ size_t totals_folded(const struct totals *totals)
 
 // ---- Initial values ---------------------------------------------------------------------------
 
-// What one scan adds: a histogram, and with that of all requests their counters.
 struct load {
     struct totals *totals;
     struct store *store;
     unsigned keys; // KEYS, or 0: all in `other`
 };
 
-static const struct {
+// Metrics of the scan of a kind: those of its histograms first.
+enum {
+    SCAN_E2E,
+    SCAN_TTFT,
+    SCAN_TPOT,
+    SCAN_PROMPT,
+    SCAN_OUTPUT,
+    SCAN_ITEMS,
+    SCAN_FAILED,
+    SCAN_CANCELLED
+};
+static const struct source {
     enum record_kind kind;
-    const char *metric;
-} sources[TOTALS_HISTOGRAM_COUNT] = {
-    [TOTALS_E2E] = {RECORD_KIND_INFERENCE, "e2e_ns"},
-    [TOTALS_TTFT] = {RECORD_KIND_INFERENCE, "ttft_ns"},
-    [TOTALS_TPOT] = {RECORD_KIND_INFERENCE, "tpot_ns"},
-    [TOTALS_LOAD] = {RECORD_KIND_LOAD, "duration_ns"},
+    enum totals_histogram first; // of `histograms`
+    unsigned histograms;
+    const char *metrics[SCAN_FAILED];
+} sources[SOURCES] = {
+    [INFERENCES] = {RECORD_KIND_INFERENCE,
+                    TOTALS_E2E,
+                    3,
+                    {"e2e_ns", "ttft_ns", "tpot_ns", "prompt_tokens", "generated_tokens", "items"}},
+    [LOADS] = {RECORD_KIND_LOAD, TOTALS_LOAD, 1, {"duration_ns"}},
 };
 
-// Metrics of a scan of all requests, after the histogram's.
-enum { SCAN_PROMPT = 1, SCAN_OUTPUT, SCAN_ITEMS, SCAN_FAILED, SCAN_CANCELLED };
-
-static void want(struct aggregate_scan *scan, enum totals_histogram histogram)
+static void want(struct aggregate_scan *scan, const struct source *source)
 {
-    aggregate_scan_want(scan, sources[histogram].metric, true);
-    if (histogram != TOTALS_E2E)
+    for (unsigned i = 0; i < SCAN_FAILED && source->metrics[i]; i++)
+        aggregate_scan_want(scan, source->metrics[i], i < source->histograms);
+    if (source->kind != RECORD_KIND_INFERENCE)
         return;
-    aggregate_scan_want(scan, "prompt_tokens", false);
-    aggregate_scan_want(scan, "generated_tokens", false);
-    aggregate_scan_want(scan, "items", false);
     scan->metrics[scan->metric_count++].metric = &rollup_internal[ROLLUP_FAILED];
     scan->metrics[scan->metric_count++].metric = &rollup_internal[ROLLUP_CANCELLED];
 }
@@ -201,14 +209,18 @@ static void on_bucket(void *context, double value, uint64_t count)
     add_value(adding->series, adding->histogram, value / 1e9, count);
 }
 
-static void add_group(struct totals_series *series, enum totals_histogram histogram,
+static void add_group(struct totals_series *series, const struct source *source,
                       const struct group *group)
 {
-    const struct aggregate *values = &aggregate_scan_ratio(group, 0)->values;
-    struct adding adding = {series, histogram};
-    sketch_each(values->sketch, on_bucket, &adding);
-    add_sum(series, histogram, aggregate_mean(values) * (double)values->count / 1e9);
-    if (histogram != TOTALS_E2E)
+    for (unsigned i = 0; i < source->histograms; i++) {
+        const struct aggregate *values = &aggregate_scan_ratio(group, i)->values;
+        struct adding adding = {series, source->first + i};
+        if (values->count == 0)
+            continue;
+        sketch_each(values->sketch, on_bucket, &adding);
+        add_sum(series, adding.histogram, aggregate_mean(values) * (double)values->count / 1e9);
+    }
+    if (source->kind != RECORD_KIND_INFERENCE)
         return;
     add_count(series, TOTALS_PROMPT_TOKENS,
               aggregate_sum(&aggregate_scan_ratio(group, SCAN_PROMPT)->values));
@@ -229,7 +241,7 @@ static int newest_first(const struct group *a, const struct group *b, const void
     return (of_a < of_b) - (of_a > of_b);
 }
 
-static enum status add_groups(const struct load *load, enum totals_histogram histogram,
+static enum status add_groups(const struct load *load, const struct source *source,
                               const struct aggregate_scan *scan, struct error *err)
 {
     enum status status = reader_budget(&scan->budget, err);
@@ -244,24 +256,24 @@ static enum status add_groups(const struct load *load, enum totals_histogram his
         else
             status = find_series(load->totals, load->store, group->keys, &series, err);
         if (status == STATUS_OK)
-            add_group(series, histogram, group);
+            add_group(series, source, group);
     }
     return status;
 }
 
-static enum status load_histogram(const struct load *load, enum totals_histogram histogram,
-                                  struct error *err)
+static enum status load_kind(const struct load *load, const struct source *source,
+                             struct error *err)
 {
     const struct query query = {.kind = QUERY_AVERAGE,
                                 .group_by = {[KEY_HOST] = QUERY_BY_HOST,
                                              [KEY_MODEL] = QUERY_BY_MODEL,
                                              [KEY_DEVICE] = QUERY_BY_DEVICE},
                                 .group_count = load->keys};
-    struct aggregate_scan scan = {.query = &query, .kind = sources[histogram].kind};
-    want(&scan, histogram);
+    struct aggregate_scan scan = {.query = &query, .kind = source->kind};
+    want(&scan, source);
     enum status status = aggregate_scan_run(&scan, load->store, err);
     if (status == STATUS_OK)
-        status = add_groups(load, histogram, &scan, err);
+        status = add_groups(load, source, &scan, err);
     aggregate_scan_deinit(&scan);
     return status;
 }
@@ -283,22 +295,25 @@ static enum status on_failed_loads(void *context, sqlite3_stmt *row, struct erro
     return status;
 }
 
-static enum status load_rest(struct load *load, struct error *err)
+static enum status read_last_ids(struct totals *totals, struct store *store, struct error *err)
 {
-    static const char *const last[SOURCES] = {"SELECT max(id) FROM main.inference",
-                                              "SELECT max(id) FROM main.load"};
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < SOURCES && status == STATUS_OK; i++) {
+        sqlite3_str *sql = sqlite3_str_new(store->db);
+        sqlite3_str_appendf(sql, "SELECT max(id) FROM main.%s",
+                            record_kind_info(sources[i].kind)->name);
+        status = reader_scan(store, sql, NULL, reader_on_integer, &totals->last_id[i], err);
+    }
+    return status;
+}
+
+static enum status load_failed(struct load *load, struct error *err)
+{
     sqlite3_str *sql = sqlite3_str_new(load->store->db);
     sqlite3_str_appendall(sql, "SELECT r.host, t.model, t.device, count(*) FROM main.load t"
                                " INDEXED BY load_failed CROSS JOIN main.run r ON r.run = t.run"
                                " WHERE t.status = 1 GROUP BY r.host, t.model, t.device");
-    enum status status = reader_scan(load->store, sql, NULL, on_failed_loads, load, err);
-    for (unsigned i = 0; i < SOURCES && status == STATUS_OK; i++) {
-        sql = sqlite3_str_new(load->store->db);
-        sqlite3_str_appendall(sql, last[i]);
-        status =
-            reader_scan(load->store, sql, NULL, reader_on_integer, &load->totals->last_id[i], err);
-    }
-    return status;
+    return reader_scan(load->store, sql, NULL, on_failed_loads, load, err);
 }
 
 static enum status load_with(struct load *load, struct error *err)
@@ -306,9 +321,11 @@ static enum status load_with(struct load *load, struct error *err)
     if (make_empty(load->totals) != STATUS_OK)
         return error_no_memory(err, "totals");
     enum status status = STATUS_OK;
-    for (unsigned i = 0; i < TOTALS_HISTOGRAM_COUNT && status == STATUS_OK; i++)
-        status = load_histogram(load, (enum totals_histogram)i, err);
-    return status == STATUS_OK ? load_rest(load, err) : status;
+    for (unsigned i = 0; i < SOURCES && status == STATUS_OK; i++)
+        status = load_kind(load, &sources[i], err);
+    if (status == STATUS_OK)
+        status = load_failed(load, err);
+    return status == STATUS_OK ? read_last_ids(load->totals, load->store, err) : status;
 }
 
 static enum status load_all(struct store *store, const struct query *query, void *out,
@@ -327,6 +344,20 @@ enum status totals_load(struct totals *totals, struct store *store, struct error
 {
     const struct query query = {.kind = QUERY_PING};
     return session_run(store, load_all, &query, totals, err);
+}
+
+static enum status begin_at_end(struct store *store, const struct query *query, void *out,
+                                struct error *err)
+{
+    (void)query;
+    return make_empty(out) == STATUS_OK ? read_last_ids(out, store, err)
+                                        : error_no_memory(err, "totals");
+}
+
+enum status totals_begin_at_end(struct totals *totals, struct store *store, struct error *err)
+{
+    const struct query query = {.kind = QUERY_PING};
+    return session_run(store, begin_at_end, &query, totals, err);
 }
 
 // ---- Later records ------------------------------------------------------------------------------

@@ -72,6 +72,10 @@ void totals_free(struct totals *totals); // accepts NULL
 // After a failure it can be called again.
 MUST_CHECK enum status totals_load(struct totals *totals, struct store *store, struct error *err);
 
+// Begins with zeros: only later records will count.
+MUST_CHECK enum status totals_begin_at_end(struct totals *totals, struct store *store,
+                                           struct error *err);
+
 // Adds the next `limit` records of each kind at most; sets `*more` if there may be others.
 MUST_CHECK enum status totals_feed(struct totals *totals, struct store *store, uint32_t limit,
                                    bool *more, struct error *err);

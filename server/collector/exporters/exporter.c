@@ -15,7 +15,7 @@
 
 enum {
     FEED_ROWS = 2000, // of each kind, while scrapes wait: some milliseconds
-    LOAD_SECONDS = 120,
+    LOAD_SECONDS = 300,
     QUERY_SECONDS = 4,
     TOKEN_LEAST = 16,
     TOKEN_MOST = 512,
@@ -164,11 +164,16 @@ static void leave(struct exporter *exporter, enum reader_kind kind)
     reader_gate_leave(&exporter->channels->gate, kind);
 }
 
+// Reads the initial values.  Where that takes too long, counters begin at zero.
 static enum status load(struct exporter *exporter, struct error *err)
 {
-    enter(exporter, READER_SCAN, LOAD_SECONDS);
-    const enum status status = totals_load(exporter->totals, exporter->store, err);
-    leave(exporter, READER_SCAN);
+    enter(exporter, READER_LONG, LOAD_SECONDS);
+    enum status status = totals_load(exporter->totals, exporter->store, err);
+    if (status == STATUS_TIMEOUT || status == STATUS_FULL) {
+        log_write(LOG_LEVEL_WARNING, "metrics: counters begin at zero: %s", err->text);
+        status = totals_begin_at_end(exporter->totals, exporter->store, err);
+    }
+    leave(exporter, READER_LONG);
     atomic_store(&exporter->is_ready, status == STATUS_OK);
     return status;
 }

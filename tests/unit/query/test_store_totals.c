@@ -215,6 +215,21 @@ TEST_CASE(test_from_rollups_records_and_feed)
     totals_free(fed);
 }
 
+TEST_CASE(test_begin_at_end)
+{
+    struct error err;
+    add_records();
+    struct totals *totals = loaded(100);
+    expect_ok(totals_begin_at_end(totals, store, &err), &err);
+    feed(totals, 100);
+    assert_int_equal(totals_count(totals), 0);
+    add_request(0, 1);
+    feed(totals, 100);
+    assert_int_equal(totals_count(totals), 1);
+    assert_int_equal(totals_at(totals, 0)->bins[TOTALS_E2E].count, 1);
+    totals_free(totals);
+}
+
 // An exact edge belongs to the bin below it, as `le` says.
 TEST_CASE(test_edges)
 {
@@ -291,5 +306,5 @@ TEST_CASE(test_too_many_series)
     totals_free(NULL);
 }
 
-TEST_MAIN_EACH(set_up, store_tear_down, test_from_rollups_records_and_feed, test_edges,
-               test_clearing_lowers_nothing, test_limit_of_series, test_too_many_series)
+TEST_MAIN_EACH(set_up, store_tear_down, test_from_rollups_records_and_feed, test_begin_at_end,
+               test_edges, test_clearing_lowers_nothing, test_limit_of_series, test_too_many_series)
