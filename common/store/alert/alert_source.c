@@ -202,6 +202,7 @@ static void keep_disk_samples(struct alert_source_state *state, int64_t since_ns
 
 static enum status read_disk(const struct alert_reader *reader, struct error *err)
 {
+    static const int64_t keys[1]; // of no group
     struct alert_source_state *state = reader->state;
     const int64_t now_ns = reader->times->now_ns, window_ns = reader->rule->window_ns;
     const int64_t free_bytes = database_free_bytes(reader->store->path);
@@ -219,7 +220,7 @@ static enum status read_disk(const struct alert_reader *reader, struct error *er
         return STATUS_OK;
     const double used = (double)first.free_bytes - (double)free_bytes;
     const double left_ns = (double)free_bytes * (double)(now_ns - first.at_ns) / used;
-    return alert_source_emit(reader, NULL, used > 0 && left_ns < FOREVER ? left_ns : FOREVER, err);
+    return alert_source_emit(reader, keys, used > 0 && left_ns < FOREVER ? left_ns : FOREVER, err);
 }
 
 // ---- All -------------------------------------------------------------------------------------
