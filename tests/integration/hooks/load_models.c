@@ -18,7 +18,8 @@ int main(void)
     }
     while (fgets(line, sizeof line, stdin)) {
         line[strcspn(line, "\n")] = '\0';
-        struct inferstat_load *load = inferstat_load_begin(monitor, inferstat_name(monitor, line), 0);
+        struct inferstat_load *load =
+            inferstat_load_begin(monitor, inferstat_name(monitor, line), 0);
         inferstat_load_end(load, INFERSTAT_RESULT_OK, NULL);
     }
     (void)inferstat_close(monitor, 5000000000, NULL);
