@@ -380,8 +380,9 @@ TEST_CASE(test_energy_of_a_host)
 
     // What two runs sample is used once.
     execf("INSERT INTO device_sample(run, stream, number, started_ns, received_ns, device,"
-          " duration_ns, energy_used_joules) SELECT %d, 9, id, started_ns + 600000000, received_ns,"
-          " %u, duration_ns, energy_used_joules FROM device_sample WHERE device = %u",
+          " duration_ns, energy_used_joules_stored) SELECT %d, 9, id, started_ns + 600000000, "
+          "received_ns,"
+          " %u, duration_ns, energy_used_joules_stored FROM device_sample WHERE device = %u",
           ENGINE, gpu, sampled);
     result = ask(&query);
     expect_about(result, "joules_per_token", 6.14, 0.02);
