@@ -189,7 +189,8 @@
 //   slowdown_celsius? sm_clock_max_hz? memory_clock_max_hz? pcie_generation_max? pcie_width_max?;
 //   processes? (text: at most 8, those with most memory first) events? (text: names of those that
 //   last, among the run's newest 1,000 records of events); with a window window_ns? (null without
-//   since) samples and, of those in it, gpu_util_mean_ratio? gpu_util_max_ratio?
+//   since; of 10 minutes or more, in whole minutes) samples and, of those in it,
+//   gpu_util_mean_ratio? gpu_util_max_ratio?
 //   memory_used_mean_bytes? memory_used_max_bytes? temperature_mean_celsius?
 //   temperature_max_celsius? power_mean_watts? power_max_watts? sm_clock_mean_hz? sm_clock_min_hz?
 //   energy_window_joules? throttled_mean_ratio?  The filter may have a host, a device and a run.

@@ -164,6 +164,21 @@ struct health {
     struct result *answer;
 };
 
+// Rollups answer whole minutes, of each of which a fleet of 8,000 devices has 480,000 samples: a
+// long window begins and ends with one.
+#define LONG_WINDOW_NS 600e9
+
+static void widen_window(struct query_filter *filter, int64_t as_of_ns)
+{
+    const int64_t until_ns = filter->until_ns ? filter->until_ns : as_of_ns;
+    if (!filter->since_ns || (double)until_ns - (double)filter->since_ns < LONG_WINDOW_NS)
+        return;
+    filter->since_ns = rollup_bucket(ROLLUP_MINUTE, filter->since_ns);
+    if (filter->until_ns)
+        filter->until_ns =
+            rollup_next(ROLLUP_MINUTE, rollup_bucket(ROLLUP_MINUTE, filter->until_ns - 1));
+}
+
 static bool has_window(const struct query *query)
 {
     return query->filter.since_ns != 0 || query->filter.until_ns != 0;
@@ -187,7 +202,7 @@ static void set_figure(struct result *answer, const struct figure *figure, const
 
 static void set_window(struct health *health, const int64_t *keys)
 {
-    const struct query_filter *filter = &health->query->filter;
+    const struct query_filter *filter = &health->scan.query->filter;
     const struct group *group = groups_get(health->scan.groups, keys);
     uint64_t samples = 0;
     for (unsigned i = 0; group && i < health->subject->figure_count; i++) {
@@ -381,6 +396,7 @@ static enum status answer_health(struct store *store, const struct query *query,
     enum status status = filter_check(subject->kind, &query->filter, err);
     if (status == STATUS_OK)
         status = reader_as_of(store, &health.as_of_ns, err);
+    widen_window(&of_window.filter, health.as_of_ns);
     if (status == STATUS_OK && has_window(query))
         status = aggregate_scan_run(&health.scan, store, err);
     if (status == STATUS_OK)

@@ -247,6 +247,27 @@ TEST_CASE(figures_of_a_window)
 }
 
 // Hosts with more devices than others are read further back.
+// A long window is one of whole minutes; START_NS is 20 s into one.
+TEST_CASE(a_long_window)
+{
+    static const int seconds[] = {99, 110, 140, 750, 759, 765};
+    add_run(1, "a", RECORD_RUN_END_OPEN, START_NS + 900 * SECOND);
+    for (size_t i = 0; i < COUNT_OF(seconds); i++)
+        sample(1, "gpu:0", seconds[i], 0.5, 0);
+    static const struct {
+        int since, until, samples, window;
+    } cases[] = {{130, 745, 4, 660}, {130, 729, 1, 599}, {130, 0, 5, 800}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct query query = {.kind = QUERY_DEVICE_HEALTH};
+        query.filter.since_ns = START_NS + cases[i].since * SECOND;
+        query.filter.until_ns = cases[i].until ? START_NS + cases[i].until * SECOND : 0;
+        struct result *result = ask(&query);
+        assert_int_equal(result_integer(result, 0, "samples", 0), cases[i].samples);
+        assert_int_equal(result_integer(result, 0, "window_ns", 0), cases[i].window * SECOND);
+        result_free(result);
+    }
+}
+
 TEST_CASE(many_devices)
 {
     char name[24];
@@ -288,4 +309,4 @@ TEST_CASE(filters)
 TEST_MAIN_EACH(set_up, store_tear_down, the_newest_sample_of_each_device,
                one_row_for_a_device_of_several_runs, samples_without_a_description,
                a_run_of_long_ago_counts_only_in_its_window, processes_on_a_device, events_that_last,
-               figures_of_a_window, many_devices, filters)
+               figures_of_a_window, a_long_window, many_devices, filters)
