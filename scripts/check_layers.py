@@ -58,7 +58,7 @@ ROOMS = {
     "common/store/aggregate": CORE + ["common/sys"] + STORE[:5],
     "common/store/compare": CORE + ["common/sys"] + STORE[:6],
     "common/store/audit": CORE + ["common/sys"] + STORE[:4] + ["common/store/audit"],
-    "common/store/query": CORE + ["common/sys"] + STORE[:5] + ["common/store/query"],
+    "common/store/query": CORE + ["common/sys"] + STORE[:6] + ["common/store/query"],
     "common/store/retention": CORE + ["common/sys"] + STORE[:4] + ["common/store/retention"],
     "common/store/transfer": CORE + ["common/sys"] + STORE[:7] + ["common/store/transfer"],
     "common/store/alert": CORE + ["common/sys"] + STORE[:6] + STORE[7:8] + ["common/store/alert"],

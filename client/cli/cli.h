@@ -146,6 +146,7 @@ MUST_CHECK enum status cli_bundle(struct cli *cli, struct error *err);
 // The functions of the command table (commands.c).
 MUST_CHECK enum status command_top(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_now(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_why(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_summary(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_average(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_query(struct cli *cli, struct error *err);

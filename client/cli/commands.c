@@ -54,6 +54,18 @@ const struct cli_command cli_commands[] = {
         .run = command_now,
     },
     {
+        .name = "why",
+        .summary = "why requests are slower than usual: causes, the most important first",
+        .details =
+            "Sets the requests of the last 10 minutes, or with --since 1m, --since 1h, ... of "
+            "that\n"
+            "time, against the usual ones of the same model, host and device, and splits the\n"
+            "difference; below each cause is the command that shows it.  inferstat(1) explains "
+            "the\ncauses.",
+        .options = TAKES(SOURCE, OPTION_MODEL, OPTION_HOST, OPTION_SINCE, ROWS),
+        .run = command_why,
+    },
+    {
         .name = "summary",
         .summary = "key figures, the last load by stage, and losses",
         .details = "--line prints one short line instead, for tmux and other status bars.",

@@ -44,6 +44,7 @@ static query_answer *const answers[QUERY_KIND_COUNT] = {
     [QUERY_HOST_HEALTH] = query_host_health,
     [QUERY_ALERTS] = query_alerts,
     [QUERY_ALERT_TRY] = query_alert_try,
+    [QUERY_WHY] = query_why,
 };
 
 static enum status answer(struct store *store, const struct query *query, void *out,

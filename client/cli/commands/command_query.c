@@ -37,6 +37,7 @@ static const struct form {
     {QUERY_RECORDS, NULL, list_records},
     {QUERY_FLEET, NULL, NULL},
     {QUERY_NOW, NULL, NULL},
+    {QUERY_WHY, NULL, NULL},
     {QUERY_ERRORS, NULL, NULL},
     {QUERY_EVENTS, NULL, NULL},
     {QUERY_DEVICE_HEALTH, "devices", NULL},

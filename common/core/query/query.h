@@ -41,6 +41,7 @@ enum query_kind {
     QUERY_ALERTS,          // alerts that are open, or were; or silences
     QUERY_ALERT_EDIT,      // acknowledge an alert, or silence alerts
     QUERY_ALERT_TRY,       // the values that an alert rule has now, by group
+    QUERY_WHY,             // why requests are slower than usual: causes, most important first
     QUERY_KIND_COUNT,
 };
 

@@ -5,7 +5,7 @@
 //
 //   line   := verb [metric] clause...
 //   verb   := avg METRIC | summary | overview | audit | slowest [METRIC] | stages |
-//             errors | events | fleet [METRIC] | now | health | hosts | baselines |
+//             errors | events | fleet [METRIC] | now | why | health | hosts | baselines |
 //             compare [BASELINE] | a kind of records (loads, inferences, operations, ...)
 //   clause := by DIMENSION,...                      one row per group (model, host, ...; query.h)
 //           | where DIMENSION=NAME [and ...]        "where" is optional

@@ -35,6 +35,7 @@ query_answer query_device_health;
 query_answer query_host_health;
 query_answer query_alerts;
 query_answer query_alert_try;
+query_answer query_why;
 
 // Metrics that SUMMARY and OVERVIEW share.  The enums are their indexes in an aggregation:
 // aggregate_scan_want_inferences and aggregate_scan_want_loads add the metrics in this order.

@@ -57,7 +57,7 @@ static const char *query_text(int number)
         QUERY(COMPARE),       QUERY(COPY),          QUERY(IMPORT),          QUERY(FORGET),
         QUERY(ADMIN_LOG),     QUERY(NOW),           QUERY(ERRORS),          QUERY(EVENTS),
         QUERY(DEVICE_HEALTH), QUERY(HOST_HEALTH),   QUERY(ALERTS),          QUERY(ALERT_EDIT),
-        QUERY(ALERT_TRY),
+        QUERY(ALERT_TRY),     QUERY(WHY),
     };
     return number < QUERY_KIND_COUNT ? texts[number] : NULL;
 }

@@ -1,0 +1,280 @@
+#include "common/store/query/why_sample.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/core/base/array.h"
+#include "common/core/base/saturate.h"
+#include "common/core/record/record.h"
+#include "common/store/query/slowest_peers.h"
+#include "common/store/read/reader.h"
+#include "common/store/read/session.h"
+
+#define HOUR_NS INT64_C(3600000000000)
+#define DAY_NS  (24 * HOUR_NS)
+
+enum { PARTS = 24 }; // of a time, of a whole sample
+
+void why_sample_deinit(struct why_sample *sample)
+{
+    free(sample->requests);
+    free(sample->spans);
+    *sample = (struct why_sample){0};
+}
+
+// ---- Requests ---------------------------------------------------------------------------------
+
+enum {
+    ROW_MODEL,
+    ROW_HOST,
+    ROW_DEVICE,
+    ROW_RUN,
+    ROW_STARTED,
+    ROW_FINISH,
+    ROW_METRICS,
+    ROW_PHASES = ROW_METRICS + WHY_METRICS,
+    ROW_PROMPT = ROW_PHASES + ATTRIBUTION_PHASES,
+    ROW_TOKENS,
+    ROW_ITEMS,
+    ROW_CONCURRENT,
+};
+
+struct part_reader {
+    struct why_sample *sample;
+    enum why_side side;
+    size_t read, kept, kept_max; // rows of the part; of these matching ones
+    int64_t last_ns;
+};
+
+static double real_or_nan(sqlite3_stmt *row, int place)
+{
+    return sqlite3_column_type(row, place) == SQLITE_NULL ? (double)NAN
+                                                          : sqlite3_column_double(row, place);
+}
+
+// Keeps sums of times within 64 bits, whatever the store holds; NaN stays NaN.
+static double clamp(double ns)
+{
+    return ns < 0 ? 0 : ns > (double)ATTRIBUTION_TIME_MAX_NS ? (double)ATTRIBUTION_TIME_MAX_NS : ns;
+}
+
+static enum status on_request(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct part_reader *reader = context;
+    struct why_sample *sample = reader->sample;
+    const int64_t model = sqlite3_column_int64(row, ROW_MODEL);
+    const int64_t host = sqlite3_column_int64(row, ROW_HOST);
+    const int finish = sqlite3_column_int(row, ROW_FINISH);
+    if (reader->kept == reader->kept_max)
+        return STATUS_OK;
+    reader->read++;
+    reader->last_ns = sqlite3_column_int64(row, ROW_STARTED);
+    if ((sample->model && model != sample->model) || (sample->host && host != sample->host) ||
+        finish == RECORD_FINISH_ERROR || finish == RECORD_FINISH_CANCELLED)
+        return STATUS_OK;
+    reader->kept++;
+    if (!ARRAY_RESERVE(&sample->requests, &sample->room, sample->count + 1))
+        return error_no_memory(err, "store");
+    struct why_request *request = &sample->requests[sample->count++];
+    *request = (struct why_request){
+        .model = model,
+        .host = host,
+        .device = sqlite3_column_int64(row, ROW_DEVICE),
+        .run = sqlite3_column_int64(row, ROW_RUN),
+        .started_ns = reader->last_ns,
+        .side = (int)reader->side,
+        .prompt = sqlite3_column_double(row, ROW_PROMPT),
+        .tokens = sqlite3_column_double(row, ROW_TOKENS),
+        .items = sqlite3_column_double(row, ROW_ITEMS),
+        .concurrent = real_or_nan(row, ROW_CONCURRENT),
+    };
+    for (int i = 0; i < (int)WHY_METRICS; i++)
+        request->metrics[i] = clamp(real_or_nan(row, ROW_METRICS + i));
+    for (int i = 0; i < (int)ATTRIBUTION_PHASES; i++)
+        request->phases[i] = clamp(sqlite3_column_double(row, ROW_PHASES + i));
+    return STATUS_OK;
+}
+
+static enum status read_part(struct part_reader *reader, struct store *store, int64_t since_ns,
+                             int64_t until_ns, size_t rows, struct error *err)
+{
+    const int64_t numbers[] = {since_ns, until_ns, (int64_t)rows};
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendall(
+        sql, "SELECT t.model, r.host, coalesce(t.device, 0), t.run, t.started_ns, t.finish,"
+             " t.e2e_ns, t.ttft_ns, t.queue_ns, " SLOWEST_COMPUTED ", t.decode_ns,"
+             " t.prompt_tokens - t.cached_prompt_tokens, t.generated_tokens, t.items,"
+             " t.concurrent_requests FROM (SELECT * FROM main.inference WHERE started_ns >= $1"
+             " AND started_ns < $2 ORDER BY started_ns LIMIT $3) t"
+             " CROSS JOIN main.run r ON r.run = t.run");
+    return reader_scan_with(store, sql, NULL, numbers, 3, on_request, reader, err);
+}
+
+enum status why_sample_requests(struct why_sample *sample, struct store *store, enum why_side side,
+                                int64_t since_ns, int64_t until_ns, double share, struct error *err)
+{
+    const int64_t parts = (int64_t)ceil(PARTS * share);
+    const size_t kept_max = (size_t)(WHY_SAMPLE_REQUESTS * share) / (size_t)parts + 1;
+    const size_t rows = sample->model || sample->host ? kept_max * WHY_SAMPLE_FILTERED : kept_max;
+    enum status status = STATUS_OK;
+    double seconds = 0;
+    size_t read = 0;
+    for (int64_t i = 0; i < parts && status == STATUS_OK; i++) {
+        const int64_t begin_ns = since_ns + (until_ns - since_ns) / parts * i;
+        const int64_t end_ns = i == parts - 1 ? until_ns : begin_ns + (until_ns - since_ns) / parts;
+        struct part_reader reader = {.sample = sample, .side = side, .kept_max = kept_max};
+        status = read_part(&reader, store, begin_ns, end_ns, rows, err);
+        const bool is_cut = reader.read == rows || reader.kept == kept_max;
+        seconds += (double)((is_cut ? reader.last_ns : end_ns) - begin_ns) / 1e9;
+        read += reader.read;
+    }
+    sample->seconds[side] += read > 0 ? seconds : 0;
+    return status;
+}
+
+// ---- Spans ------------------------------------------------------------------------------------
+
+struct span_reader {
+    struct why_sample *sample;
+    int64_t until_ns;
+};
+
+static enum status add_span(struct why_sample *sample, const struct why_span *span,
+                            struct error *err)
+{
+    if (!ARRAY_RESERVE(&sample->spans, &sample->span_room, sample->span_count + 1))
+        return error_no_memory(err, "store");
+    sample->spans[sample->span_count++] = *span;
+    return STATUS_OK;
+}
+
+// Host, device, start, end (null: it lasts), name.
+static enum status on_event(void *context, sqlite3_stmt *row, struct error *err)
+{
+    const struct span_reader *reader = context;
+    const char *name = (const char *)sqlite3_column_text(row, 4);
+    struct why_span span = {.kind = WHY_LASTING,
+                            .host = sqlite3_column_int64(row, 0),
+                            .device = sqlite3_column_int64(row, 1),
+                            .since_ns = sqlite3_column_int64(row, 2),
+                            .until_ns = sqlite3_column_int64(row, 3),
+                            .weight = 1};
+    while (span.kind < WHY_LOAD && (!name || strcmp(name, why_cause_name(span.kind)) != 0))
+        span.kind++;
+    if (span.kind == WHY_LOAD)
+        return STATUS_OK;
+    if (sqlite3_column_type(row, 3) == SQLITE_NULL)
+        span.until_ns = reader->until_ns;
+    else if (span.until_ns == span.since_ns) // of a moment: what follows may be due to it
+        span.until_ns = saturate_add(span.since_ns, WHY_WINDOW_NS);
+    return add_span(reader->sample, &span, err);
+}
+
+// Host, device, start, end, shares of copies and starvation (null: a load).
+static enum status on_running(void *context, sqlite3_stmt *row, struct error *err)
+{
+    const struct span_reader *reader = context;
+    struct why_span span = {.kind = WHY_LOAD,
+                            .host = sqlite3_column_int64(row, 0),
+                            .since_ns = sqlite3_column_int64(row, 2),
+                            .until_ns = sqlite3_column_int64(row, 3),
+                            .weight = 1};
+    if (sqlite3_column_type(row, 4) == SQLITE_NULL)
+        return add_span(reader->sample, &span, err);
+    enum status status = STATUS_OK;
+    for (int i = 0; i < 2 && status == STATUS_OK; i++) {
+        span.kind = i == 0 ? WHY_COPY : WHY_COPY_STARVED;
+        span.device = sqlite3_column_int64(row, 1);
+        span.weight = fmin(fmax(sqlite3_column_double(row, 4 + i), 0), 1);
+        status = add_span(reader->sample, &span, err);
+    }
+    return status;
+}
+
+enum status why_sample_spans(struct why_sample *sample, struct store *store, int64_t since_ns,
+                             int64_t until_ns, struct error *err)
+{
+    struct span_reader reader = {sample, until_ns};
+    const int64_t events[] = {since_ns, until_ns, saturate_add(since_ns, -DAY_NS), WHY_SAMPLE_SPANS,
+                              sample->host};
+    const int64_t running[] = {since_ns, until_ns, saturate_add(since_ns, -EVENTS_BEFORE_NS),
+                               WHY_SAMPLE_SPANS, sample->host};
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    // The record of an end has the same start as that of the beginning (query_events.c).
+    sqlite3_str_appendall(
+        sql,
+        "SELECT host, device, started_ns, iif(lasted >= 0, started_ns + lasted,"
+        " iif(\"end\" = 0, NULL, ended)) AS until,"
+        " (SELECT n.text FROM main.name n WHERE n.id = event) FROM (SELECT r.host,"
+        " coalesce(t.device, 0) AS device, t.event, t.started_ns, max(t.duration_ns) AS lasted,"
+        " r.\"end\", coalesce(r.ended_ns, r.heard_ns) AS ended FROM (SELECT *"
+        " FROM main.event WHERE started_ns >= $3 AND started_ns < $2"
+        " ORDER BY started_ns DESC LIMIT $4) t CROSS JOIN main.run r ON r.run = t.run"
+        " WHERE $5 IN (0, r.host) GROUP BY t.run, t.device, t.event, t.started_ns, t.code)"
+        " WHERE until IS NULL OR until >= $1 OR until = started_ns");
+    enum status status = reader_scan_with(store, sql, NULL, events, 5, on_event, &reader, err);
+    for (int is_load = 0; is_load < 2 && status == STATUS_OK; is_load++) {
+        sql = sqlite3_str_new(store->db);
+        sqlite3_str_appendf(
+            sql,
+            "SELECT r.host, coalesce(t.device, 0), t.started_ns, t.started_ns + t.duration_ns, %s"
+            " FROM (SELECT * FROM main.%s WHERE started_ns >= $3 AND started_ns < $2"
+            " AND started_ns + duration_ns > $1 ORDER BY started_ns DESC LIMIT $4) t"
+            " CROSS JOIN main.run r ON r.run = t.run WHERE $5 IN (0, r.host)",
+            is_load ? "NULL, NULL"
+                    : "CAST(t.copy_busy_ns AS REAL) / nullif(t.duration_ns, 0),"
+                      " CAST(t.copy_starved_ns AS REAL) / nullif(t.duration_ns, 0)",
+            is_load ? "load" : "pipeline");
+        status = reader_scan_with(store, sql, NULL, running, 5, on_running, &reader, err);
+    }
+    return status;
+}
+
+// ---- Processes that ended ---------------------------------------------------------------------
+
+struct lost_reader {
+    const struct why_sample *sample;
+    why_on_lost *on_lost;
+    void *context;
+};
+
+static enum status on_lost_row(void *context, sqlite3_stmt *row, struct error *err)
+{
+    const struct lost_reader *reader = context;
+    const struct why_lost_process process = {.host = sqlite3_column_int64(row, 0),
+                                             .model = sqlite3_column_int64(row, 1),
+                                             .kind =
+                                                 (enum why_cause_kind)sqlite3_column_int(row, 2),
+                                             .at_ns = sqlite3_column_int64(row, 3)};
+    if ((reader->sample->model && process.model != reader->sample->model) ||
+        (reader->sample->host && process.host != reader->sample->host))
+        return STATUS_OK;
+    return reader->on_lost(reader->context, &process, err);
+}
+
+// Runs without an owner are imported: this collector never heard of them.
+enum status why_sample_lost(const struct why_sample *sample, struct store *store, int64_t since_ns,
+                            int64_t as_of_ns, why_on_lost *on_lost, void *context,
+                            struct error *err)
+{
+    struct lost_reader reader = {sample, on_lost, context};
+    const int64_t numbers[] = {as_of_ns - DAY_NS, since_ns};
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendf(
+        sql,
+        "WITH lost AS MATERIALIZED (SELECT r.*, coalesce(r.ended_ns, r.heard_ns) AS at,"
+        " (SELECT m.name FROM main.model m WHERE m.run = r.run LIMIT 1) AS model"
+        " FROM main.run r WHERE r.heard_ns >= $1 AND r.\"end\" IN (%d, %d) AND (r.\"end\" = %d"
+        " OR r.owner <> 0)), judged AS (SELECT *, EXISTS (SELECT 1 FROM main.run n"
+        " WHERE n.host = l.host AND n.run <> l.run AND n.started_ns > l.at"
+        " AND (l.model IS NULL OR EXISTS (SELECT 1 FROM main.model m WHERE m.run = n.run"
+        " AND m.name = l.model))) AS replaced FROM lost l)"
+        " SELECT host, coalesce(model, 0), CASE WHEN replaced THEN %d WHEN ended_ns THEN %d ELSE %d"
+        " END, at FROM judged WHERE at >= $2 OR NOT replaced ORDER BY at DESC",
+        RECORD_RUN_END_KILLED, RECORD_RUN_END_SILENT, RECORD_RUN_END_KILLED, WHY_KILLED, WHY_DOWN,
+        WHY_SILENT);
+    return reader_scan_with(store, sql, NULL, numbers, 2, on_lost_row, &reader, err);
+}

@@ -1,0 +1,322 @@
+#include "common/store/query/why_split.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// The requests near each quantile, as ranks.
+static const struct {
+    double share, first, last;
+} quantiles[WHY_QUANTILES] = {
+    [WHY_P50] = {0.5, 0.25, 0.75},
+    [WHY_P95] = {0.95, 0.9, 0.99},
+};
+
+#define SURE_SPREADS 3.0  // standard errors by which means differ surely
+#define MORE_WORK    0.05 // share by which work, or requests in progress, differ notably
+#define MORE_ARRIVE  0.15 // and requests that arrive
+
+// ---- Comparing ------------------------------------------------------------------------------
+
+enum { PIECES_MAX = 128, PIECES_LEAST = 5, PIECE_LEAST = 10 };
+#define PIECES_SPREAD 0.05 // expected of their medians, relative
+
+// Appends the median of `count` values to those of other pieces; too few values make none.
+static size_t add_piece(double *medians, size_t pieces, double *values, size_t count)
+{
+    if (count < PIECE_LEAST || pieces == PIECES_MAX)
+        return pieces;
+    stats_sort(values, count);
+    medians[pieces] = stats_median(values, count);
+    return pieces + 1;
+}
+
+// See why_split.h.  A piece has at most as many requests as the window, so that its median is no
+// more certain.
+static bool is_outlier(const struct why_series *series, enum why_metric metric, double median,
+                       size_t now_count, double *values)
+{
+    double medians[PIECES_MAX];
+    size_t pieces = 0, count = 0;
+    int64_t since_ns = 0;
+    for (size_t i = 0; i < series->counts[WHY_USUAL]; i++) {
+        const struct why_request *request = &series->of[WHY_USUAL][i];
+        if (count == 0 || count == now_count ||
+            request->started_ns - since_ns >= series->window_ns) {
+            pieces = add_piece(medians, pieces, values, count);
+            since_ns = request->started_ns;
+            count = 0;
+        }
+        if (!isnan(request->metrics[metric]))
+            values[count++] = request->metrics[metric];
+    }
+    pieces = add_piece(medians, pieces, values, count);
+    stats_sort(medians, pieces);
+    const struct stats_usual usual = stats_find_usual(medians, pieces, PIECES_SPREAD);
+    return pieces >= PIECES_LEAST && now_count >= PIECE_LEAST &&
+           median > (1 + WHY_MARGIN) * usual.median &&
+           median - usual.median > STATS_OUTLIER_SCORE * usual.spread;
+}
+
+enum status why_compare(struct why_level *out, const struct why_series *series,
+                        enum why_metric metric, enum why_quantile quantile, double error_rate,
+                        double *values)
+{
+    const double share = quantiles[quantile].share;
+    const size_t needed = stats_samples_min(STATS_SERIAL, share, error_rate);
+    struct stats_sample samples[WHY_SIDES];
+    struct stats_median of[WHY_SIDES];
+    bool is_serial = true;
+    for (int side = 0; side < WHY_SIDES; side++) {
+        size_t count = 0;
+        samples[side] = (struct stats_sample){.values = values};
+        for (size_t i = 0; i < series->counts[side]; i++)
+            if (!isnan(series->of[side][i].metrics[metric]))
+                values[count++] = series->of[side][i].metrics[metric];
+        samples[side].count = count;
+        values += count;
+        is_serial = is_serial && count >= needed;
+    }
+    double *const room = values - samples[WHY_NOW].count - samples[WHY_USUAL].count;
+    enum status status = STATUS_OK;
+    for (int side = 0; side < WHY_SIDES && status == STATUS_OK; side++) {
+        samples[side].sampling = is_serial ? STATS_SERIAL : STATS_INDEPENDENT;
+        status = stats_quantile_of(&of[side], &samples[side], share, error_rate);
+        out->of[side] = of[side].median;
+    }
+    if (status != STATUS_OK)
+        return status;
+    const bool is_few =
+        samples[WHY_NOW].count < STATS_FEW_MIN || samples[WHY_USUAL].count < STATS_FEW_MIN;
+    out->effect = (struct stats_effect){NAN, NAN, NAN, STATS_UNDECIDED};
+    if (is_serial)
+        out->effect = stats_compare(&of[WHY_USUAL], &of[WHY_NOW], STATS_LESS, WHY_MARGIN);
+    else if (!is_few && quantile == WHY_P50)
+        status = stats_compare_few(&out->effect, &samples[WHY_USUAL], &samples[WHY_NOW], STATS_LESS,
+                                   WHY_MARGIN, error_rate);
+    if (quantile == WHY_P50 && out->effect.verdict == STATS_UNDECIDED && !is_few &&
+        is_outlier(series, metric, out->of[WHY_NOW], samples[WHY_NOW].count, room))
+        out->effect.verdict = STATS_WORSE;
+    return status;
+}
+
+// ---- The requests near a quantile -------------------------------------------------------------
+
+// Means over them.
+enum {
+    MEAN_PROMPT = ATTRIBUTION_PHASES,
+    MEAN_TOKENS,
+    MEAN_ITEMS,
+    MEAN_CONCURRENT,
+    MEAN_COUNT = MEAN_PROMPT + WHY_MEANS
+};
+
+struct band {
+    size_t count;
+    double means[MEAN_COUNT], errors[MEAN_COUNT]; // standard errors; NaN: none has the value
+    // The mean time for which each lasting cause was present in each phase.
+    double present[ATTRIBUTION_PHASES][WHY_LASTING_END];
+};
+
+static int by_e2e(const void *left, const void *right)
+{
+    const double a = (*(const struct why_request *const *)left)->metrics[WHY_E2E];
+    const double b = (*(const struct why_request *const *)right)->metrics[WHY_E2E];
+    return (a > b) - (a < b);
+}
+
+static int by_ttft(const void *left, const void *right)
+{
+    const double a = (*(const struct why_request *const *)left)->metrics[WHY_TTFT];
+    const double b = (*(const struct why_request *const *)right)->metrics[WHY_TTFT];
+    return (a > b) - (a < b);
+}
+
+static double figure_of(const struct why_request *request, unsigned figure)
+{
+    switch (figure) {
+    case MEAN_PROMPT:
+        return request->prompt;
+    case MEAN_TOKENS:
+        return request->tokens;
+    case MEAN_ITEMS:
+        return request->items;
+    case MEAN_CONCURRENT:
+        return request->concurrent;
+    default:
+        return request->phases[figure];
+    }
+}
+
+static void set_mean(struct band *band, const struct why_request **list, unsigned figure)
+{
+    double sum = 0, squares = 0;
+    size_t count = 0;
+    for (size_t i = 0; i < band->count; i++) {
+        const double value = figure_of(list[i], figure);
+        if (isnan(value))
+            continue;
+        sum += value;
+        squares += value * value;
+        count++;
+    }
+    const double n = (double)count, mean = sum / n;
+    band->means[figure] = count > 0 ? mean : (double)NAN;
+    band->errors[figure] =
+        count > 1 ? sqrt(fmax(squares / n - mean * mean, 0) / (n - 1)) : (double)INFINITY;
+}
+
+static void add_presence(struct band *band, const struct why_series *series,
+                         const struct why_request *request)
+{
+    double since_ns = (double)request->started_ns;
+    for (unsigned phase = 0; phase < ATTRIBUTION_PHASES; phase++) {
+        const double until_ns = since_ns + request->phases[phase];
+        double present[WHY_LASTING_END] = {0};
+        for (size_t i = 0; i < series->span_count; i++) {
+            const struct why_span *span = &series->spans[i];
+            const double common =
+                fmin((double)span->until_ns, until_ns) - fmax((double)span->since_ns, since_ns);
+            if (common > 0)
+                present[span->kind] += common * span->weight;
+        }
+        for (unsigned kind = WHY_LASTING; kind < WHY_LASTING_END; kind++)
+            band->present[phase][kind] +=
+                fmin(present[kind], request->phases[phase]) / (double)band->count;
+        since_ns = until_ns;
+    }
+}
+
+static void find_band(struct band *band, const struct why_series *series, int side,
+                      enum why_metric metric, enum why_quantile quantile,
+                      const struct why_request **list)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < series->counts[side]; i++)
+        if (!isnan(series->of[side][i].metrics[metric]))
+            list[count++] = &series->of[side][i];
+    qsort(list, count, sizeof *list, metric == WHY_E2E ? by_e2e : by_ttft);
+    const size_t first = (size_t)((double)count * quantiles[quantile].first);
+    const size_t last = (size_t)ceil((double)count * quantiles[quantile].last);
+    *band = (struct band){.count = last - first};
+    for (unsigned i = 0; i < MEAN_COUNT; i++)
+        set_mean(band, list + first, i);
+    for (size_t i = first; i < last; i++)
+        add_presence(band, series, list[i]);
+}
+
+// True if a mean is surely and notably higher or lower.
+static bool differs(const struct band *now, const struct band *usual, unsigned figure)
+{
+    const double difference = now->means[figure] - usual->means[figure];
+    return fabs(difference) > SURE_SPREADS * hypot(now->errors[figure], usual->errors[figure]) &&
+           fabs(difference) > MORE_WORK * fabs(usual->means[figure]);
+}
+
+// ---- Splitting --------------------------------------------------------------------------------
+
+// More requests arrived than usual, more than chance explains.
+static bool more_arrived(const struct why_series *series)
+{
+    const double now = series->rates[WHY_NOW], usual = series->rates[WHY_USUAL];
+    const double count = (double)series->counts[WHY_NOW];
+    return now > (1 + MORE_ARRIVE) * usual &&
+           count * (1 - usual / now) > SURE_SPREADS * sqrt(count);
+}
+
+// The number in progress hardly varies: some clients have a request in progress at any time.
+static bool is_held_steady(const struct band *now)
+{
+    const double mean = now->means[MEAN_CONCURRENT];
+    const double variance =
+        now->errors[MEAN_CONCURRENT] * now->errors[MEAN_CONCURRENT] * ((double)now->count - 1);
+    return variance < mean / 4;
+}
+
+// The time for which each cause was present in a phase beyond what is usual.
+static void find_claims(double claims[WHY_CAUSE_COUNT], const struct why_series *series,
+                        const struct band *now, const struct band *usual, unsigned phase)
+{
+    const double took = now->means[phase], usually = usual->means[phase];
+    for (unsigned kind = WHY_LASTING; kind < WHY_LASTING_END; kind++) {
+        const double share = usually > 0 ? usual->present[phase][kind] / usually : 0.0;
+        claims[kind] = fmax(now->present[phase][kind] - took * share, 0);
+    }
+    claims[WHY_SETTING] = series->setting_changed ? took : 0;
+    const double more = now->means[MEAN_CONCURRENT], less = usual->means[MEAN_CONCURRENT];
+    if (more > less && differs(now, usual, MEAN_CONCURRENT) &&
+        (more_arrived(series) || is_held_steady(now)))
+        claims[WHY_CONCURRENCY] = took * (1 - less / more);
+}
+
+// Shares out what is left of a phase; of less time than usual nothing is shared out.
+static void split_phase(double parts[WHY_CAUSE_COUNT], const struct why_series *series,
+                        const struct band *now, const struct band *usual, unsigned phase,
+                        double left)
+{
+    double claims[WHY_CAUSE_COUNT] = {0}, sum = 0;
+    find_claims(claims, series, now, usual, phase);
+    for (unsigned kind = 0; kind < WHY_CAUSE_COUNT; kind++)
+        sum += claims[kind];
+    const double scale = sum > left ? left / sum : 1;
+    for (unsigned kind = 0; kind < WHY_CAUSE_COUNT && left > 0 && sum > 0; kind++)
+        parts[kind] += claims[kind] * scale;
+    if (left > 0)
+        left -= sum * scale;
+    const bool is_queue = phase == PHASE_QUEUE && claims[WHY_CONCURRENCY] > 0;
+    parts[is_queue ? WHY_CONCURRENCY : series->is_alone ? WHY_HOST : WHY_UNEXPLAINED] += left;
+}
+
+static double per_unit(double time, double units)
+{
+    return time > 0 && units > 0 ? time / units : 0;
+}
+
+// The phases as latency_attribution.h splits them; its causes are left to split_phase.
+static void set_phases(struct attribution *attribution, const struct band *now,
+                       const struct band *usual, enum why_metric metric)
+{
+    const unsigned units[] = {[PHASE_PREFILL] =
+                                  usual->means[MEAN_ITEMS] > 0 ? MEAN_ITEMS : MEAN_PROMPT,
+                              [PHASE_DECODE] = MEAN_TOKENS};
+    for (unsigned i = 0; i < ATTRIBUTION_PHASES; i++) {
+        struct attribution_times *phase = &attribution->phases[i];
+        phase->known = metric == WHY_E2E || i != PHASE_DECODE;
+        phase->took_ns = llround(now->means[i]);
+        phase->median_ns = llround(usual->means[i]);
+        if (i != PHASE_QUEUE && differs(now, usual, units[i])) {
+            phase->more_units = now->means[units[i]] - usual->means[units[i]];
+            phase->unit_ns = per_unit(usual->means[i], usual->means[units[i]]);
+        }
+        attribution->took_ns += phase->known ? phase->took_ns : 0;
+        attribution->median_ns += phase->known ? phase->median_ns : 0;
+    }
+}
+
+void why_split(struct why_parts *out, const struct why_series *series, enum why_metric metric,
+               enum why_quantile quantile, double difference_ns, const struct why_request **list)
+{
+    struct band now, usual;
+    struct attribution attribution = {0};
+    int64_t split[ATTRIBUTION_PART_COUNT];
+    double *parts = out->ns;
+    find_band(&now, series, WHY_NOW, metric, quantile, list);
+    find_band(&usual, series, WHY_USUAL, metric, quantile, list);
+    memset(out, 0, sizeof *out);
+    memcpy(out->means[WHY_NOW], now.means + MEAN_PROMPT, sizeof out->means[WHY_NOW]);
+    memcpy(out->means[WHY_USUAL], usual.means + MEAN_PROMPT, sizeof out->means[WHY_USUAL]);
+    set_phases(&attribution, &now, &usual, metric);
+    attribution_split(&attribution, split);
+    parts[usual.means[MEAN_ITEMS] > 0 ? WHY_ITEMS : WHY_PROMPT] = (double)split[ATTRIBUTION_PROMPT];
+    parts[WHY_TOKENS] = (double)split[ATTRIBUTION_TOKENS];
+    split_phase(parts, series, &now, &usual, PHASE_QUEUE, (double)split[ATTRIBUTION_QUEUE]);
+    split_phase(parts, series, &now, &usual, PHASE_PREFILL, (double)split[ATTRIBUTION_PREFILL]);
+    split_phase(parts, series, &now, &usual, PHASE_DECODE, (double)split[ATTRIBUTION_DECODE]);
+    // The means near a quantile differ about as much as the quantile itself.
+    const double found = (double)(attribution.took_ns - attribution.median_ns);
+    const double scale = found > 0 && difference_ns > 0 ? difference_ns / found : 0;
+    for (unsigned kind = 0; kind < WHY_CAUSE_COUNT; kind++)
+        parts[kind] *= scale;
+    if (!(scale > 0))
+        parts[WHY_UNEXPLAINED] = difference_ns;
+}
