@@ -7,9 +7,12 @@
 
 #include "common/core/base/array.h"
 #include "common/store/query/query_list.h"
+#include "common/store/query/why.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/read/session.h"
 #include "common/sys/log.h"
+
+enum { WHY_MOST = 8 }; // in a pass, of 0.3 s each at most
 
 struct alert_evaluator {
     const struct alert_file *file;
@@ -106,6 +109,8 @@ enum status alert_read_rule(struct alert_source_state **state, struct store *sto
 
 struct stepping {
     struct alert_evaluator *evaluator;
+    struct store *store;
+    unsigned why_left; // causes that may still be looked for in this pass
     struct alert_pass *pass;
     const struct alert_silences *silences;
     bool *is_seen; // of the rows that were open before
@@ -172,6 +177,37 @@ static void end_episode(struct alert_row *row, const struct alert_series *before
         row->series.state = ALERT_OK;
 }
 
+static enum status read_why(struct store *store, const struct query *query, void *out,
+                            struct error *err)
+{
+    struct alert_row *row = out;
+    const struct why_question question = {.model = row->group[QUERY_BY_MODEL],
+                                          .host = row->group[QUERY_BY_HOST]};
+    struct why why = {0};
+    (void)query; // that of the rule
+    const enum status status = why_read(&why, store, &question, err);
+    if (status == STATUS_OK && why.causes[0].kind < WHY_AS_USUAL)
+        (void)snprintf(row->why, sizeof row->why, "%s", why.causes[0].text);
+    why_deinit(&why);
+    return status;
+}
+
+// Sets the first cause of an alert of requests that fires.  What fails is logged.
+static void find_why(struct stepping *stepping, struct alert_row *row)
+{
+    const struct alert_rule *rule = stepping->rule;
+    const struct query_metric *metric = NULL;
+    struct error err;
+    if (rule->source != ALERT_SOURCE_NONE || stepping->why_left == 0 ||
+        query_metric_find(&metric, rule->query.metric, NULL) != STATUS_OK ||
+        metric->kind != RECORD_KIND_INFERENCE)
+        return;
+    stepping->why_left--;
+    const enum status status = session_run(stepping->store, read_why, &rule->query, row, &err);
+    if (status != STATUS_OK && status != STATUS_NO_DATA)
+        log_write(LOG_LEVEL_WARNING, "alert %s: why: %s", rule->name, err.text);
+}
+
 static void step_row(struct stepping *stepping, struct alert_row *row,
                      const struct alert_reading *reading)
 {
@@ -181,6 +217,8 @@ static void step_row(struct stepping *stepping, struct alert_row *row,
     const enum alert_change change = alert_step(&row->series, rule, reading, now_ns);
     if (change == ALERT_FORGOTTEN)
         end_episode(row, &before, now_ns);
+    if (change == ALERT_FIRED)
+        find_why(stepping, row);
     row->unit = rule->unit;
     row->threshold = row->series.severity == ALERT_CRITICAL ? rule->critical : rule->warning;
     if (row->series.state != ALERT_OK)
@@ -350,6 +388,8 @@ enum status alert_evaluate(struct alert_evaluator *evaluator, struct store *stor
     if (status == STATUS_OK)
         status = alert_silences_read(&silences, store, now_ns, err);
     struct stepping stepping = {.evaluator = evaluator,
+                                .store = store,
+                                .why_left = WHY_MOST,
                                 .pass = out,
                                 .silences = &silences,
                                 .is_seen = calloc(out->count + 1, sizeof(bool))};
