@@ -19,7 +19,7 @@ static const struct {
 // ---- Comparing ------------------------------------------------------------------------------
 
 enum { PIECES_MAX = 128, PIECES_LEAST = 5, PIECE_LEAST = 10 };
-#define PIECES_SPREAD 0.05 // expected of their medians, relative
+#define PIECES_SPREAD 0.15 // expected of their medians, relative
 
 // Appends the median of `count` values to those of other pieces; too few values make none.
 static size_t add_piece(double *medians, size_t pieces, double *values, size_t count)
@@ -34,8 +34,10 @@ static size_t add_piece(double *medians, size_t pieces, double *values, size_t c
 // See why_split.h.  A piece has at most as many requests as the window, so that its median is no
 // more certain.
 static bool is_outlier(const struct why_series *series, enum why_metric metric, double median,
-                       size_t now_count, double *values)
+                       size_t now_count, double error_rate, double *values)
 {
+    // Among many series, one is easily far out by chance.
+    const double score = STATS_OUTLIER_SCORE + 2 * log10(STATS_ERROR_RATE / error_rate);
     double medians[PIECES_MAX];
     size_t pieces = 0, count = 0;
     int64_t since_ns = 0;
@@ -54,8 +56,7 @@ static bool is_outlier(const struct why_series *series, enum why_metric metric, 
     stats_sort(medians, pieces);
     const struct stats_usual usual = stats_find_usual(medians, pieces, PIECES_SPREAD);
     return pieces >= PIECES_LEAST && now_count >= PIECE_LEAST &&
-           median > (1 + WHY_MARGIN) * usual.median &&
-           median - usual.median > STATS_OUTLIER_SCORE * usual.spread;
+           median > (1 + WHY_MARGIN) * usual.median && median - usual.median > score * usual.spread;
 }
 
 enum status why_compare(struct why_level *out, const struct why_series *series,
@@ -95,7 +96,7 @@ enum status why_compare(struct why_level *out, const struct why_series *series,
         status = stats_compare_few(&out->effect, &samples[WHY_USUAL], &samples[WHY_NOW], STATS_LESS,
                                    WHY_MARGIN, error_rate);
     if (quantile == WHY_P50 && out->effect.verdict == STATS_UNDECIDED && !is_few &&
-        is_outlier(series, metric, out->of[WHY_NOW], samples[WHY_NOW].count, room))
+        is_outlier(series, metric, out->of[WHY_NOW], samples[WHY_NOW].count, error_rate, room))
         out->effect.verdict = STATS_WORSE;
     return status;
 }
