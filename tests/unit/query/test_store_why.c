@@ -340,4 +340,46 @@ TEST_CASE(test_no_change_is_as_usual)
     assert_true(usual * 100 >= rounds * 99);
 }
 
-TEST_MAIN_EACH(set_up, tear_down, test_planted_causes_come_first, test_no_change_is_as_usual)
+TEST_CASE(test_replaced_process_and_losses)
+{
+    const struct query query = {.kind = QUERY_WHY};
+    make_fleet(&(struct planted){.since_ns = 0});
+    const int64_t run = add_run(0, RUNS_OF_A_HOST - 2, WINDOW - HOUR, AS_OF - 3 * MINUTE);
+    (void)add_run(0, RUNS_OF_A_HOST - 1, AS_OF - 2 * MINUTE, AS_OF);
+    execf("UPDATE run SET \"end\" = 2, ended_ns = heard_ns WHERE run = %lld", (long long)run);
+    execf(
+        "INSERT INTO stream(run, stream, next, produced, unnumbered) VALUES(%lld, 0, 101, 100, 0);"
+        "INSERT INTO range(run, stream, first, last, state, reason) VALUES(%lld, 0, 1, 50, 0, "
+        "NULL),"
+        " (%lld, 0, 51, 100, 1, 1); INSERT INTO ledger(run, kind, stored) VALUES(%lld, 6, 50)",
+        (long long)run, (long long)run, (long long)run, (long long)run);
+    struct result *result = ask(&query);
+    assert_true(is_cause(result, 0, WHY_KILLED));
+    assert_true(is_cause(result, result_row_count(result) - 1, WHY_AS_USUAL));
+    assert_true(is_cause(result, 1, WHY_LOSSES));
+    result_free(result);
+}
+
+TEST_CASE(test_refusals_and_absurd_rows)
+{
+    struct query query = {.kind = QUERY_WHY};
+    expect_error(&query, STATUS_NO_DATA, "no requests");
+    (void)snprintf(query.filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "nobody");
+    expect_error(&query, STATUS_NO_DATA, "no host nobody");
+    query = (struct query){.kind = QUERY_WHY};
+    (void)snprintf(query.filter.by[QUERY_BY_DEVICE], QUERY_TEXT_SIZE, "cuda:0");
+    expect_error(&query, STATUS_INVALID, "filters are model and host, not device");
+    query = (struct query){.kind = QUERY_WHY};
+    make_fleet(&(struct planted){.is[WHY_THROTTLING] = true, .on[0] = true, .since_ns = WINDOW});
+    exec("UPDATE inference SET e2e_ns = 9223372036854775807, ttft_ns = -9223372036854775807"
+         " WHERE id % 3 = 0; UPDATE inference SET generated_tokens = 9223372036854775807"
+         " WHERE id % 3 = 1; UPDATE inference SET queue_ns = -9223372036854775807,"
+         " decode_ns = 9223372036854775807, concurrent_requests = -1 WHERE id % 5 = 2;"
+         "UPDATE event SET duration_ns = 9223372036854775807");
+    struct result *result = ask(&query);
+    assert_true(result_row_count(result) >= 1);
+    result_free(result);
+}
+
+TEST_MAIN_EACH(set_up, tear_down, test_planted_causes_come_first, test_no_change_is_as_usual,
+               test_replaced_process_and_losses, test_refusals_and_absurd_rows)
