@@ -118,12 +118,16 @@ static void add_history(int seconds, int since, int until, double slower)
 {
     exec("BEGIN");
     add_devices();
-    for (int s = 0; s < seconds; s++) {
-        if (s % 2 == 0)
-            add_request(ENGINE, models[0], AT(s), s >= since && s < until ? slower : 1);
-        add_sample(sampled, AT(s), 300);
-        add_sample(namesake, AT(s), 7);
-    }
+    for (int s = 0; s < seconds; s += 2)
+        add_request(ENGINE, models[0], AT(s), s >= since && s < until ? slower : 1);
+    add_sample(sampled, AT(0), 300);
+    add_sample(namesake, AT(0), 7);
+    execf("WITH RECURSIVE i(n) AS (VALUES(1) UNION ALL SELECT n + 1 FROM i WHERE n + 1 < %d)"
+          " INSERT INTO device_sample(run, stream, number, started_ns, received_ns, device,"
+          " duration_ns, energy_used_joules_stored) SELECT run, stream, number + 2 * n,"
+          " started_ns + n * 1000000000, received_ns, device, duration_ns,"
+          " energy_used_joules_stored FROM i CROSS JOIN (SELECT * FROM device_sample)",
+          seconds);
     exec("COMMIT");
 }
 
