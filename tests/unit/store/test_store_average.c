@@ -475,8 +475,58 @@ TEST_CASE(test_requests_by_model)
     result_free(result);
 }
 
+// Of one of many hosts, each rollup is found by itself: nothing is lost, in any window.
+TEST_CASE(test_one_of_many_hosts)
+{
+    enum { HOSTS = 40, FIRST_RUN = 100, SAMPLES = 360 };
+    const struct query_metric *metric = NULL;
+    exec("BEGIN");
+    for (int host = 0; host < HOSTS; host++) {
+        execf("INSERT INTO name(id, text) VALUES(%d, 'host-%d')", FIRST_RUN + host, host);
+        store_run(FIRST_RUN + host, FIRST_RUN + host, RECORD_RUN_END_CLOSED, START_NS,
+                  START_NS + SAMPLES * 20 * SECOND_NS);
+        execf("WITH RECURSIVE i(n) AS (VALUES(0) UNION ALL SELECT n + 1 FROM i WHERE n < %d - 1)"
+              " INSERT INTO device_sample(run, stream, number, started_ns, received_ns, device,"
+              " retired_pages) SELECT %d, 0, n + 1, %" PRId64 " + n * 20000000000, %" PRId64
+              " + n * 20000000000, 2,"
+              " %d * 1000 + n FROM i",
+              SAMPLES, FIRST_RUN + host, START_NS, START_NS, host);
+    }
+    exec("COMMIT");
+    assert_int_equal(query_metric_find(&metric, "retired_pages", NULL), STATUS_OK);
+    rollup_builder_fill(db, metric, (int64_t)HOSTS * SAMPLES, false);
+    static const struct {
+        int64_t since_s, until_s, step_s;
+    } cases[] = {{0, 0, 0}, {40, 220, 0}, {40, 6100, 0}, {47, 3333, 0}, {40, 7000, 600}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        for (int host = 0; host < HOSTS; host += 13) {
+            struct query query = average("retired_pages");
+            const int64_t since_ns = START_NS + cases[i].since_s * SECOND_NS;
+            const int64_t until_ns =
+                START_NS + (cases[i].until_s ? cases[i].until_s : 20 * SAMPLES) * SECOND_NS;
+            query.filter.since_ns = cases[i].since_s ? since_ns : 0;
+            query.filter.until_ns = cases[i].until_s ? until_ns : 0;
+            query.step_ns = cases[i].step_s * SECOND_NS;
+            (void)snprintf(query.filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "host-%d", host);
+            struct result *result = ask(&query);
+            double count = 0, sum = 0;
+            for (size_t row = 0; row < result_row_count(result); row++) {
+                const double n = result_number(result, row, "count", NAN);
+                count += n;
+                sum += n * result_number(result, row, "mean", NAN);
+            }
+            result_free(result);
+            const int64_t of[] = {(since_ns - START_NS + 20 * SECOND_NS - 1) / (20 * SECOND_NS),
+                                  (until_ns - START_NS - 1) / (20 * SECOND_NS)};
+            const double expected = (double)(of[1] - of[0] + 1);
+            assert_true(count == expected);
+            const double mean = host * 1000 + (double)(of[0] + of[1]) / 2;
+            assert_true(fabs(sum / count - mean) < 1e-6);
+        }
+}
+
 TEST_MAIN_EACH(set_up, store_tear_down, test_itl_is_of_all_requests, test_what_has_expired_is_said,
                test_goodput, test_goodput_to_the_end_of_the_last,
                test_goodput_of_steps_that_are_not_full, test_goodput_of_what_is_left,
                test_goodput_of_no_time, test_objectives_are_checked, test_requests_of_all_processes,
-               test_requests_with_rollups, test_requests_by_model)
+               test_requests_with_rollups, test_requests_by_model, test_one_of_many_hosts)
