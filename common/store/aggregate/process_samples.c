@@ -1,5 +1,7 @@
 #include "common/store/aggregate/process_samples.h"
 
+#include <string.h>
+
 // The rows of a sample follow each other.
 #define NEIGHBOR(of, side)                                                                         \
     "(SELECT " of "(n.id) FROM main.process_sample n WHERE n.run = t.run AND n.id " side " t.id)"
@@ -86,4 +88,16 @@ uint64_t process_samples_known(const struct process_samples *samples, const int6
 {
     const uint64_t all = count_of(&samples->all, keys), unknown = count_of(&samples->unknown, keys);
     return all > unknown ? all - unknown : 0;
+}
+
+void process_samples_keys(int64_t out[GROUP_KEYS_MAX], const struct query *query,
+                          const int64_t *keys)
+{
+    unsigned count = 0;
+    memset(out, 0, GROUP_KEYS_MAX * sizeof *out);
+    for (unsigned i = 0; i < query->group_count; i++)
+        if (query->group_by[i] != QUERY_BY_MODEL)
+            out[count++] = keys[i];
+    if (query->step_ns > 0)
+        out[count] = keys[query->group_count];
 }

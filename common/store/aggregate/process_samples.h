@@ -24,4 +24,8 @@ void process_samples_deinit(struct process_samples *samples);
 // of `query`'s group_by, then the start of the step.
 uint64_t process_samples_known(const struct process_samples *samples, const int64_t *keys);
 
+// Sets `out` to the keys of a group of the query, and of its step, without those of models.
+void process_samples_keys(int64_t out[GROUP_KEYS_MAX], const struct query *query,
+                          const int64_t *keys);
+
 #endif

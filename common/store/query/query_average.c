@@ -11,15 +11,13 @@
 #include "common/store/aggregate/aggregate_scan.h"
 #include "common/store/aggregate/energy.h"
 #include "common/store/aggregate/goodput.h"
+#include "common/store/aggregate/process_lives.h"
 #include "common/store/aggregate/process_samples.h"
 #include "common/store/aggregate/throughput.h"
 #include "common/core/base/saturate.h"
 #include "common/store/read/answer_cells.h"
-#include "common/store/read/filter.h"
 #include "common/store/read/reader.h"
-#include "common/store/read/session.h"
 #include "common/store/query/query_list.h"
-#include "common/store/schema/schema.h"
 #include "common/sys/clock.h"
 
 static const struct answer_column figures[] = {
@@ -65,8 +63,7 @@ struct average {
     bool is_throughput;
     struct energy energy; // likewise
     bool is_energy;
-    struct groups *processes; // seconds of processes' lives by group and step; NULL: not asked
-    struct rollup_span span;  // in which they are counted
+    struct process_lives lives; // of metrics of requests in progress
     bool is_bandwidth;
     bool is_goodput;
     double end_ns; // of the last request, for goodput
@@ -150,8 +147,6 @@ static void set_energy(struct result *answer, const struct average *average,
 
 // ---- Requests in progress, of all processes together ---------------------------------------
 
-enum { PROCESS_ID, PROCESS_HOST, PROCESS_BEGAN, PROCESS_HEARD };
-
 static bool is_of_requests(const struct query_metric *metric)
 {
     return metric->kind == RECORD_KIND_PROCESS_SAMPLE &&
@@ -166,19 +161,6 @@ static bool is_by_model(const struct query *query)
     return query->filter.by[QUERY_BY_MODEL][0] != '\0';
 }
 
-// The keys of a group, and of its step, without those of models.
-static void without_model(int64_t out[GROUP_KEYS_MAX], const struct query *query,
-                          const int64_t *keys)
-{
-    unsigned count = 0;
-    memset(out, 0, GROUP_KEYS_MAX * sizeof *out);
-    for (unsigned i = 0; i < query->group_count; i++)
-        if (query->group_by[i] != QUERY_BY_MODEL)
-            out[count++] = keys[i];
-    if (query->step_ns > 0)
-        out[count] = keys[query->group_count];
-}
-
 // Adds the steps in which the only model that is asked for had no requests.
 static enum status add_idle_steps(struct average *average, const struct process_samples *samples,
                                   struct groups *models, struct error *err)
@@ -189,7 +171,7 @@ static enum status add_idle_steps(struct average *average, const struct process_
     for (size_t i = 0; i < groups_count(average->scan.groups) && status == STATUS_OK; i++) {
         const struct group *group = groups_at(average->scan.groups, i);
         struct group *model = NULL;
-        without_model(keys, query, group->keys);
+        process_samples_keys(keys, query, group->keys);
         if (aggregate_scan_ratio(group, 0)->values.count > 0)
             status = reader_group(models, keys, &model, err);
         for (unsigned k = 0; k < query->group_count && model; k++)
@@ -224,7 +206,7 @@ static enum status add_zeros(struct average *average, const struct process_sampl
         const struct group *group = groups_at(average->scan.groups, i);
         struct aggregate *values = &aggregate_scan_ratio(group, 0)->values;
         int64_t keys[GROUP_KEYS_MAX];
-        without_model(keys, average->query, group->keys);
+        process_samples_keys(keys, average->query, group->keys);
         const uint64_t count = process_samples_known(samples, keys);
         if (values->count > 0 && count > values->count)
             aggregate_add_zeros(values, count - values->count);
@@ -254,95 +236,13 @@ static enum status add_idle_samples(struct average *average, struct store *store
     return status;
 }
 
-// Adds the life of a process to its groups.
-static enum status on_process(void *context, sqlite3_stmt *row, struct error *err)
-{
-    const struct average *average = context;
-    const struct query *query = average->query;
-    int64_t keys[GROUP_KEYS_MAX] = {0};
-    unsigned key_count = 0;
-    for (unsigned i = 0; i < query->group_count; i++)
-        if (query->group_by[i] != QUERY_BY_MODEL)
-            keys[key_count++] = sqlite3_column_int64(
-                row, query->group_by[i] == QUERY_BY_RUN ? PROCESS_ID : PROCESS_HOST);
-    int64_t at = sqlite3_column_int64(row, PROCESS_BEGAN),
-            end = sqlite3_column_int64(row, PROCESS_HEARD);
-    at = at > average->span.first_ns ? at : average->span.first_ns;
-    end = end < average->span.last_ns ? end : average->span.last_ns;
-    enum status status = STATUS_OK;
-    while (at < end && status == STATUS_OK) {
-        const int64_t step = query->step_ns > 0 ? rollup_step(query->step_ns, at) : 0;
-        int64_t next = query->step_ns > 0 ? saturate_add(step, query->step_ns) : end;
-        next = next < end ? next : end;
-        keys[key_count] = step;
-        struct group *group = NULL;
-        status = reader_group(average->processes, keys, &group, err);
-        if (status == STATUS_OK)
-            *(double *)group->data += (double)(next - at) / 1e9;
-        at = next;
-    }
-    return status;
-}
-
-// Sets the time in which processes are counted, whatever was read from rollups: with since_ns up to
-// the present (of a file, its last message); without it, from the start of the first process that
-// matches to the last message of one.
-static enum status find_process_span(struct average *average, struct store *store,
-                                     struct error *err)
-{
-    const struct query_filter *filter = &average->query->filter;
-    struct query_filter of_any_time = *filter;
-    struct rollup_span *span = &average->span;
-    *span = (struct rollup_span){INT64_MAX, INT64_MIN};
-    of_any_time.since_ns = of_any_time.until_ns = 0;
-    sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendf(sql, "SELECT min(t.started_ns), %s FROM run t",
-                        filter->since_ns ? "(SELECT max(heard_ns) FROM run)" : "max(t.heard_ns)");
-    filter_where(sql, RECORD_KIND_RUN, &of_any_time);
-    sqlite3_str_appendall(sql, " AND t.started_ns >= " SCHEMA_CLOCK_FLOOR_TEXT);
-    enum status status = reader_scan(store, sql, &of_any_time, aggregate_scan_on_span, span, err);
-    if (filter->since_ns)
-        span->first_ns = filter->since_ns;
-    if (filter->since_ns && store->is_live)
-        span->last_ns = clock_wall_ns();
-    if (filter->until_ns && filter->until_ns < span->last_ns)
-        span->last_ns = filter->until_ns;
-    return status;
-}
-
-static enum status count_processes(struct average *average, struct store *store, struct error *err)
-{
-    const struct query_filter *filter = &average->query->filter;
-    if (!is_of_requests(average->metric))
-        return STATUS_OK;
-    enum status status = find_process_span(average, store, err);
-    if (status != STATUS_OK)
-        return status;
-    if (groups_new(&average->processes, average->query->group_count + 1, sizeof(double), NULL) !=
-        STATUS_OK)
-        return error_no_memory(err, "store");
-    sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendall(sql, "SELECT t.run, t.host, t.started_ns, t.heard_ns FROM run t");
-    filter_where(sql, RECORD_KIND_RUN, filter);
-    return reader_scan(store, sql, filter, on_process, average, err);
-}
-
 // The mean of the group's processes together: that of one, times how many there were.
 static void set_total(struct result *answer, const struct average *average, const int64_t *keys,
                       double mean)
 {
-    const struct query *query = average->query;
-    int64_t all[GROUP_KEYS_MAX];
-    without_model(all, query, keys);
-    const struct group *group = groups_get(average->processes, all);
-    double first_ns = (double)average->span.first_ns, last_ns = (double)average->span.last_ns;
-    if (query->step_ns > 0) {
-        first_ns = fmax(first_ns, (double)keys[query->group_count]);
-        last_ns = fmin(last_ns, (double)keys[query->group_count] + (double)query->step_ns);
-    }
-    const double seconds = (last_ns - first_ns) / 1e9;
-    if (group && seconds > 0)
-        answer_real(answer, "sum", mean * *(const double *)group->data / seconds);
+    const double processes = process_lives_mean(&average->lives, keys);
+    if (!isnan(processes))
+        answer_real(answer, "sum", mean * processes);
 }
 
 static void set_figures(struct result *answer, const struct average *average,
@@ -402,7 +302,7 @@ static enum status add_group_row(struct store *store, struct result *answer,
         set_goodput(answer, average, group);
     else
         set_figures(answer, average, aggregate_scan_ratio(group, 0));
-    if (average->processes)
+    if (average->lives.groups)
         set_total(answer, average, group->keys,
                   aggregate_mean(&aggregate_scan_ratio(group, 0)->values));
     set_coverage(answer, average, group->keys);
@@ -597,8 +497,8 @@ enum status query_average(struct store *store, const struct query *query, struct
         average.end_ns = goodput_end_ns(&average.scan);
     if (status == STATUS_OK && average.is_bandwidth)
         say_bandwidth(&average);
-    if (status == STATUS_OK)
-        status = count_processes(&average, store, err);
+    if (status == STATUS_OK && is_of_requests(average.metric))
+        status = process_lives_read(&average.lives, store, query, err);
     if (status == STATUS_OK)
         status = find_coverage(&average, store, err);
     if (status == STATUS_OK)
@@ -609,6 +509,6 @@ enum status query_average(struct store *store, const struct query *query, struct
     aggregate_scan_deinit(&average.scan);
     throughput_deinit(&average.throughput);
     energy_deinit(&average.energy);
-    groups_free(average.processes);
+    process_lives_deinit(&average.lives);
     return status;
 }
