@@ -6,14 +6,14 @@ enum panel_number { PANEL_OPEN, PANEL_HISTORY, PANELS };
 static const struct grid_column open_columns[] = {
     {"state", "state", GRID_STATE, true, 9, 10, 0},
     {"severity", "severity", GRID_OUTCOME, true, 8, 8, 2},
-    {"rule", "rule", GRID_NAME, true, 10, 30, 0},
+    {"rule", "rule", GRID_NAME, true, 17, 30, 0},
     {"model", "model", GRID_NAME, true, 6, 24, 1},
     {"host", "host", GRID_NAME, true, 6, 20, 0},
     {"device", "device", GRID_NAME, true, 6, 12, 4},
     {"since", "since_ns", GRID_CLOCK, true, 8, 8, 0},
     {"value", "value", GRID_IN_ROW_UNIT, false, 8, 0, 0},
     {"threshold", "threshold", GRID_IN_ROW_UNIT, false, 9, 0, 3},
-    {"acknowledged", "acknowledged_by", GRID_UNIT, true, 8, 20, 3},
+    {"ack by", "acknowledged_by", GRID_UNIT, true, 6, 20, 3},
     {"silenced", "silenced_until_ns", GRID_CLOCK, true, 8, 8, 5},
     {"why", "why", GRID_UNIT, true, 8, 90, 4},
 };
@@ -21,12 +21,12 @@ static const struct grid_column history_columns[] = {
     {"fired", "since_ns", GRID_CLOCK, true, 8, 8, 0},
     {"resolved", "resolved_ns", GRID_CLOCK, true, 8, 8, 0},
     {"severity", "severity", GRID_OUTCOME, true, 8, 8, 2},
-    {"rule", "rule", GRID_NAME, true, 10, 30, 0},
+    {"rule", "rule", GRID_NAME, true, 17, 30, 0},
     {"model", "model", GRID_NAME, true, 6, 24, 1},
     {"host", "host", GRID_NAME, true, 6, 20, 0},
     {"device", "device", GRID_NAME, true, 6, 12, 4},
     {"value", "value", GRID_IN_ROW_UNIT, false, 8, 0, 1},
-    {"acknowledged", "acknowledged_by", GRID_UNIT, true, 8, 20, 3},
+    {"ack by", "acknowledged_by", GRID_UNIT, true, 6, 20, 3},
     {"why", "why", GRID_UNIT, true, 8, 90, 4},
 };
 static const char *const identity[] = {"id", NULL};

@@ -351,12 +351,15 @@ static void add_trouble(struct segments *segments, const struct model *model,
     segments_add_name(segments, rank, troubles[trouble].style, TROUBLE_WIDTH, text);
 }
 
+// A name after a space; "" if it is null.
 static const char *name_or_nothing(char *text, size_t size, const struct result *result, size_t row,
                                    const char *key)
 {
     if (result_get(result, row, key).type == VALUE_NULL)
         return "";
-    return result_text(text, size, result, row, key);
+    text[0] = ' ';
+    (void)result_text(text + 1, size - 1, result, row, key);
+    return text;
 }
 
 // "✗ slow_first_token llama-8b gpu03 4.4s"; without acknowledged or silenced ones.
@@ -365,16 +368,17 @@ static void add_alerts(struct segments *segments, const struct model *model)
     enum { ALERT_WIDTH = 60 };
     const struct result *alerts = model_answer(model, POLL_ALERTS);
     for (size_t row = 0; alerts && row < result_row_count(alerts); row++) {
-        char rule[96], of[96], host[96], text[320];
+        char rule[96], of[96], host[96], device[96], text[416];
         if (!result_is(alerts, row, "state", "firing") ||
             result_get(alerts, row, "acknowledged_ns").type != VALUE_NULL ||
             result_get(alerts, row, "silenced_until_ns").type != VALUE_NULL)
             continue;
         const bool is_critical = result_is(alerts, row, "severity", "critical");
-        (void)snprintf(text, sizeof text, "%s %s %s %s", is_critical ? "✗" : "▲",
+        (void)snprintf(text, sizeof text, "%s %s%s%s%s", is_critical ? "✗" : "▲",
                        result_text(rule, sizeof rule, alerts, row, "rule"),
                        name_or_nothing(of, sizeof of, alerts, row, "model"),
-                       name_or_nothing(host, sizeof host, alerts, row, "host"));
+                       name_or_nothing(host, sizeof host, alerts, row, "host"),
+                       name_or_nothing(device, sizeof device, alerts, row, "device"));
         segments_add_name(segments, segments->count, is_critical ? STYLE_BAD : STYLE_WARNING,
                           ALERT_WIDTH, text);
     }
