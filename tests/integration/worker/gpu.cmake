@@ -23,6 +23,8 @@ if(TARGET inferstat_device_emulated AND NOT INFERSTAT_SANITIZE)
                              LINK inferstat_bench inferstat_pipeline Threads::Threads m)
   inferstat_emulated_program(bench_device "${bench}/bench_device.c" "${bench}/unfused.cu"
                              LINK inferstat_bench inferstat_workload m)
+  inferstat_emulated_program(zoo_probe "${PROJECT_SOURCE_DIR}/tests/support/zoo/zoo_probe.c"
+                             LINK inferstat_test_zoo)
   set_source_files_properties("${bench}/unfused.cu" PROPERTIES LANGUAGE CXX)
   get_target_property(emulation inferstat_device_emulated SOURCE_DIR)
   target_include_directories(bench_device-emulated PRIVATE "${emulation}/cuda")

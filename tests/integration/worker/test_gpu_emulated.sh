@@ -24,7 +24,7 @@ for name in bench_device bench_pipeline; do
   cp "$INFERSTAT_BUILD/emulated/$name-emulated" "$build/tests/bench/$name"
 done
 cp "$INFERSTAT_BUILD/tests/bench/bench_encode" "$build/tests/bench/"
-cp "$INFERSTAT_BUILD/tests/support/zoo/zoo_probe" "$build/tests/support/zoo/"
+cp "$INFERSTAT_BUILD/emulated/zoo_probe-emulated" "$build/tests/support/zoo/zoo_probe"
 # Those that take long on a CPU are tests of their own there.
 for name in test_cuda_tensors test_encoding test_vectors; do
   cp "$INFERSTAT_BUILD/tests/unit/${name}_emulated" "$build/tests/unit/${name}_gpu"
