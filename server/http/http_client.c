@@ -17,7 +17,7 @@ void http_client_end(void)
 }
 
 // Counts headers and body; a number other than that of the bytes ends the transfer.
-static size_t discard(char *bytes, size_t size, size_t count, void *context)
+static size_t discard(const char *bytes, size_t size, size_t count, void *context)
 {
     size_t *received = context;
     (void)bytes;

@@ -198,7 +198,7 @@ static bool pick_row(struct result *picked, const struct result *result, size_t 
 static void write_fields(struct rows *rows, const struct result *result, size_t first, size_t end)
 {
     enum { FIELDS_MAX = 64 };
-    unsigned from[FIELDS_MAX];
+    unsigned from[FIELDS_MAX] = {0};
     struct result *picked = pick_columns(rows, result, from, FIELDS_MAX);
     if (!picked)
         return;

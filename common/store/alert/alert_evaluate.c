@@ -282,7 +282,8 @@ static bool is_same_average(const struct alert_rule *a, const struct alert_rule 
     const struct query *left = &a->query, *right = &b->query;
     if (a->source != ALERT_SOURCE_NONE || b->source != ALERT_SOURCE_NONE ||
         a->window_ns != b->window_ns || strcmp(left->metric, right->metric) != 0 ||
-        left->group_count != right->group_count || strcmp(left->average.slo, right->average.slo))
+        left->group_count != right->group_count ||
+        strcmp(left->average.slo, right->average.slo) != 0)
         return false;
     for (unsigned i = 0; i < left->group_count; i++)
         if (left->group_by[i] != right->group_by[i])

@@ -580,7 +580,7 @@ static void add_up(struct total *out, const struct model *model, const struct wh
         const double part = entry->parts[subject->main].ns[kind] * rate;
         if (fabs(part) > 0)
             out->host = out->host == -1 || out->host == entry->host ? entry->host : 0;
-        if (part > best) {
+        if (!out->most || part > best) {
             best = part;
             out->most = entry;
         }
@@ -626,6 +626,8 @@ static enum status add_part(const struct model *model, enum why_cause_kind kind,
 {
     struct why_cause *cause;
     const struct why_subject *subject = &model->reader->out->subjects[model->subject];
+    if (!total->most)
+        return STATUS_OK; // no series is slow
     enum status status = add_cause(model->reader, &cause, kind, total->most->model,
                                    total->host > 0 ? total->host : 0, err);
     if (status != STATUS_OK)
