@@ -49,6 +49,8 @@ struct grid {
     // Keys of the result's columns that tell a row from all others, ended by NULL; the cursor stays
     // on that row in later answers.  NULL: the cursor stays at its place.
     const char *const *identity;
+    // True if the row comes before the others while the table is unsorted.  NULL: no row does.
+    bool (*is_urgent)(const struct result *result, size_t row);
     // True if the row is folded away, unless grid_state.unfolded.  NULL: no row is.
     bool (*is_folded)(const struct result *result, size_t row);
     const char *folded; // what folded rows are called: "ended"

@@ -59,12 +59,18 @@ size_t *grid_rows_shown(const struct grid *grid, const struct grid_state *state,
         return NULL;
     const int found =
         state->sort >= 0 ? result_find(result, grid->columns[state->sort].key) : GRID_UNSORTED;
-    for (size_t i = 0; i < all; i++) {
-        const size_t row = state->reversed && found < 0 ? all - 1 - i : i;
-        if (is_hidden(grid, state, result, row))
-            (*folded)++;
-        else
-            rows[(*count)++] = row;
+    const bool is_reversed = state->reversed && found < 0;
+    const bool has_urgent = grid->is_urgent && found < 0;
+    for (int urgent = has_urgent; urgent >= 0; urgent--) { // the urgent ones, then the others
+        for (size_t i = 0; i < all; i++) {
+            const size_t row = is_reversed ? all - 1 - i : i;
+            if (has_urgent && grid->is_urgent(result, row) != (urgent == 1))
+                continue;
+            if (is_hidden(grid, state, result, row))
+                (*folded)++;
+            else
+                rows[(*count)++] = row;
+        }
     }
     struct order order = {result, (unsigned)found, state->reversed};
     if (found >= 0)

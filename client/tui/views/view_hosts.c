@@ -58,13 +58,21 @@ static bool deserves_look(const struct result *result, size_t row, const struct 
                result_number(result, row, "slowdown_celsius", 1e9);
 }
 
+// What has trouble is seen without scrolling, however large the fleet is.
+static bool has_trouble(const struct result *result, size_t row)
+{
+    return result_get(result, row, "events").type != VALUE_NULL;
+}
+
 static const struct grid host_grid = {.columns = host_columns,
                                       .count = sizeof host_columns / sizeof *host_columns,
-                                      .identity = host_identity};
+                                      .identity = host_identity,
+                                      .is_urgent = has_trouble};
 static const struct grid device_grid = {.columns = device_columns,
                                         .count = sizeof device_columns / sizeof *device_columns,
                                         .deserves_look = deserves_look,
-                                        .identity = device_identity};
+                                        .identity = device_identity,
+                                        .is_urgent = has_trouble};
 
 static const struct panel panels[PANELS] = {
     [PANEL_HOSTS] = {.title = "Hosts",

@@ -269,6 +269,24 @@ TEST_CASE(the_cursor_stays_on_its_row)
     drop(model);
 }
 
+TEST_CASE(what_has_trouble_comes_first)
+{
+    struct model *model = fresh(120, 40, fixture_normal);
+    size_t row;
+    fixture_key(model, '2');
+    fixture_key(model, '\t');
+    assert_true(view_selected(model, DEVICES, &row));
+    assert_int_equal(row, 1); // cuda:1 is throttled
+    fixture_key(model, KEY_CODE_DOWN);
+    assert_true(view_selected(model, DEVICES, &row));
+    assert_int_equal(row, 0);
+    for (const char *key = ">>"; *key; key++) // sorted by device
+        fixture_key(model, (unsigned char)*key);
+    assert_true(view_selected(model, DEVICES, &row));
+    assert_int_equal(row, 0);
+    drop(model);
+}
+
 TEST_CASE(what_has_ended_is_folded)
 {
     struct model *model = fresh(120, 60, fixture_many);
@@ -764,12 +782,12 @@ TEST_CASE(takes_any_sequence_of_events)
 TEST_MAIN(keys_have_effects, clear_asks_for_the_name, readonly_refuses_to_clear,
           clear_says_how_it_ended, a_pause_asks_only_when_told, contact_follows_the_rounds,
           age_counts_from_the_last_answer, the_interval_moves_in_steps,
-          the_cursor_moves_within_the_rows, the_cursor_stays_on_its_row, what_has_ended_is_folded,
-          search_finds_rows, rows_go_by_model_or_host, an_export_asks_for_a_name,
-          alerts_are_acknowledged_and_silenced, enter_shows_all_of_a_row, the_window_changes,
-          windows_of_a_file_end_at_its_records, a_silent_collector_shows_the_age_of_data,
-          stages_follow_the_cursor, tab_goes_round, views_keep_what_was_done_to_them,
-          views_are_shown_from_the_help_alone, a_view_shown_again_stands_within_its_rows,
-          sorting_goes_through_the_columns, escape_steps_out, help_scrolls,
-          the_mouse_does_what_keys_do, the_mouse_shows_views, losses_are_added_up,
-          takes_any_sequence_of_events)
+          the_cursor_moves_within_the_rows, the_cursor_stays_on_its_row,
+          what_has_trouble_comes_first, what_has_ended_is_folded, search_finds_rows,
+          rows_go_by_model_or_host, an_export_asks_for_a_name, alerts_are_acknowledged_and_silenced,
+          enter_shows_all_of_a_row, the_window_changes, windows_of_a_file_end_at_its_records,
+          a_silent_collector_shows_the_age_of_data, stages_follow_the_cursor, tab_goes_round,
+          views_keep_what_was_done_to_them, views_are_shown_from_the_help_alone,
+          a_view_shown_again_stands_within_its_rows, sorting_goes_through_the_columns,
+          escape_steps_out, help_scrolls, the_mouse_does_what_keys_do, the_mouse_shows_views,
+          losses_are_added_up, takes_any_sequence_of_events)
