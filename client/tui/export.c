@@ -8,6 +8,13 @@
 
 // ---- The screen ----------------------------------------------------------------------
 
+static void put_character(FILE *out, uint32_t code)
+{
+    char bytes[5];
+    const size_t size = text_encode(bytes, code);
+    (void)fwrite(bytes, 1, size, out);
+}
+
 void export_text(FILE *out, const struct canvas *canvas)
 {
     for (int y = 0; y < canvas->height; y++) {
@@ -15,10 +22,9 @@ void export_text(FILE *out, const struct canvas *canvas)
         while (end > 0 && canvas_cell(canvas, end - 1, y)->code == ' ')
             end--;
         for (int x = 0; x < end; x++) {
-            char bytes[5];
             const struct cell *cell = canvas_cell(canvas, x, y);
             if (cell->width > 0)
-                (void)fwrite(bytes, 1, text_encode(bytes, cell->code), out);
+                put_character(out, cell->code);
         }
         (void)fputc('\n', out);
     }
@@ -37,11 +43,10 @@ static const char *const colours[STYLE_COUNT] = {
 
 static void put_xml(FILE *out, uint32_t code)
 {
-    char bytes[5];
     if (code == '<' || code == '>' || code == '&')
         (void)fprintf(out, "&#%u;", (unsigned)code);
     else
-        (void)fwrite(bytes, 1, text_encode(bytes, code), out);
+        put_character(out, code);
 }
 
 // The cells from `x` on that look alike.

@@ -62,7 +62,7 @@ static size_t draw_phases(struct canvas *canvas, struct rect area, int y,
     static const char *const phases[][2] = {
         {"queue", "queue_ns"}, {"prefill", "prefill_ns"}, {"decode", "decode_ns"}};
     enum { PHASES = sizeof phases / sizeof *phases };
-    struct plot_stage stages[PHASES];
+    struct plot_stage stages[PHASES] = {0};
     double at_ns = 0;
     const double total_ns = result_number(result, row, "e2e_ns", NAN);
     for (unsigned i = 0; i < PHASES; i++) {
