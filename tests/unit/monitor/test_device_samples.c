@@ -61,6 +61,7 @@ TEST_FIXTURE(tear_down)
 {
     (void)state;
     device_samples_close(samples);
+    names_close(names);
     device_registry_deinit(&registry);
     free(ring_memory);
     free(name_memory);
@@ -159,6 +160,7 @@ TEST_CASE(a_flood_of_errors_is_counted)
         read_devices(AT(s), 2, 0);
     }
     device_samples_close(samples);
+    names_close(names);
     samples = NULL;
     while (next_record(RECORD_KIND_EVENT, &event)) {
         long long more = 0;
