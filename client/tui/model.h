@@ -77,6 +77,7 @@ struct model {
     char filter_text[PROMPT_SIZE];  // the filter as text; "": no filter
     struct prompt prompt;           // while one is open
     struct query change;            // the last query that changes the store
+    bool is_changing;               // it has not been answered yet
     char search[MODEL_SEARCH_SIZE]; // what was searched for last; "": nothing
 
     struct model_answer answers[POLL_COUNT]; // by enum polled_query

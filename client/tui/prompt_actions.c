@@ -128,7 +128,9 @@ void prompts_open_alert(struct model *model, enum overlay overlay)
     const bool has_alerts = view_current(model) == &view_alerts &&
                             model->views[view_shown(model)].focus == 0 &&
                             view_selected(model, 0, &row);
-    if (model->readonly) {
+    if (model->is_changing) {
+        model_notify(model, "not yet: the last change has not been answered");
+    } else if (model->readonly) {
         model_notify(model, "not changed: the dashboard was started with --readonly");
     } else if (!has_alerts) {
         model_notify(model, "there is no open alert at the cursor (the view Alerts has them)");
@@ -162,8 +164,10 @@ static unsigned apply_prompt(struct model *model)
 
 unsigned prompts_act(struct model *model, enum action action, uint32_t code)
 {
+    const unsigned effects = action == ACTION_APPLY ? apply_prompt(model) : 0;
+    model->is_changing |= (effects & EFFECT_CHANGE) != 0;
     if (action == ACTION_APPLY)
-        return apply_prompt(model);
+        return effects;
     if (action == ACTION_CANCEL)
         model->overlay = OVERLAY_NONE;
     else

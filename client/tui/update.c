@@ -181,6 +181,8 @@ static unsigned act(struct model *model, enum action action)
     case ACTION_CLEAR:
         if (model->readonly)
             model_notify(model, "not cleared: the dashboard was started with --readonly");
+        else if (model->is_changing)
+            model_notify(model, "not yet: the last change has not been answered");
         else if (model->is_file)
             model_notify(model, "not cleared: of a file, inferstat clear --db does it");
         else
@@ -412,6 +414,7 @@ static unsigned end_change(struct model *model, const struct event *event)
 {
     char text[MODEL_NOTICE_SIZE];
     const bool clears = model->change.kind != QUERY_ALERT_EDIT;
+    model->is_changing = false;
     const char *done = clears                                            ? "cleared"
                        : model->change.alert.edit == QUERY_ALERT_SILENCE ? "silenced for two hours"
                                                                          : "acknowledged";

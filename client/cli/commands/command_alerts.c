@@ -85,9 +85,11 @@ static bool is_firing(const struct result *result, size_t row)
 // --check: status 1 while an alert fires that is not silenced.
 static enum status check_open(struct cli *cli, struct error *err)
 {
-    const struct query query = make_query(cli, QUERY_ALERTS);
+    struct query query = make_query(cli, QUERY_ALERTS);
     struct result *result = NULL;
     size_t firing = 0;
+    query.limit = 0; // the verdict is of all
+
     enum status status = cli_ask(cli, &query, &result, err);
     if (status != STATUS_OK)
         return status;
@@ -174,6 +176,8 @@ static enum status change(struct cli *cli, const struct edit_word *edit, struct 
 {
     struct query query = make_query(cli, QUERY_ALERT_EDIT);
     struct result *result = NULL;
+    if (option_given(&cli->options, OPTION_WATCH)) // it would make the change again and again
+        return options_refuse(OPTION_WATCH, "alerts", err);
     enum status status = fill_edit(&query, cli, edit, err);
     if (status == STATUS_OK)
         status = cli_ask(cli, &query, &result, err);

@@ -147,12 +147,13 @@ static void set_event(struct alert_row *row, enum alert_event event)
     row->events |= 1U << event;
 }
 
-// Hooks are called for an alert that fires once it is not silenced, and for what comes later only
-// if they were called for that.
-static void set_events(struct alert_row *row, enum alert_change change, bool is_silenced)
+// Hooks are called for an alert that fires once it is not silenced and there are hooks, and for
+// what comes later only if they were called for that.
+static void set_events(const struct stepping *stepping, struct alert_row *row,
+                       enum alert_change change, bool is_silenced)
 {
     const bool is_open = row->series.resolved_ns == 0 && row->series.state != ALERT_PENDING;
-    if (!row->is_told && is_open && !is_silenced) {
+    if (!row->is_told && is_open && !is_silenced && stepping->pass->hook_count > 0) {
         row->is_told = true;
         set_event(row, ALERT_EVENT_FIRING);
         return;
@@ -222,7 +223,7 @@ static void step_row(struct stepping *stepping, struct alert_row *row,
     row->unit = rule->unit;
     row->threshold = row->series.severity == ALERT_CRITICAL ? rule->critical : rule->warning;
     if (row->series.state != ALERT_OK)
-        set_events(row, change, alert_is_silenced(stepping->silences, row));
+        set_events(stepping, row, change, alert_is_silenced(stepping->silences, row));
 }
 
 // A group of which no alert is open.
@@ -371,7 +372,7 @@ static enum status step_all(struct stepping *stepping, struct store *store, stru
         const struct alert_series before = pass->rows[i].series; // of a rule that is gone
         end_episode(&pass->rows[i], &before, pass->now_ns);
         if (pass->rows[i].series.resolved_ns)
-            set_events(&pass->rows[i], ALERT_CLEARED, false);
+            set_events(stepping, &pass->rows[i], ALERT_CLEARED, false);
     }
     if (pass->count < ALERT_OPEN_MAX)
         evaluator->is_full = false;

@@ -382,9 +382,15 @@ static enum status judge_value(struct event_cost_figure *out, const struct cost_
 {
     const double *of[SIDES] = {values, values + reader->request_count};
     size_t counts[SIDES] = {0};
+    const struct event_span during = reader->during;
+    const bool has_edge =
+        saturate_add(during.since_ns, EVENT_COST_EDGE_LEAST_NS) <= during.until_ns;
+    const int64_t edge_ns = during.until_ns - (has_edge ? EVENT_COST_EDGE_NS : 0);
     for (size_t i = 0; i < reader->request_count; i++) {
         const struct request *request = &reader->requests[i];
         const double value = is_ttft ? request->ttft_ns : request->speed;
+        if (request->side == DURING && request->started_ns >= edge_ns)
+            continue;
         if (request->model == model && request->side != SIDES && isfinite(value))
             values[(size_t)request->side * reader->request_count + counts[request->side]++] = value;
     }

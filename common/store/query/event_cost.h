@@ -4,9 +4,11 @@
 // While it lasted are the requests that began from its start to its end; of an event of more than
 // an hour only its last hour is looked at.  Usual are those that began in the EVENT_COST_AROUND_NS
 // before and after it, unless they were in progress during any event of that device or host.  Speed
-// and TTFT are medians; their ratio has an interval with the confidence 1 - STATS_ERROR_RATE: from
-// STATS_SERIAL_MIN requests of each side it allows for the dependence of successive requests, with
-// fewer (at least STATS_FEW_MIN) it takes them for independent (stats.h).
+// and TTFT are medians (of an event of at least EVENT_COST_EDGE_LEAST_NS without the requests of
+// its last second: it ends when a sample no longer shows it, and may have been over before); their
+// ratio has an interval with the confidence 1 - STATS_ERROR_RATE: from STATS_SERIAL_MIN requests of
+// each side it allows for the dependence of successive requests, with fewer (at least
+// STATS_FEW_MIN) it takes them for independent (stats.h).
 //
 // Joules per token are the energy that the device used by its samples / the tokens put out in their
 // time, each request's tokens spread evenly from the first one to its end.  Usual ones are those
@@ -24,9 +26,11 @@
 
 struct store;
 
-#define EVENT_COST_LONGEST_NS INT64_C(3600000000000) // of an event, at its end
-#define EVENT_COST_AROUND_NS  INT64_C(1800000000000) // half an hour
-#define EVENT_COST_ENERGY_NS  INT64_C(300000000000)  // five minutes
+#define EVENT_COST_LONGEST_NS    INT64_C(3600000000000) // of an event, at its end
+#define EVENT_COST_EDGE_NS       INT64_C(1000000000)
+#define EVENT_COST_EDGE_LEAST_NS INT64_C(4000000000)
+#define EVENT_COST_AROUND_NS     INT64_C(1800000000000) // half an hour
+#define EVENT_COST_ENERGY_NS     INT64_C(300000000000)  // five minutes
 
 // The most records of the device or host that are read, those nearest to the event; each before the
 // event, while it lasted, and after it.

@@ -447,8 +447,10 @@ static void mark_slow(const struct model *model, struct why_subject *subject,
         sum += entries[i].is_slow ? excess_of(&entries[i].levels[model->metric][subject->main]) : 0;
         count += entries[i].is_slow;
     }
-    for (size_t i = model->first; i < model->end && count > 0; i++)
-        if (excess_of(&entries[i].levels[model->metric][subject->main]) >= sum / count / 2)
+    const double least = count > 0 ? sum / count / 2 : 0; // of the excess
+    for (size_t i = model->first; i < model->end && least > 0; i++)
+        if (entries[i].series.counts[WHY_USUAL] > 0 &&
+            excess_of(&entries[i].levels[model->metric][subject->main]) >= least)
             entries[i].is_slow = true;
 }
 

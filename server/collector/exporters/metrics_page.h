@@ -1,5 +1,5 @@
 // Composes the metrics page of a collector from what it was read into before: running totals,
-// tables of query results, and the collector's own state.  Pure.  inferstat-metrics-page(7) lists
+// tables of query results, and the collector's own state.  Pure.  inferstatd(8) lists
 // the metrics.
 #ifndef INFERSTAT_COLLECTOR_METRICS_PAGE_H
 #define INFERSTAT_COLLECTOR_METRICS_PAGE_H

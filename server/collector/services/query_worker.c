@@ -67,6 +67,8 @@ bool query_worker_scans(const struct query *query)
     const struct query_metric *metric = NULL;
     enum rollup_grouping grouping;
     struct error err;
+    if (query->kind == QUERY_WHY || query->kind == QUERY_ALERT_TRY)
+        return query_check(query, &err) == STATUS_OK;
     return query->kind == QUERY_AVERAGE && query_check(query, &err) == STATUS_OK &&
            query_metric_find(&metric, query->metric, NULL) == STATUS_OK &&
            ((rollup_metric_number(metric) < 0 && !throughput_has(metric->name) &&

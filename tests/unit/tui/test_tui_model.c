@@ -94,12 +94,17 @@ TEST_CASE(clear_asks_for_the_name)
     fixture_key(model, 'c');
     assert_int_equal(type(model, "everything"), EFFECT_CHANGE | EFFECT_PACE);
     assert_int_equal(model->overlay, OVERLAY_NONE);
+    fixture_key(model, 'c'); // not before the answer
+    assert_int_equal(model->overlay, OVERLAY_NONE);
+    assert_non_null(strstr(model->notice, "not yet"));
+    fixture_event(model, (struct event){.kind = EVENT_CHANGED, .cleared = 1});
     fixture_key(model, '\\');
     (void)type(model, "host=gpu-17");
     fixture_key(model, 'c');
     assert_int_equal(type(model, "everything"), 0);
     fixture_key(model, KEY_CODE_CTRL_U);
     assert_int_equal(type(model, "gpu-17"), EFFECT_CHANGE | EFFECT_PACE);
+    fixture_event(model, (struct event){.kind = EVENT_CHANGED});
     model->is_file = true;
     fixture_key(model, 'c');
     assert_int_equal(model->overlay, OVERLAY_NONE);
