@@ -19,6 +19,7 @@ struct alert_evaluator {
     int64_t listening_ns;
     struct alert_source_state **states; // of each rule; NULL: none
     bool *is_done;                      // of each rule, in this pass
+    bool *is_failing;                   // its values could not be read in the last pass
     bool is_full;                       // it has been logged that too many alerts are open
 };
 
@@ -336,8 +337,9 @@ static enum status step_shared(struct stepping *stepping, struct store *store, s
     stepping->rule = &rules[first];
     find_rows(stepping, open_count);
     const enum status read = session_run(store, read_shared, &rules[first].query, &shared, err);
-    if (read != STATUS_OK)
+    if (read != STATUS_OK && !evaluator->is_failing[first]) // once, not in every pass
         log_write(LOG_LEVEL_WARNING, "alert %s: %s", rules[first].name, err->text);
+    evaluator->is_failing[first] = read != STATUS_OK;
     enum status status = read == STATUS_CANCELLED || read == STATUS_NOMEM ? read : STATUS_OK;
     for (size_t i = first; i < evaluator->file->rule_count && status == STATUS_OK; i++) {
         if (evaluator->is_done[i] || (i > first && !is_same_average(&rules[first], &rules[i])))
@@ -413,7 +415,8 @@ enum status alert_evaluator_new(struct alert_evaluator **out, const struct alert
     evaluator->file = file;
     evaluator->states = calloc(file->rule_count + 1, sizeof(struct alert_source_state *));
     evaluator->is_done = calloc(file->rule_count + 1, sizeof *evaluator->is_done);
-    if (!evaluator->states || !evaluator->is_done) {
+    evaluator->is_failing = calloc(file->rule_count + 1, sizeof *evaluator->is_failing);
+    if (!evaluator->states || !evaluator->is_done || !evaluator->is_failing) {
         alert_evaluator_free(evaluator);
         return error_no_memory(err, "alerts");
     }
@@ -430,5 +433,6 @@ void alert_evaluator_free(struct alert_evaluator *evaluator)
         alert_source_state_free(evaluator->states[i]);
     free(evaluator->states);
     free(evaluator->is_done);
+    free(evaluator->is_failing);
     free(evaluator);
 }

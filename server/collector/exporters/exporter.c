@@ -22,6 +22,7 @@ enum {
 };
 #define SECOND_NS     UINT64_C(1000000000)
 #define REFRESH_NS    (5 * SECOND_NS)
+#define FROZEN_NS     (120 * SECOND_NS)
 #define RETRY_NS      (10 * SECOND_NS)
 #define CONNECTION_NS (30 * SECOND_NS)
 enum { REFRESH_SHARE = 10 }; // the rest is read for at most a tenth of the time
@@ -38,8 +39,9 @@ struct exporter {
     struct store *store;
     struct inventory inventory;
     uint64_t refresh_at_ns;
-    bool has_complained;  // of the last failure
-    atomic_bool is_ready; // set once `totals` have their initial values; read by any thread
+    uint64_t refreshed_ns; // when that last succeeded
+    bool has_complained;   // of the last failure
+    atomic_bool is_ready;  // set once `totals` have their initial values; read by any thread
 
     pthread_mutex_t lock; // of the members below
     pthread_cond_t wake;
@@ -232,11 +234,15 @@ static enum status refresh(struct exporter *exporter, struct error *err)
     exporter->refresh_at_ns =
         began_ns + (took_ns * REFRESH_SHARE > REFRESH_NS ? took_ns * REFRESH_SHARE : REFRESH_NS);
     (void)pthread_mutex_lock(&exporter->lock);
-    for (unsigned i = 0; i < METRICS_PAGE_TABLES && status == STATUS_OK; i++) {
+    // Figures that cannot be read again for long are no longer shown.
+    const bool is_old = began_ns - exporter->refreshed_ns > FROZEN_NS;
+    for (unsigned i = 0; i < METRICS_PAGE_TABLES && (status == STATUS_OK || is_old); i++) {
         struct result *before = exporter->tables[i];
         exporter->tables[i] = tables[i];
         tables[i] = before;
     }
+    if (status == STATUS_OK)
+        exporter->refreshed_ns = began_ns;
     exporter->last_refresh_seconds = (double)took_ns / 1e9;
     (void)pthread_mutex_unlock(&exporter->lock);
     for (unsigned i = 0; i < METRICS_PAGE_TABLES; i++)
