@@ -105,7 +105,8 @@ static void format_cell(char *text, const struct grid_column *column, enum unit 
     case VALUE_REAL:
         break;
     }
-    if (column->format == GRID_CLOCK && value.type == VALUE_INT) {
+    if ((column->format == GRID_CLOCK || column->format == GRID_CLOCK_IF_ANY) &&
+        value.type == VALUE_INT) {
         format_clock(text, value.i, now_ns);
         return;
     }
@@ -133,6 +134,7 @@ static enum style cell_style(enum grid_format format, struct value value, const 
     case GRID_BARE:
     case GRID_IF_ANY:
     case GRID_CLOCK:
+    case GRID_CLOCK_IF_ANY:
         break;
     case GRID_OUTCOME:
         return is_bad_outcome(text) ? STYLE_BAD : STYLE_PLAIN;
@@ -298,8 +300,9 @@ static void fit(const struct grid *grid, const struct grid_state *state,
         int sorted_heading = glyph_text_width(column->heading) + 1; // with its mark
         if ((int)i == state->sort && fitted->width[i] < sorted_heading)
             fitted->width[i] = sorted_heading;
-        if (column->format == GRID_IF_ANY && (int)i != state->sort &&
-            !has_value(result, fitted->found[i]))
+        const bool is_optional =
+            column->format == GRID_IF_ANY || column->format == GRID_CLOCK_IF_ANY;
+        if (is_optional && (int)i != state->sort && !has_value(result, fitted->found[i]))
             fitted->width[i] = 0;
     }
     const int room = width - CURSOR_WIDTH;
@@ -402,7 +405,10 @@ void grid_value_text(char text[GRID_CELL_SIZE], const struct result *result, siz
 {
     const struct grid_column as_it_is = {.format = GRID_UNIT};
     const struct grid_column clock = {.format = GRID_CLOCK};
-    const enum unit unit = result_column(result, column)->unit;
+    const struct grid_column in_row_unit = {.format = GRID_IN_ROW_UNIT};
+    const char *key = result_column(result, column)->key;
+    const bool is_value = strcmp(key, "value") == 0 || strcmp(key, "threshold") == 0;
+    const enum unit unit = unit_of(is_value ? &in_row_unit : &as_it_is, result, row, (int)column);
     format_cell(text, unit == UNIT_TIME && now_ns != 0 ? &clock : &as_it_is, unit,
                 result_cell(result, row, column), now_ns);
 }

@@ -17,16 +17,17 @@ enum grid_format {
     GRID_NAME, // a text that is shortened in the middle
     GRID_BARE, // like GRID_UNIT, but without the unit's name, which the heading has, and without
                // the decimals that do not fit
-    GRID_IN_ROW_UNIT, // a number in the unit that the row's column "unit" names
-    GRID_IF_ANY,      // like GRID_BARE; the column is omitted where no row has a value, unless the
-                      // table is sorted by it
-    GRID_CLOCK,       // a time: "14:03:22" within a day, else the date
-    GRID_OUTCOME,     // a text; "error", "killed", "silent" and "down" in STYLE_BAD
-    GRID_LOSS,        // a count; above 0 in STYLE_BAD
-    GRID_WHOLE,       // a ratio; below 1 in STYLE_WARNING
-    GRID_SHARE,       // a ratio of what went wrong; above 0 in STYLE_BAD
-    GRID_VERDICT,     // 1 "yes", 0 "NO", absent "-"
-    GRID_STATE,       // a text with a sign before it: a state of NOW, or a verdict of COMPARE
+    GRID_IN_ROW_UNIT,  // a number in the unit that the row's column "unit" names
+    GRID_IF_ANY,       // like GRID_BARE; the column is omitted where no row has a value, unless the
+                       // table is sorted by it
+    GRID_CLOCK,        // a time: "14:03:22" within a day, else the date
+    GRID_CLOCK_IF_ANY, // like GRID_CLOCK; the column is omitted where no row has a value
+    GRID_OUTCOME,      // a text; "error", "killed", "silent" and "down" in STYLE_BAD
+    GRID_LOSS,         // a count; above 0 in STYLE_BAD
+    GRID_WHOLE,        // a ratio; below 1 in STYLE_WARNING
+    GRID_SHARE,        // a ratio of what went wrong; above 0 in STYLE_BAD
+    GRID_VERDICT,      // 1 "yes", 0 "NO", absent "-"
+    GRID_STATE,        // a text with a sign before it: a state of NOW, or a verdict of COMPARE
 };
 
 struct grid_column {

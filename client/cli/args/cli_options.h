@@ -62,8 +62,8 @@
     X(SOURCE, "source", 0, "NAME", TEXT_AT(where[QUERY_BY_SOURCE]),                                \
       "only pipelines whose samples came from NAME")                                               \
     X(SINCE, "since", 0, "WHEN", TEXT_AT(since),                                                   \
-      "started at WHEN or later: 1h (ago), 2026-03-29 [14:30[:00]] (local), RFC 3339, "            \
-      "unix seconds")                                                                              \
+      "started at WHEN or later: 1h (ago), today, yesterday, 2026-03-29 [14:30] (local), "         \
+      "RFC 3339, unix seconds")                                                                    \
     X(UNTIL, "until", 0, "WHEN", TEXT_AT(until), "started before WHEN")                            \
     X(BY, "by", 0, "LIST", WORDS_AT(by, dimension_word),                                           \
       "group by model, host, device, run, operation, stage, workload, status, sync, chunk_bytes, " \

@@ -77,8 +77,7 @@ static bool is_firing(const struct result *result, size_t row)
 {
     const struct value state = result_get(result, row, "state");
     return state.type == VALUE_TEXT &&
-           (strcmp(state.text.bytes, alert_state_text(ALERT_FIRING)) == 0 ||
-            strcmp(state.text.bytes, alert_state_text(ALERT_NO_DATA)) == 0) &&
+           strcmp(state.text.bytes, alert_state_text(ALERT_FIRING)) == 0 &&
            result_get(result, row, "silenced_until_ns").type == VALUE_NULL;
 }
 

@@ -5,17 +5,17 @@ enum panel_number { PANEL_OPEN, PANEL_HISTORY, PANELS };
 
 static const struct grid_column open_columns[] = {
     {"state", "state", GRID_STATE, true, 9, 10, 0},
-    {"severity", "severity", GRID_OUTCOME, true, 8, 8, 2},
+    {"severity", "severity", GRID_OUTCOME, true, 8, 8, 3},
     {"rule", "rule", GRID_NAME, true, 17, 30, 0},
-    {"model", "model", GRID_NAME, true, 6, 24, 1},
+    {"model", "model", GRID_IF_ANY, true, 6, 24, 1},
     {"host", "host", GRID_NAME, true, 6, 20, 0},
-    {"device", "device", GRID_NAME, true, 6, 12, 4},
+    {"device", "device", GRID_IF_ANY, true, 6, 12, 2},
     {"since", "since_ns", GRID_CLOCK, true, 8, 8, 0},
     {"value", "value", GRID_IN_ROW_UNIT, false, 8, 0, 0},
     {"threshold", "threshold", GRID_IN_ROW_UNIT, false, 9, 0, 3},
-    {"ack by", "acknowledged_by", GRID_UNIT, true, 6, 20, 3},
-    {"silenced", "silenced_until_ns", GRID_CLOCK, true, 8, 8, 5},
-    {"why", "why", GRID_UNIT, true, 8, 90, 4},
+    {"ack by", "acknowledged_by", GRID_IF_ANY, true, 6, 20, 2},
+    {"silent to", "silenced_until_ns", GRID_CLOCK_IF_ANY, true, 8, 9, 1},
+    {"why", "why", GRID_IF_ANY, true, 8, 90, 4},
 };
 static const struct grid_column history_columns[] = {
     {"fired", "since_ns", GRID_CLOCK, true, 8, 8, 0},

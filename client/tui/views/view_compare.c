@@ -22,7 +22,7 @@ static const struct grid grid = {
 
 static const struct panel panel = {
     .title = "The window beside the one before it",
-    .none = "nothing to compare: both periods need requests or loads (t: a longer one)",
+    .none = "nothing to compare: the window and the one before it need requests (t: another)",
     .polled = POLL_COMPARE,
     .grid = &grid};
 

@@ -158,15 +158,20 @@ static void lay_out_title(struct title *title, const struct model *model, struct
                      age_text(age, model_age_seconds(model)));
     else if (model->contact == CONTACT_OK && silent_seconds >= 1)
         segments_add(right, 0, STYLE_WARNING, "○ %s old", age_text(age, model_age_seconds(model)));
+    else if (model->contact == CONTACT_OK && !window_is_live(&model->scope.window))
+        segments_add(right, 0, STYLE_WARNING, "○ past");
     else
         segments_add(right, 0, contacts[model->contact].style, "%s",
                      model->is_file ? contacts[model->contact].file
                                     : contacts[model->contact].collector);
     segments_add(right, 1, STYLE_PLAIN, "%s", clock_text(clock, model->wall_now_ns));
     add_window(right, model);
-    // The clock goes before the views' numbers.
-    title->right_room = area.width - 2 * TITLE_MARGIN - glyph_text_width(program) - VIEW_GAP -
-                        views_width(model, NAMES_SHOWN);
+    // The clock goes before the views' names, where they fit beside the rest, and their numbers.
+    enum { LEAST = 24 };
+    const int beside = area.width - 2 * TITLE_MARGIN - glyph_text_width(program) - VIEW_GAP;
+    title->right_room = beside - views_width(model, NAMES_ALL);
+    if (title->right_room < LEAST)
+        title->right_room = beside - views_width(model, NAMES_SHOWN);
     const int end = area.width - TITLE_MARGIN - segments_width(right, title->right_room);
     title->views_x = TITLE_MARGIN + glyph_text_width(program) + VIEW_GAP;
     title->room = end - VIEW_GAP - title->views_x;
@@ -363,7 +368,7 @@ static const char *name_or_nothing(char *text, size_t size, const struct result 
 }
 
 // "✗ slow_first_token llama-8b gpu03 4.4s"; without acknowledged or silenced ones.
-static void add_alerts(struct segments *segments, const struct model *model)
+static void add_alerts(struct segments *segments, const struct model *model, bool critical)
 {
     enum { ALERT_WIDTH = 60 };
     const struct result *alerts = model_answer(model, POLL_ALERTS);
@@ -374,6 +379,8 @@ static void add_alerts(struct segments *segments, const struct model *model)
             result_get(alerts, row, "silenced_until_ns").type != VALUE_NULL)
             continue;
         const bool is_critical = result_is(alerts, row, "severity", "critical");
+        if (is_critical != critical)
+            continue;
         (void)snprintf(text, sizeof text, "%s %s%s%s%s", is_critical ? "✗" : "▲",
                        result_text(rule, sizeof rule, alerts, row, "rule"),
                        name_or_nothing(of, sizeof of, alerts, row, "model"),
@@ -384,11 +391,14 @@ static void add_alerts(struct segments *segments, const struct model *model)
     }
 }
 
+// The worst first: critical alerts, states of NOW, and other alerts before what is only slow.
 static void find_trouble(struct segments *segments, const struct model *model)
 {
-    add_alerts(segments, model);
     const struct result *now = model_is_now(model) ? model_answer(model, POLL_NOW) : NULL;
+    add_alerts(segments, model, true);
     for (unsigned trouble = 0; trouble < sizeof troubles / sizeof *troubles; trouble++) {
+        if (troubles[trouble].style == STYLE_WARNING)
+            add_alerts(segments, model, false);
         for (size_t row = 0; now && row < result_row_count(now); row++)
             if (result_is(now, row, "state", troubles[trouble].state))
                 add_trouble(segments, model, now, row, trouble);

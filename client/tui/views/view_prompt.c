@@ -79,11 +79,11 @@ static int draw_question(const struct model *model, struct canvas *canvas, struc
     else
         (void)snprintf(what, sizeof what, "Clear all records of the store");
     (void)snprintf(counts, sizeof counts,
-                   "%s: inferences %.0f, loads %.0f, pipelines %.0f, operations %.0f, samples",
+                   "%s: inferences %.0f, loads %.0f, pipelines %.0f, operations %.0f",
                    model->filtered ? "These are" : "It holds", model_figure(model, "inferences", 0),
                    model_figure(model, "loads", 0), model_figure(model, "pipelines", 0),
                    model_figure(model, "operations", 0));
-    (void)snprintf(how, sizeof how, "Runs and their ledgers stay.  To clear, type: %s",
+    (void)snprintf(how, sizeof how, "And samples; runs and their ledgers stay.  To clear, type: %s",
                    model_clear_word(model));
     canvas_fit(canvas, box, INDENT, 1, width, ALIGN_LEFT, STYLE_STRONG, what);
     canvas_fit(canvas, box, INDENT, 2, width, ALIGN_LEFT, STYLE_PLAIN, counts);

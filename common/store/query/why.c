@@ -677,7 +677,9 @@ static enum status add_verdict(const struct model *model, struct error *err)
     if (status != STATUS_OK)
         return status;
     cause->subject = model->subject;
-    if (subject->verdict == STATS_UNDECIDED)
+    if (subject->verdict == STATS_UNDECIDED && subject->usual_requests == 0)
+        say(cause, ": %zu in the window, none before it to compare with", subject->requests);
+    else if (subject->verdict == STATS_UNDECIDED)
         say(cause, ": %zu in the window, %zu usually", subject->requests, subject->usual_requests);
     for (int q = 0; q < WHY_QUANTILES && subject->verdict != STATS_UNDECIDED; q++)
         say(cause, "%s %s %s, usually %s", q == 0 ? ":" : ";", q == WHY_P50 ? "median" : "p95",

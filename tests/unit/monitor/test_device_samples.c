@@ -160,7 +160,6 @@ TEST_CASE(a_flood_of_errors_is_counted)
         read_devices(AT(s), 2, 0);
     }
     device_samples_close(samples);
-    names_close(names);
     samples = NULL;
     while (next_record(RECORD_KIND_EVENT, &event)) {
         long long more = 0;
