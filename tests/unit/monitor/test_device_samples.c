@@ -129,7 +129,7 @@ TEST_CASE(events_of_an_instance_end_with_it)
 
 TEST_CASE(no_sample_of_what_is_powered_down)
 {
-    struct record record;
+    struct record record = {0};
     read_devices(AT(0), 1, -1);
     read_devices(AT(1), 1, -1);
     read_devices(AT(2), 1, 0);

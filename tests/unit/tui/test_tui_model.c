@@ -57,7 +57,7 @@ TEST_CASE(keys_have_effects)
         {'{', EFFECT_PACE},
         {'t', EFFECT_SCOPE | EFFECT_ASK},
         {'+', EFFECT_SCOPE | EFFECT_ASK},
-        {'[', EFFECT_SCOPE | EFFECT_ASK | EFFECT_SCOPE},
+        {'[', EFFECT_SCOPE | EFFECT_ASK},
         {']', 0}, // nothing is later than now
         {'3', EFFECT_SCOPE | EFFECT_ASK},
         {'1', 0}, // it is shown
