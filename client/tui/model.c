@@ -77,6 +77,15 @@ enum key_context model_key_context(const struct model *model)
     return contexts[model->overlay];
 }
 
+const char *model_why_unchangeable(const struct model *model)
+{
+    if (model->readonly)
+        return "the dashboard was started with --readonly";
+    if (model->contact == CONTACT_LOST)
+        return "there is no answer from the collector";
+    return model->is_changing ? "the last change has not been answered yet" : NULL;
+}
+
 const char *model_clear_word(const struct model *model)
 {
     static const enum query_dimension names[] = {QUERY_BY_MODEL, QUERY_BY_HOST, QUERY_BY_DEVICE,

@@ -124,6 +124,9 @@ double model_age_seconds(const struct model *model);
 // Shows a message for five seconds, escaped.
 void model_notify(struct model *model, const char *text);
 
+// Why the store cannot be changed from here now; NULL if it can.
+const char *model_why_unchangeable(const struct model *model);
+
 // What must be typed to clear the records of the filter: its first name, or "everything".
 const char *model_clear_word(const struct model *model);
 

@@ -128,10 +128,9 @@ void prompts_open_alert(struct model *model, enum overlay overlay)
     const bool has_alerts = view_current(model) == &view_alerts &&
                             model->views[view_shown(model)].focus == 0 &&
                             view_selected(model, 0, &row);
-    if (model->is_changing) {
-        model_notify(model, "not yet: the last change has not been answered");
-    } else if (model->readonly) {
-        model_notify(model, "not changed: the dashboard was started with --readonly");
+    const char *why = model_why_unchangeable(model);
+    if (why) {
+        model_notify(model, why);
     } else if (!has_alerts) {
         model_notify(model, "there is no open alert at the cursor (the view Alerts has them)");
     } else {

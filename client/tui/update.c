@@ -158,6 +158,13 @@ static void step_back(struct model *model)
         state->focus = 0;
 }
 
+static void notify_why(struct model *model, const char *what, const char *why)
+{
+    char text[MODEL_NOTICE_SIZE];
+    (void)snprintf(text, sizeof text, "%s: %s", what, why);
+    model_notify(model, text);
+}
+
 static unsigned act(struct model *model, enum action action)
 {
     struct list list = list_focused(model);
@@ -179,10 +186,8 @@ static unsigned act(struct model *model, enum action action)
         model->paused = !model->paused;
         return model->paused ? EFFECT_PACE : EFFECT_PACE | EFFECT_ASK;
     case ACTION_CLEAR:
-        if (model->readonly)
-            model_notify(model, "not cleared: the dashboard was started with --readonly");
-        else if (model->is_changing)
-            model_notify(model, "not yet: the last change has not been answered");
+        if (model_why_unchangeable(model))
+            notify_why(model, "not cleared", model_why_unchangeable(model));
         else if (model->is_file)
             model_notify(model, "not cleared: of a file, inferstat clear --db does it");
         else

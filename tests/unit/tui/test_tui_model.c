@@ -96,7 +96,7 @@ TEST_CASE(clear_asks_for_the_name)
     assert_int_equal(model->overlay, OVERLAY_NONE);
     fixture_key(model, 'c'); // not before the answer
     assert_int_equal(model->overlay, OVERLAY_NONE);
-    assert_non_null(strstr(model->notice, "not yet"));
+    assert_non_null(strstr(model->notice, "not been answered"));
     fixture_event(model, (struct event){.kind = EVENT_CHANGED, .cleared = 1});
     fixture_key(model, '\\');
     (void)type(model, "host=gpu-17");
@@ -393,6 +393,11 @@ TEST_CASE(alerts_are_acknowledged_and_silenced)
     fixture_event(model,
                   (struct event){.kind = EVENT_CHANGED, .status = STATUS_DENIED, .text = "no"});
     assert_string_equal(model->notice, "not silenced for two hours: no");
+    fixture_round(model, STATUS_UNREACHABLE, "gone");
+    fixture_key(model, 'a');
+    assert_int_equal(model->overlay, OVERLAY_NONE);
+    assert_non_null(strstr(model->notice, "no answer"));
+    fixture_round(model, STATUS_OK, NULL);
     model->readonly = true;
     fixture_key(model, 'S');
     assert_int_equal(model->overlay, OVERLAY_NONE);
