@@ -109,7 +109,8 @@ void plot_chart(struct canvas *canvas, struct rect area, const struct plot_chart
     (void)unit_format(text, chart->unit, columns.top);
     text[strcspn(text, " ")] = '\0'; // the title has the unit
     canvas_fit(canvas, area, 0, 1, SCALE_WIDTH - 1, ALIGN_RIGHT, STYLE_DIM, text);
-    canvas_fit(canvas, area, 0, area.height - 2, SCALE_WIDTH - 1, ALIGN_RIGHT, STYLE_DIM, "0");
+    if (bars.height > 1)
+        canvas_fit(canvas, area, 0, area.height - 2, SCALE_WIDTH - 1, ALIGN_RIGHT, STYLE_DIM, "0");
     for (int x = 0; x < bars.width; x++)
         draw_above(canvas, bars, x, columns.values[x], columns.above[x], columns.top);
     plot_sparkline(canvas, bars, columns.values, (size_t)bars.width, columns.top);

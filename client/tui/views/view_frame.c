@@ -82,7 +82,7 @@ static const char *view_name(char *text, const struct model *model, unsigned num
     return text;
 }
 
-// Columns of a view's name and the gap behind it.
+// Width of a view's name with the gap after it; 0 if it is not shown.
 static int name_width(const struct model *model, unsigned number, enum names names)
 {
     char text[VIEW_NAME_SIZE];

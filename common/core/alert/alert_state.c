@@ -20,8 +20,7 @@ const char *alert_severity_text(enum alert_severity severity)
     return severity == ALERT_CRITICAL ? "critical" : "warning";
 }
 
-// False if the threshold is NaN.
-static bool is_past(const struct alert_rule *rule, double value, double threshold)
+bool alert_is_past(const struct alert_rule *rule, double value, double threshold)
 {
     return rule->is_below ? value < threshold : value > threshold;
 }
@@ -124,9 +123,9 @@ enum alert_change alert_step(struct alert_series *series, const struct alert_rul
     const double value = has_data ? reading->value : rule->clear;
     if (has_data)
         series->value = value;
-    const bool holds = is_past(rule, value, rule->warning);
+    const bool holds = alert_is_past(rule, value, rule->warning);
     add_time(&series->held_ns, holds, elapsed_ns);
-    add_time(&series->critical_held_ns, is_past(rule, value, rule->critical), elapsed_ns);
-    add_time(&series->good_ns, !is_past(rule, value, rule->clear), elapsed_ns);
+    add_time(&series->critical_held_ns, alert_is_past(rule, value, rule->critical), elapsed_ns);
+    add_time(&series->good_ns, !alert_is_past(rule, value, rule->clear), elapsed_ns);
     return is_firing ? step_firing(series, rule, now_ns) : step_quiet(series, rule, holds, now_ns);
 }

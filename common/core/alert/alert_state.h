@@ -81,4 +81,7 @@ const char *alert_severity_text(enum alert_severity severity);
 enum alert_change alert_step(struct alert_series *series, const struct alert_rule *rule,
                              const struct alert_reading *reading, int64_t now_ns);
 
+// True if the value is on the bad side of the threshold; false if the threshold is NaN.
+bool alert_is_past(const struct alert_rule *rule, double value, double threshold);
+
 #endif

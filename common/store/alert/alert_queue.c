@@ -9,12 +9,6 @@
 #include "common/store/read/session.h"
 #include "common/store/sqlite/database.h"
 
-static void copy_text(char *out, size_t size, sqlite3_stmt *row, int place)
-{
-    const char *text = (const char *)sqlite3_column_text(row, place);
-    (void)snprintf(out, size, "%s", text ? text : "");
-}
-
 static enum unit unit_of(sqlite3_stmt *row, int place)
 {
     const char *text = (const char *)sqlite3_column_text(row, place);
@@ -58,10 +52,10 @@ static enum status on_call(void *context, sqlite3_stmt *row, struct error *err)
             .threshold = sqlite3_column_double(row, 11),
             .unit = unit_of(row, 12),
         }};
-    copy_text(alert->rule, sizeof alert->rule, row, 13);
-    copy_text(alert->why, sizeof alert->why, row, 14);
+    reader_copy_text(alert->rule, sizeof alert->rule, row, 13);
+    reader_copy_text(alert->why, sizeof alert->why, row, 14);
     for (int i = 0; i < ALERT_GROUP_NAMES; i++)
-        copy_text(alert->group[i], sizeof alert->group[i], row, 15 + i);
+        reader_copy_text(alert->group[i], sizeof alert->group[i], row, 15 + i);
     return STATUS_OK;
 }
 

@@ -58,12 +58,6 @@ enum {
     " held_ns, critical_held_ns, good_ns, lost_ns, value, threshold, rule, model, host, device,"   \
     " unit, why"
 
-static void copy_text(char *out, size_t size, sqlite3_stmt *row, int place)
-{
-    const char *text = (const char *)sqlite3_column_text(row, place);
-    (void)snprintf(out, size, "%s", text ? text : "");
-}
-
 static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct alert_pass *pass = context;
@@ -91,10 +85,10 @@ static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
         .is_told = sqlite3_column_int64(row, AT_TOLD) != 0,
         .threshold = sqlite3_column_double(row, AT_THRESHOLD),
     };
-    copy_text(out->rule, sizeof out->rule, row, AT_RULE);
+    reader_copy_text(out->rule, sizeof out->rule, row, AT_RULE);
     for (int i = 0; i < ALERT_GROUP_NAMES; i++)
-        copy_text(out->group[i], sizeof out->group[i], row, AT_GROUP + i);
-    copy_text(out->why, sizeof out->why, row, AT_WHY);
+        reader_copy_text(out->group[i], sizeof out->group[i], row, AT_GROUP + i);
+    reader_copy_text(out->why, sizeof out->why, row, AT_WHY);
     return STATUS_OK;
 }
 
@@ -228,9 +222,9 @@ static enum status on_silence(void *context, sqlite3_stmt *row, struct error *er
     if (!ARRAY_RESERVE(&silences->list, &silences->room, silences->count + 1))
         return error_no_memory(err, "alerts");
     struct alert_silence *silence = &silences->list[silences->count++];
-    copy_text(silence->rule, sizeof silence->rule, row, 0);
+    reader_copy_text(silence->rule, sizeof silence->rule, row, 0);
     for (int i = 0; i < ALERT_GROUP_NAMES; i++)
-        copy_text(silence->group[i], sizeof silence->group[i], row, 1 + i);
+        reader_copy_text(silence->group[i], sizeof silence->group[i], row, 1 + i);
     return STATUS_OK;
 }
 

@@ -136,11 +136,6 @@ struct trying {
     struct result *answer;
 };
 
-static bool is_past(const struct alert_rule *rule, double value, double threshold)
-{
-    return rule->is_below ? value < threshold : value > threshold;
-}
-
 static enum status on_reading(void *context, const char *const group[ALERT_GROUP_NAMES],
                               const struct alert_reading *reading, struct error *err)
 {
@@ -157,11 +152,12 @@ static enum status on_reading(void *context, const char *const group[ALERT_GROUP
     if (!reading->has_data)
         return STATUS_OK;
     answer_real(answer, "value", reading->value);
-    if (reading->count < rule->least || !is_past(rule, reading->value, rule->warning))
+    if (reading->count < rule->least || !alert_is_past(rule, reading->value, rule->warning))
         return STATUS_OK;
     answer_text(answer, "severity",
-                alert_severity_text(is_past(rule, reading->value, rule->critical) ? ALERT_CRITICAL
-                                                                                  : ALERT_WARNING));
+                alert_severity_text(alert_is_past(rule, reading->value, rule->critical)
+                                        ? ALERT_CRITICAL
+                                        : ALERT_WARNING));
     return STATUS_OK;
 }
 

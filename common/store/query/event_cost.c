@@ -67,12 +67,6 @@ static int side_of(const struct cost_reader *reader, struct event_span span)
 
 enum { MODEL, STARTED, TTFT, E2E, SPEED, TOKENS };
 
-static double real_or_nan(sqlite3_stmt *row, int place)
-{
-    return sqlite3_column_type(row, place) == SQLITE_NULL ? (double)NAN
-                                                          : sqlite3_column_double(row, place);
-}
-
 static enum status on_request(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct cost_reader *reader = context;
@@ -87,8 +81,8 @@ static enum status on_request(void *context, sqlite3_stmt *row, struct error *er
         .started_ns = started_ns,
         .first_token_ns = saturate_add(started_ns, sqlite3_column_int64(row, TTFT)),
         .ended_ns = saturate_add(started_ns, sqlite3_column_int64(row, E2E)),
-        .speed = real_or_nan(row, SPEED),
-        .ttft_ns = real_or_nan(row, TTFT),
+        .speed = reader_real(row, SPEED),
+        .ttft_ns = reader_real(row, TTFT),
         .tokens = sqlite3_column_double(row, TOKENS),
     };
     request->side =

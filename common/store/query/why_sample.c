@@ -49,12 +49,6 @@ struct part_reader {
     int64_t last_ns;
 };
 
-static double real_or_nan(sqlite3_stmt *row, int place)
-{
-    return sqlite3_column_type(row, place) == SQLITE_NULL ? (double)NAN
-                                                          : sqlite3_column_double(row, place);
-}
-
 // Keeps sums of times within 64 bits, whatever the store holds; NaN stays NaN.
 static double clamp(double ns)
 {
@@ -89,10 +83,10 @@ static enum status on_request(void *context, sqlite3_stmt *row, struct error *er
         .prompt = sqlite3_column_double(row, ROW_PROMPT),
         .tokens = sqlite3_column_double(row, ROW_TOKENS),
         .items = sqlite3_column_double(row, ROW_ITEMS),
-        .concurrent = real_or_nan(row, ROW_CONCURRENT),
+        .concurrent = reader_real(row, ROW_CONCURRENT),
     };
     for (int i = 0; i < (int)WHY_METRICS; i++)
-        request->metrics[i] = clamp(real_or_nan(row, ROW_METRICS + i));
+        request->metrics[i] = clamp(reader_real(row, ROW_METRICS + i));
     for (int i = 0; i < (int)ATTRIBUTION_PHASES; i++)
         request->phases[i] = clamp(sqlite3_column_double(row, ROW_PHASES + i));
     return STATUS_OK;

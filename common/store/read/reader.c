@@ -1,6 +1,7 @@
 #include "common/store/read/reader.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +45,18 @@ enum status reader_scan(struct store *store, sqlite3_str *sql, const struct quer
                         row_callback *callback, void *context, struct error *err)
 {
     return reader_scan_with(store, sql, filter, NULL, 0, callback, context, err);
+}
+
+double reader_real(struct sqlite3_stmt *row, int place)
+{
+    return sqlite3_column_type(row, place) == SQLITE_NULL ? (double)NAN
+                                                          : sqlite3_column_double(row, place);
+}
+
+void reader_copy_text(char *out, size_t size, struct sqlite3_stmt *row, int place)
+{
+    const char *text = (const char *)sqlite3_column_text(row, place);
+    (void)snprintf(out, size, "%s", text ? text : "");
 }
 
 enum status reader_on_integer(void *context, sqlite3_stmt *row, struct error *err)

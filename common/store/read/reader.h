@@ -24,6 +24,11 @@ typedef enum status row_callback(void *context, struct sqlite3_stmt *row, struct
 // leaves it unchanged if the column is null.
 row_callback reader_on_integer;
 
+// The SQL column at index `place` of the current row: a number, NaN if it is null; and a text, cut
+// to `size` bytes with its terminating NUL, "" if it is null.
+double reader_real(struct sqlite3_stmt *row, int place);
+void reader_copy_text(char *out, size_t size, struct sqlite3_stmt *row, int place);
+
 // Binds the filter's parameters (filter.h), runs `sql`, and calls `callback` with `context` for
 // each row.  Consumes `sql` (freed even on failure).
 MUST_CHECK enum status reader_scan(struct store *store, struct sqlite3_str *sql,

@@ -120,5 +120,54 @@ TEST_CASE(waterfall_takes_anything)
     }
 }
 
-TEST_MAIN(sparklines, bars, waterfall, waterfall_scrolls, waterfall_without_stages,
-          waterfall_takes_anything)
+// The row of bars of a chart whose two-second steps begin at 0, drawn at a time.
+static char *chart_at(int64_t until_ns, bool is_rate)
+{
+    enum { SCALE = 9, COLUMNS = 11, POINTS = 10 };
+    const int64_t step_ns = 2000000000;
+    struct plot_point points[POINTS];
+    for (int i = 0; i < POINTS; i++)
+        points[i] = (struct plot_point){i * step_ns, i == 4 ? 8 : 4, NAN};
+    const struct plot_chart chart = {.title = "t",
+                                     .since = "20s",
+                                     .is_rate = is_rate,
+                                     .points = points,
+                                     .count = POINTS,
+                                     .step_ns = step_ns,
+                                     .length_ns = 10 * step_ns,
+                                     .until_ns = until_ns};
+    struct canvas canvas;
+    canvas_init(&canvas, false);
+    assert_int_equal(canvas_resize(&canvas, SCALE + COLUMNS, 3), STATUS_OK);
+    plot_chart(&canvas, canvas_area(&canvas), &chart);
+    char *text = fixture_text(&canvas), *bars = strchr(text, '\n') + 1;
+    *strchr(bars, '\n') = '\0';
+    char *row = strdup(bars);
+    assert_non_null(row);
+    free(text);
+    canvas_deinit(&canvas);
+    return row;
+}
+
+// Within a step nothing moves; with the next step all moves by one column.
+TEST_CASE(a_chart_moves_by_whole_steps)
+{
+    static const struct {
+        int64_t until_ns;
+        const char *row;
+    } cases[] = {
+        {20000000000, "       8 ▄▄▄▄█▄▄▄▄▄"},
+        {21999999999, "       8 ▄▄▄▄█▄▄▄▄▄"},
+        {22000000000, "       8 ▄▄▄█▄▄▄▄▄"},
+        {26000000000, "       8 ▄█▄▄▄▄▄"},
+        {90000000000, ""}, // all points are older
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char *row = chart_at(cases[i].until_ns, true);
+        assert_string_equal(row, cases[i].row);
+        free(row);
+    }
+}
+
+TEST_MAIN(a_chart_moves_by_whole_steps, sparklines, bars, waterfall, waterfall_scrolls,
+          waterfall_without_stages, waterfall_takes_anything)
