@@ -1,16 +1,14 @@
 #include "server/collector/alerts/alerts_thread.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #include "common/store/alert/alert_evaluate.h"
-#include "common/store/read/session.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
-#include "common/sys/thread.h"
 #include "common/wire/rules_file.h"
 #include "server/collector/alerts/alert_delivery.h"
 #include "server/collector/threads/job.h"
+#include "server/collector/threads/reader_thread.h"
 
 enum { RULE_SECONDS = 4 }; // a rule is cancelled after this time
 
@@ -18,10 +16,9 @@ struct alerts {
     const struct alerts_options *options;
     const char *path;
     struct channels *channels;
-    struct thread thread;
+    struct reader_thread reader;
 
     // Of the thread.
-    struct store *store;
     struct alert_file file;
     struct alert_evaluator *evaluator; // of `file`, as is the next one
     struct alert_delivery *delivery;
@@ -29,8 +26,7 @@ struct alerts {
     bool has_complained; // of the last failure
 
     pthread_mutex_t lock; // of the members below
-    pthread_cond_t wake;
-    bool stop, has_next;
+    bool has_next;
     struct alert_file next; // replaces `file`
 };
 
@@ -43,25 +39,6 @@ enum status alerts_check(const struct alerts_options *options, struct error *err
 }
 
 // ---- The thread -------------------------------------------------------------------------
-
-static bool must_stop(struct alerts *alerts)
-{
-    (void)pthread_mutex_lock(&alerts->lock);
-    const bool stop = alerts->stop;
-    (void)pthread_mutex_unlock(&alerts->lock);
-    return stop;
-}
-
-static void wait_until(struct alerts *alerts, uint64_t until_ns)
-{
-    const struct timespec until = {.tv_sec = (time_t)(until_ns / UINT64_C(1000000000)),
-                                   .tv_nsec = (long)(until_ns % UINT64_C(1000000000))};
-    (void)pthread_mutex_lock(&alerts->lock);
-    while (!alerts->stop && pthread_cond_timedwait(&alerts->wake, &alerts->lock, &until) == 0) {
-        // Woken too early.
-    }
-    (void)pthread_mutex_unlock(&alerts->lock);
-}
 
 // Takes the rules of a reload; those that are the same keep their states, which are in the store.
 static enum status take_next(struct alerts *alerts, struct error *err)
@@ -94,13 +71,12 @@ static enum status save(struct sqlite3 *db, const void *pass, struct error *err)
 static enum status evaluate(struct alerts *alerts, struct error *err)
 {
     struct alert_pass pass = {0};
-    struct reader_gate *gate = &alerts->channels->gate;
     enum status status = take_next(alerts, err);
     if (status == STATUS_OK) {
-        reader_gate_enter(gate, READER_SCAN);
-        store_set_log_limit(alerts->store, reader_gate_log_limit(gate, READER_SCAN));
-        status = alert_evaluate(alerts->evaluator, alerts->store, clock_wall_ns(), &pass, err);
-        reader_gate_leave(gate, READER_SCAN);
+        reader_thread_enter(&alerts->reader, READER_SCAN, RULE_SECONDS);
+        status =
+            alert_evaluate(alerts->evaluator, alerts->reader.store, clock_wall_ns(), &pass, err);
+        reader_thread_leave(&alerts->reader, READER_SCAN);
     }
     if (status == STATUS_OK && pass.count > 0) {
         status = job_change_alerts(alerts->channels->inbox, save, &pass, err);
@@ -123,24 +99,13 @@ static void *alerts_body(void *context)
         alerts->has_complained = status != STATUS_OK;
         const uint64_t now_ns = clock_monotonic_ns();
         due_ns = due_ns + every_ns > now_ns ? due_ns + every_ns : now_ns + every_ns;
-        wait_until(alerts, due_ns);
-        if (must_stop(alerts))
+        if (!reader_thread_wait(&alerts->reader, due_ns))
             return NULL;
         status = evaluate(alerts, &err);
     }
 }
 
 // ---- Starting and stopping --------------------------------------------------------------
-
-static void init_lock(struct alerts *alerts)
-{
-    pthread_condattr_t monotonic;
-    (void)pthread_mutex_init(&alerts->lock, NULL);
-    (void)pthread_condattr_init(&monotonic);
-    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&alerts->wake, &monotonic);
-    (void)pthread_condattr_destroy(&monotonic);
-}
 
 enum status alerts_start(struct alerts **out, const struct alerts_options *options,
                          const char *path, struct channels *channels, struct error *err)
@@ -152,15 +117,12 @@ enum status alerts_start(struct alerts **out, const struct alerts_options *optio
     alerts->path = path;
     alerts->channels = channels;
     alerts->listening_ns = clock_wall_ns();
-    init_lock(alerts);
+    (void)pthread_mutex_init(&alerts->lock, NULL);
     enum status status = rules_file_read(&alerts->file, options->file, err);
     if (status == STATUS_OK)
-        status = store_open(&alerts->store, path, err);
-    if (status == STATUS_OK) {
-        store_set_live(alerts->store);
-        store_set_budget(alerts->store, RULE_SECONDS * UINT64_C(1000000000));
-        status = thread_start(&alerts->thread, "alerts", alerts_body, alerts, err);
-    }
+        status = reader_thread_open(&alerts->reader, path, &channels->gate, err);
+    if (status == STATUS_OK)
+        status = reader_thread_start(&alerts->reader, "alerts", alerts_body, alerts, err);
     if (status != STATUS_OK) {
         alerts_stop(alerts);
         return status;
@@ -190,20 +152,12 @@ void alerts_stop(struct alerts *alerts)
 {
     if (!alerts)
         return;
-    (void)pthread_mutex_lock(&alerts->lock);
-    alerts->stop = true;
-    (void)pthread_cond_signal(&alerts->wake);
-    (void)pthread_mutex_unlock(&alerts->lock);
-    if (alerts->store)
-        store_cancel(alerts->store);
-    thread_join(&alerts->thread);
+    reader_thread_end(&alerts->reader);
     alert_delivery_stop(alerts->delivery);
     alert_evaluator_free(alerts->evaluator);
     alert_file_deinit(&alerts->file);
     if (alerts->has_next)
         alert_file_deinit(&alerts->next);
-    store_close(alerts->store);
-    (void)pthread_cond_destroy(&alerts->wake);
     (void)pthread_mutex_destroy(&alerts->lock);
     free(alerts);
 }

@@ -3,14 +3,13 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/store/store.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
-#include "common/sys/thread.h"
 #include "common/wire/text_file.h"
 #include "server/collector/exporters/metrics_page.h"
+#include "server/collector/threads/reader_thread.h"
 #include "server/http/http_server.h"
 
 enum {
@@ -33,10 +32,9 @@ struct exporter {
     struct listener *listener;
     struct channels *channels;
     struct http_server *server;
-    struct thread thread;
+    struct reader_thread reader;
 
     // Of the thread.
-    struct store *store;
     struct inventory inventory;
     uint64_t refresh_at_ns;
     uint64_t refreshed_ns; // when that last succeeded
@@ -44,8 +42,6 @@ struct exporter {
     atomic_bool is_ready;  // set once `totals` have their initial values; read by any thread
 
     pthread_mutex_t lock; // of the members below
-    pthread_cond_t wake;
-    bool stop;
     struct totals *totals;
     struct result *tables[METRICS_PAGE_TABLES]; // NULL: not read yet
     uint64_t scrapes;
@@ -137,14 +133,6 @@ enum status exporter_check(const struct exporter_options *options, bool insecure
 
 // ---- Reading -----------------------------------------------------------------------------------
 
-static bool must_stop(struct exporter *exporter)
-{
-    (void)pthread_mutex_lock(&exporter->lock);
-    const bool stop = exporter->stop;
-    (void)pthread_mutex_unlock(&exporter->lock);
-    return stop;
-}
-
 // Logs the first of several failures; what was read before is kept.
 static void report(struct exporter *exporter, enum status status, const struct error *err)
 {
@@ -154,28 +142,16 @@ static void report(struct exporter *exporter, enum status status, const struct e
     exporter->has_complained = status != STATUS_OK;
 }
 
-static void enter(struct exporter *exporter, enum reader_kind kind, unsigned seconds)
-{
-    reader_gate_enter(&exporter->channels->gate, kind);
-    store_set_budget(exporter->store, seconds * SECOND_NS);
-    store_set_log_limit(exporter->store, reader_gate_log_limit(&exporter->channels->gate, kind));
-}
-
-static void leave(struct exporter *exporter, enum reader_kind kind)
-{
-    reader_gate_leave(&exporter->channels->gate, kind);
-}
-
 // Reads the initial values.  Where that takes too long, counters begin at zero.
 static enum status load(struct exporter *exporter, struct error *err)
 {
-    enter(exporter, READER_LONG, LOAD_SECONDS);
-    enum status status = totals_load(exporter->totals, exporter->store, err);
+    reader_thread_enter(&exporter->reader, READER_LONG, LOAD_SECONDS);
+    enum status status = totals_load(exporter->totals, exporter->reader.store, err);
     if (status == STATUS_TIMEOUT || status == STATUS_FULL) {
         log_write(LOG_LEVEL_WARNING, "metrics: counters begin at zero: %s", err->text);
-        status = totals_begin_at_end(exporter->totals, exporter->store, err);
+        status = totals_begin_at_end(exporter->totals, exporter->reader.store, err);
     }
-    leave(exporter, READER_LONG);
+    reader_thread_leave(&exporter->reader, READER_LONG);
     atomic_store(&exporter->is_ready, status == STATUS_OK);
     return status;
 }
@@ -184,12 +160,12 @@ static enum status feed(struct exporter *exporter, struct error *err)
 {
     enum status status = STATUS_OK;
     bool more = true;
-    while (more && status == STATUS_OK && !must_stop(exporter)) {
-        enter(exporter, READER_SHORT, QUERY_SECONDS);
+    while (more && status == STATUS_OK && reader_thread_wait(&exporter->reader, 0)) {
+        reader_thread_enter(&exporter->reader, READER_SHORT, QUERY_SECONDS);
         (void)pthread_mutex_lock(&exporter->lock);
-        status = totals_feed(exporter->totals, exporter->store, FEED_ROWS, &more, err);
+        status = totals_feed(exporter->totals, exporter->reader.store, FEED_ROWS, &more, err);
         (void)pthread_mutex_unlock(&exporter->lock);
-        leave(exporter, READER_SHORT);
+        reader_thread_leave(&exporter->reader, READER_SHORT);
     }
     return status;
 }
@@ -207,9 +183,9 @@ static enum status read_answers(struct exporter *exporter, struct result **table
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof queries / sizeof *queries && status == STATUS_OK; i++) {
         const struct query query = {.kind = queries[i].kind};
-        enter(exporter, READER_SHORT, QUERY_SECONDS);
-        status = store_query(exporter->store, &query, &tables[queries[i].table], err);
-        leave(exporter, READER_SHORT);
+        reader_thread_enter(&exporter->reader, READER_SHORT, QUERY_SECONDS);
+        status = store_query(exporter->reader.store, &query, &tables[queries[i].table], err);
+        reader_thread_leave(&exporter->reader, READER_SHORT);
         if (status == STATUS_NO_DATA) // no device, no host
             status = STATUS_OK;
     }
@@ -224,10 +200,10 @@ static enum status refresh(struct exporter *exporter, struct error *err)
 {
     struct result *tables[METRICS_PAGE_TABLES] = {NULL};
     const uint64_t began_ns = clock_monotonic_ns();
-    enter(exporter, READER_SHORT, QUERY_SECONDS);
+    reader_thread_enter(&exporter->reader, READER_SHORT, QUERY_SECONDS);
     enum status status =
-        inventory_read(&exporter->inventory, exporter->store, clock_wall_ns(), tables, err);
-    leave(exporter, READER_SHORT);
+        inventory_read(&exporter->inventory, exporter->reader.store, clock_wall_ns(), tables, err);
+    reader_thread_leave(&exporter->reader, READER_SHORT);
     if (status == STATUS_OK)
         status = read_answers(exporter, tables, err);
     const uint64_t took_ns = clock_monotonic_ns() - began_ns;
@@ -250,22 +226,11 @@ static enum status refresh(struct exporter *exporter, struct error *err)
     return status;
 }
 
-// Waits for `duration_ns`, or until the exporter is to stop.
-static void wait_for(struct exporter *exporter, uint64_t duration_ns)
-{
-    const uint64_t until_ns = clock_monotonic_ns() + duration_ns;
-    const struct timespec until = {.tv_sec = (time_t)(until_ns / SECOND_NS),
-                                   .tv_nsec = (long)(until_ns % SECOND_NS)};
-    (void)pthread_mutex_lock(&exporter->lock);
-    if (!exporter->stop)
-        (void)pthread_cond_timedwait(&exporter->wake, &exporter->lock, &until);
-    (void)pthread_mutex_unlock(&exporter->lock);
-}
-
 static void *exporter_body(void *context)
 {
     struct exporter *exporter = context;
-    while (!must_stop(exporter)) {
+    uint64_t pause_ns = 0;
+    while (reader_thread_wait(&exporter->reader, clock_monotonic_ns() + pause_ns)) {
         struct error err = {.text = "failed"};
         enum status status = atomic_load(&exporter->is_ready) ? STATUS_OK : load(exporter, &err);
         if (status == STATUS_OK)
@@ -274,7 +239,7 @@ static void *exporter_body(void *context)
             status = refresh(exporter, &err);
         report(exporter, status, &err);
         http_server_close_older(exporter->server, CONNECTION_NS);
-        wait_for(exporter, atomic_load(&exporter->is_ready) ? SECOND_NS : RETRY_NS);
+        pause_ns = atomic_load(&exporter->is_ready) ? SECOND_NS : RETRY_NS;
     }
     return NULL;
 }
@@ -381,14 +346,9 @@ enum status exporter_start(struct exporter **out, const struct exporter_options 
                            struct error *err)
 {
     struct exporter *exporter = calloc(1, sizeof *exporter);
-    pthread_condattr_t monotonic;
     if (!exporter)
         return error_no_memory(err, "metrics");
     (void)pthread_mutex_init(&exporter->lock, NULL);
-    (void)pthread_condattr_init(&monotonic);
-    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&exporter->wake, &monotonic);
-    (void)pthread_condattr_destroy(&monotonic);
     exporter->options = options;
     exporter->path = path;
     exporter->listener = listener;
@@ -399,13 +359,11 @@ enum status exporter_start(struct exporter **out, const struct exporter_options 
     if (status != STATUS_OK)
         status = error_no_memory(err, "metrics");
     if (status == STATUS_OK)
-        status = store_open(&exporter->store, path, err);
-    if (status == STATUS_OK) {
-        store_set_live(exporter->store);
-        status = start_server(exporter, err);
-    }
+        status = reader_thread_open(&exporter->reader, path, &channels->gate, err);
     if (status == STATUS_OK)
-        status = thread_start(&exporter->thread, "metrics", exporter_body, exporter, err);
+        status = start_server(exporter, err);
+    if (status == STATUS_OK)
+        status = reader_thread_start(&exporter->reader, "metrics", exporter_body, exporter, err);
     if (status != STATUS_OK) {
         exporter_stop(exporter);
         return status;
@@ -418,20 +376,12 @@ void exporter_stop(struct exporter *exporter)
 {
     if (!exporter)
         return;
-    (void)pthread_mutex_lock(&exporter->lock);
-    exporter->stop = true;
-    (void)pthread_cond_signal(&exporter->wake);
-    (void)pthread_mutex_unlock(&exporter->lock);
-    if (exporter->store)
-        store_cancel(exporter->store);
-    thread_join(&exporter->thread);
+    reader_thread_end(&exporter->reader);
     http_server_stop(exporter->server);
-    store_close(exporter->store);
     totals_free(exporter->totals);
     inventory_deinit(&exporter->inventory);
     for (unsigned i = 0; i < METRICS_PAGE_TABLES; i++)
         result_free(exporter->tables[i]);
-    (void)pthread_cond_destroy(&exporter->wake);
     (void)pthread_mutex_destroy(&exporter->lock);
     free(exporter);
 }
