@@ -297,7 +297,8 @@ static enum status open_sampler(struct background *background, struct error *err
                    .device_count = &runfile_state(file)->devices,
                    .log = settings->publisher.log},
         .interval_ms = settings->device_ms,
-        .run_folder = settings->run_folder,
+        .host = runfile_run(file)->host.host,
+        .collector = runfile_run(file)->collector,
         .driver = &driver_thread_ops,
     };
     return settings->device_ms > 0 ? sampler_open(&background->sampler, &sampler, err) : STATUS_OK;

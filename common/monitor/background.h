@@ -34,7 +34,6 @@ struct background_settings {
     struct sampled *sampled;             // receives the samples
     uint32_t sample_ms;                  // 0: do not sample memory and processor use
     uint32_t device_ms;                  // 0, or nothing is reported: do not sample devices
-    const char *run_folder;              // of the sampler's lock
     struct device_registry *registry;    // devices that the application describes
     struct publisher_settings publisher; // file NULL: nothing is reported
 };

@@ -144,6 +144,7 @@ void take_line(void *context, enum inferstat_log_level level, const char *text)
     lines->rejected += strstr(text, "Hello: not understood") != NULL;
     lines->losses += strstr(text, "dropped so far") != NULL;
     lines->evicted += strstr(text, "oldest records are dropped") != NULL;
+    lines->waits += strstr(text, "another process of this user samples them") != NULL;
     lines->kept += strstr(text, ": records stay in ") != NULL;
     lines->load += strncmp(text, "[LOAD] ", 7) == 0;
     lines->infer += strncmp(text, "[INFER] ", 8) == 0;

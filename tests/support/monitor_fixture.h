@@ -15,7 +15,7 @@
 // What the library logged: take_line is its log function, with this as context.
 struct lines {
     pthread_mutex_t lock;
-    unsigned lost, found, refused, rejected, load, infer, losses, evicted, kept;
+    unsigned lost, found, refused, rejected, load, infer, losses, evicted, kept, waits;
     char text[4096];
 };
 

@@ -110,9 +110,11 @@ struct runfile_stream {
 
 struct runfile;
 
-// The default folder of run files: INFERSTAT_RUN_DIR, else the first of
-// /dev/shm/inferstat-UID, $TMPDIR/inferstat-UID and /tmp/inferstat-UID that can be
-// created (0700) and belongs to this user alone.
+// The folder of this user on this host: the first of /dev/shm/inferstat-UID, $TMPDIR/inferstat-UID
+// and /tmp/inferstat-UID that can be created (0700) and belongs to this user alone.
+MUST_CHECK enum status runfile_user_folder(char *out, size_t out_size, struct error *err);
+
+// The default folder of run files: INFERSTAT_RUN_DIR, else runfile_user_folder.
 MUST_CHECK enum status runfile_default_folder(char *out, size_t out_size, struct error *err);
 
 // Creates the folder of run files at `path` if it is missing.  Returns STATUS_DENIED if any user

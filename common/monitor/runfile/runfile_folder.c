@@ -30,16 +30,8 @@ enum status runfile_make_folder(const char *path, struct error *err)
     return STATUS_OK;
 }
 
-enum status runfile_default_folder(char *out, size_t out_size, struct error *err)
+enum status runfile_user_folder(char *out, size_t out_size, struct error *err)
 {
-    const char *wanted = getenv("INFERSTAT_RUN_DIR");
-    if (wanted && *wanted) {
-        if (strlen(wanted) >= out_size)
-            return error_set(err, STATUS_INVALID, "INFERSTAT_RUN_DIR: path is too long");
-        memcpy(out, wanted, strlen(wanted) + 1);
-        return runfile_make_folder(out, err);
-    }
-
     const char *temporary = getenv("TMPDIR");
     const char *const places[] = {"/dev/shm", temporary && *temporary ? temporary : "/tmp", "/tmp"};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
@@ -49,8 +41,19 @@ enum status runfile_default_folder(char *out, size_t out_size, struct error *err
         if ((mkdir(out, 0700) == 0 || errno == EEXIST) && is_private_folder(out))
             return STATUS_OK;
     }
-    return error_set(
-        err, STATUS_IO,
-        "no folder for the run file: none in /dev/shm, TMPDIR or /tmp is private to this "
-        "user (set INFERSTAT_RUN_DIR)");
+    return error_set(err, STATUS_IO,
+                     "no folder in /dev/shm, TMPDIR or /tmp is private to this user (set "
+                     "INFERSTAT_RUN_DIR)");
+}
+
+enum status runfile_default_folder(char *out, size_t out_size, struct error *err)
+{
+    const char *wanted = getenv("INFERSTAT_RUN_DIR");
+    if (wanted && *wanted) {
+        if (strlen(wanted) >= out_size)
+            return error_set(err, STATUS_INVALID, "INFERSTAT_RUN_DIR: path is too long");
+        memcpy(out, wanted, strlen(wanted) + 1);
+        return runfile_make_folder(out, err);
+    }
+    return runfile_user_folder(out, out_size, err);
 }

@@ -7,8 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/core/base/crc32c.h"
 #include "common/devices/host.h"
 #include "common/monitor/runfile/fork_safe_lock.h"
+#include "common/monitor/runfile/runfile.h"
 #include "common/monitor/sampler/device_samples.h"
 #include "common/sys/files.h"
 #include "common/sys/proc_file.h"
@@ -90,19 +92,25 @@ static void log_wait(struct sampler *sampler, enum inferstat_log_level level, co
     sampler->wait_logged = true;
 }
 
-// Starts the driver thread if no other process of this user samples the host.  Other hosts may
-// share the folder; the boot tells them apart.
+// Starts the driver thread if no other process of this user samples the host for the collector.
+// Other hosts may share the folder; the boot tells them apart.
 static bool start_driver(struct sampler *sampler)
 {
-    char path[4096], name[96], boot[64];
+    char folder[4096], path[4096], name[96], boot[64];
     struct error err;
     const char *root = sampler->settings.host_root;
     if (!proc_file_read(boot, sizeof boot, root ? root : "", "proc/sys/kernel/random/boot_id"))
         boot[0] = '\0';
-    (void)snprintf(name, sizeof name, "devices-%ld-%.*s.lock", (long)geteuid(),
-                   (int)strspn(boot, "0123456789abcdef-"), boot);
-    if (files_join(path, sizeof path, sampler->settings.run_folder, name, &err) != STATUS_OK)
+    const char *host = sampler->settings.host, *collector = sampler->settings.collector;
+    const uint32_t of = crc32c(crc32c(0, host, strlen(host) + 1), collector, strlen(collector));
+    (void)snprintf(name, sizeof name, "devices-%ld-%.*s-%08x.lock", (long)geteuid(),
+                   (int)strspn(boot, "0123456789abcdef-"), boot, of);
+    if ((runfile_user_folder(folder, sizeof folder, &err) != STATUS_OK &&
+         runfile_default_folder(folder, sizeof folder, &err) != STATUS_OK) ||
+        files_join(path, sizeof path, folder, name, &err) != STATUS_OK) {
+        log_wait(sampler, INFERSTAT_LOG_WARNING, err.text, "");
         return false;
+    }
     const int fd = fork_safe_lock_acquire(path, O_RDWR | O_CREAT, 0600);
     if (fd < 0) {
         if (errno == EWOULDBLOCK)

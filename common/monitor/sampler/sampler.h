@@ -1,7 +1,8 @@
 // Sampler: records samples of all GPUs and of the host, and events, at an interval.
 //
-// One process of a user on a host samples: the one that has the lock, a file in the folder of run
-// files.  Another one says so once in its log, and takes over when the first ends.
+// One process of a user on a host samples for a collector: the one that has the lock, a file in the
+// user's folder (runfile_user_folder), wherever its run file is.  Another one says so once in its
+// log, and takes over when the first ends.
 //
 // Only the driver thread (driver_thread.h) calls a driver.  While it does not return, there are no
 // samples of devices, but of the host; after max(2 s, 2 intervals) the driver is said to hang.  The
@@ -19,7 +20,7 @@
 struct sampler_settings {
     struct sampler_output output;
     uint32_t interval_ms;
-    const char *run_folder;          // of the lock
+    const char *host, *collector;    // as the run names them
     const struct driver_ops *driver; // &driver_thread_ops; tests have another
     void *driver_context;            // for its start
     const char *host_root;           // of host_open

@@ -35,7 +35,9 @@ at 7 plug 1
 SCRIPT
 start first "$WORKER" --collector "$COLLECTOR" watch --device-interval 200ms
 wait_until 20 has_rows device_sample 4
-start second "$WORKER" --collector "$COLLECTOR" watch --device-interval 200ms --duration 5m
+mkdir -m 0700 "$WORK/other" # one with another folder of run files waits, too
+start second env INFERSTAT_RUN_DIR="$WORK/other" "$WORKER" --collector "$COLLECTOR" watch \
+  --device-interval 200ms --duration 5m
 wait_until 20 grep -q 'another process of this user samples them' "$WORK/second.log"
 wait_until 60 event throttling "duration_ns between 1500000000 and 2600000000 and code = 64"
 wait_until 60 event xid "duration_ns = 0 and code = 79"

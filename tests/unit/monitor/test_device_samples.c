@@ -214,7 +214,7 @@ static void stop(void *fd, bool is_hung)
     fork_safe_lock_close(*(int *)fd);
 }
 
-// Hosts that share the folder of run files sample each for themselves; of two processes of one user
+// Hosts that share the user's folder sample each for themselves; of two processes of one user
 // on one host, one does.
 TEST_CASE(one_process_of_a_host_samples)
 {
@@ -236,7 +236,8 @@ TEST_CASE(one_process_of_a_host_samples)
         fds[i] = -1;
         const struct sampler_settings settings = {.output = output,
                                                   .interval_ms = 1000,
-                                                  .run_folder = folder,
+                                                  .host = "host",
+                                                  .collector = folder,
                                                   .driver = &ops,
                                                   .driver_context = &fds[i],
                                                   .host_root = roots[i]};

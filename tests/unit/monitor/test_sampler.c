@@ -238,6 +238,21 @@ STATE_CASE(test_named_late, struct fixture *fixture)
     assert_int_equal(atomic_load(&runfile_state(monitor->file)->devices), 2);
 }
 
+// Of two monitors of a user one samples, also where their run files are in different folders.
+STATE_CASE(test_two_run_folders, struct fixture *fixture)
+{
+    char other[FOLDER_PATH_SIZE];
+    struct inferstat_monitor *second = NULL;
+    begin(fixture);
+    (void)open_monitor(fixture);
+    wait_for_rows(fixture, RECORD_KIND_DEVICE_SAMPLE, 2);
+    fixture->options.run_folder = folder_path(other, fixture->folder, "other");
+    struct lines *lines = log_lines(fixture);
+    assert_int_equal(inferstat_open(&second, &fixture->options, NULL), INFERSTAT_OK);
+    wait_for(lines, &lines->waits, 1);
+    assert_int_equal(inferstat_close(second, 2 * SECOND, NULL), INFERSTAT_OK);
+}
+
 // While the driver hangs there are samples of the host, and the engine records on; the monitor
 // ends at once; no second thread enters the driver, also not of another monitor, which takes over
 // when the call returns.
@@ -321,4 +336,4 @@ STATE_CASE(test_options, struct fixture *fixture)
 }
 
 TEST_MAIN_EACH(set_up, tear_down, test_names, test_device_memory, test_processes, test_named_late,
-               test_hang, test_hang_ends, test_fork, test_options)
+               test_two_run_folders, test_hang, test_hang_ends, test_fork, test_options)
