@@ -32,9 +32,14 @@ static const struct column columns[] = {
     {"ttft_p50_ns", "ttft", COLUMN_RIGHT(2)},
     {"ttft_p95_ns", "ttft p95", COLUMN_RIGHT(3)},
     {"tokens_per_second_p50", "speed", COLUMN_RIGHT(2)},
+    {"tpot_p95_ns", "tpot p95", COLUMN_RIGHT(3)},
     {"item_rate", "items", COLUMN_RIGHT(1), .is_optional = true},
     {"e2e_p50_ns", "e2e", COLUMN_RIGHT(2), .is_optional = true},
     {"e2e_p95_ns", "e2e p95", COLUMN_RIGHT(3), .is_optional = true},
+    {"gpu_util_ratio", "gpu", COLUMN_RIGHT(2), .is_optional = true},
+    {"device_memory_ratio", "vram", COLUMN_RIGHT(3), .is_optional = true},
+    {"joules_per_token", "per token", COLUMN_RIGHT(3), .is_optional = true},
+    {"group_live", "live", COLUMN_RIGHT(1), .is_optional = true},
     {"reason", "why", COLUMN_LEFT(0)},
 };
 

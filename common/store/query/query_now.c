@@ -9,7 +9,8 @@
 #include "common/core/base/text.h"
 #include "common/store/aggregate/aggregate_scan.h"
 #include "common/store/aggregate/throughput.h"
-#include "common/store/query/now.h"
+#include "common/store/query/now_devices.h"
+#include "common/store/query/now_parts.h"
 #include "common/store/query/query_list.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/read/filter.h"
@@ -22,75 +23,17 @@
 #define DAY_NS    (24 * HOUR_NS)
 #define WINDOW_NS (300 * SECOND_NS) // without `since`
 
-static const struct answer_column columns[] = {
-    {"model", UNIT_NONE},
-    {"host", UNIT_NONE},
-    {"state", UNIT_NONE},
-    {"since_ns", UNIT_TIME},
-    {"reason", UNIT_NONE},
-    {"window_ns", UNIT_DURATION},
-    {"requests", UNIT_COUNT},
-    {"failed", UNIT_COUNT},
-    {"error_ratio", UNIT_RATIO},
-    {"request_rate", UNIT_REQUEST_RATE},
-    {"output_token_rate", UNIT_TOKEN_RATE},
-    {"prompt_token_rate", UNIT_TOKEN_RATE},
-    {"ttft_p50_ns", UNIT_DURATION},
-    {"ttft_p95_ns", UNIT_DURATION},
-    {"tokens_per_second_p50", UNIT_TOKENS_PER_SECOND},
-    {QUERY_METRIC_ITEM_RATE, UNIT_ITEMS_PER_SECOND},
-    {"e2e_p50_ns", UNIT_DURATION},
-    {"e2e_p95_ns", UNIT_DURATION},
-    {"running_requests", UNIT_COUNT},
-    {"waiting_requests", UNIT_COUNT},
-    {"as_of_ns", UNIT_TIME},
-    {"note", UNIT_NONE},
-    {"store_error", UNIT_NONE},
-};
-
-// What records tell of a model on a host.
-struct figures {
-    struct now_facts facts;   // without those of its processes
-    char *error, *load_error; // texts of `facts`
-    int64_t load_run;         // of its newest failed load; 0: none
-    double ttft_p95, e2e_p95;
-    bool has_items; // its requests in the window have items
-};
-
-struct row {
-    int64_t keys[2]; // model (GROUP_KEY_NONE: the process has none yet), host
-    bool has_figures;
-    int64_t window_ns;        // of the figures: not before its first process began
-    int64_t running, waiting; // requests of its processes, as last sampled; -1: unknown
-    struct now_verdict verdict;
-};
-
 // The model and host whose processes are being read.
-struct current {
-    struct row row;
+struct now_current {
+    struct now_row row;
     char model[QUERY_TEXT_SIZE];
     char doing[QUERY_TEXT_SIZE], last[QUERY_TEXT_SIZE];
     struct now_facts facts;
     int64_t covered_ns, began_ns;
-    int64_t load_run; // as in struct figures
+    int64_t load_run; // as in struct now_figures
     int load_is;      // state of the process that failed to load; -1: it is none of these
     bool is_set;
 };
-
-struct now {
-    struct store *store;
-    const struct query *query;
-    struct query_filter filter; // of the figures
-    int64_t as_of_ns, window_ns;
-    struct groups *figures;       // by model and host: struct figures
-    struct throughput throughput; // of the window, by model and host
-    bool has_enough;              // some model has requests enough for a median
-    struct current current;
-    struct row *rows;
-    size_t row_count, row_room;
-};
-
-enum { METRIC_TTFT, METRIC_SPEED, METRIC_E2E };
 
 // ---- Time ---------------------------------------------------------------------------------
 
@@ -110,12 +53,12 @@ static enum status find_time(struct now *now, struct error *err)
 
 static void deinit_figures(void *data)
 {
-    struct figures *figures = data;
+    struct now_figures *figures = data;
     free(figures->error);
     free(figures->load_error);
 }
 
-static enum status find_figures(struct now *now, const int64_t *keys, struct figures **out,
+static enum status find_figures(struct now *now, const int64_t *keys, struct now_figures **out,
                                 struct error *err)
 {
     struct group *group = NULL;
@@ -134,7 +77,7 @@ static enum status on_failed(void *context, sqlite3_stmt *row, struct error *err
                             sqlite3_column_int64(row, FAILED_HOST)};
     const bool is_load = sqlite3_column_int(row, FAILED_IS_LOAD);
     const int64_t started_ns = sqlite3_column_int64(row, FAILED_STARTED);
-    struct figures *figures = NULL;
+    struct now_figures *figures = NULL;
     enum status status = find_figures(now, keys, &figures, err);
     if (status != STATUS_OK)
         return status;
@@ -175,16 +118,82 @@ static enum status read_failures(struct now *now, struct error *err)
 
 // ---- Figures ------------------------------------------------------------------------------
 
-static void set_level(struct now_level *level, const struct aggregate *values)
+static const char *const metrics[NOW_METRICS] = {[NOW_TTFT] = "ttft_ns",
+                                                 [NOW_SPEED] = "tokens_per_second",
+                                                 [NOW_E2E] = "e2e_ns",
+                                                 [NOW_TPOT] = "tpot_ns"};
+
+static struct now_level *level_of(struct now_figures *figures, unsigned metric)
 {
-    level->count = values->count;
-    level->now = aggregate_quantile(values, 0.5);
+    struct now_level *const levels[] = {[NOW_TTFT] = &figures->facts.ttft,
+                                        [NOW_SPEED] = &figures->facts.speed,
+                                        [NOW_E2E] =
+                                            figures->has_items ? &figures->facts.e2e : NULL};
+    return metric < sizeof levels / sizeof *levels ? levels[metric] : NULL;
 }
 
 static void add_day(struct now_level *level, const struct aggregate *values)
 {
     if (values->count >= NOW_REQUESTS_LEAST)
         level->days[level->day_count++] = aggregate_quantile(values, 0.5);
+}
+
+static void set_level(struct now *now, struct now_figures *figures, unsigned metric,
+                      const struct aggregate *values)
+{
+    struct now_level *level = level_of(figures, metric);
+    figures->count[metric] = values->count;
+    figures->p50[metric] = aggregate_quantile(values, 0.5);
+    figures->p95[metric] = aggregate_quantile(values, 0.95);
+    if (!level)
+        return;
+    level->count = values->count;
+    level->now = figures->p50[metric];
+    now->has_enough =
+        now->has_enough || (metric != NOW_SPEED && values->count >= NOW_REQUESTS_LEAST);
+}
+
+static void deinit_whole(void *data)
+{
+    struct now_whole *whole = data;
+    for (unsigned i = 0; i < NOW_METRICS; i++)
+        aggregate_deinit(&whole->ratios[i].values);
+}
+
+// Adds the requests of a model and host to those of the group of rows that it belongs to.
+static enum status add_to_whole(struct now *now, const struct group *group, struct error *err)
+{
+    struct group *found = NULL;
+    if (now->by < 0)
+        return STATUS_OK;
+    enum status status = reader_group(now->wholes, &group->keys[now->by], &found, err);
+    for (unsigned i = 0; status == STATUS_OK && i < NOW_METRICS; i++) {
+        struct ratio *ratio = &((struct now_whole *)found->data)->ratios[i];
+        if (!ratio->values.sketch &&
+            sketch_new_within(&ratio->values.sketch, &now->budget) != STATUS_OK)
+            return error_no_memory(err, "store");
+        ratio_merge(ratio, aggregate_scan_ratio(group, i));
+    }
+    return status == STATUS_OK ? reader_budget(&now->budget, err) : status;
+}
+
+static enum status add_medians(struct now *now, const struct group *group, bool is_day,
+                               struct error *err)
+{
+    struct now_figures *figures = NULL;
+    if (is_day && !groups_get(now->figures, group->keys))
+        return STATUS_OK;
+    enum status status = find_figures(now, group->keys, &figures, err);
+    for (unsigned i = 0; status == STATUS_OK && i < NOW_METRICS; i++) {
+        if (is_day && !level_of(figures, i))
+            continue;
+        const struct aggregate *values = &aggregate_scan_ratio(group, i)->values;
+        if (is_day)
+            add_day(level_of(figures, i), values);
+        else
+            set_level(now, figures, i, values);
+    }
+    return status == STATUS_OK && !is_day ? add_to_whole(now, group, err) : status;
 }
 
 // Medians of the window (`until_ns` 0), or of an hour of a former day, of models and hosts that
@@ -195,36 +204,54 @@ static enum status read_medians(struct now *now, struct query *query, int64_t si
     query->filter.since_ns = since_ns;
     query->filter.until_ns = until_ns;
     struct aggregate_scan scan = {.query = query, .kind = RECORD_KIND_INFERENCE};
-    aggregate_scan_want(&scan, "ttft_ns", true);
-    aggregate_scan_want(&scan, "tokens_per_second", true);
-    aggregate_scan_want(&scan, "e2e_ns", true);
+    for (unsigned i = 0; i < (until_ns ? NOW_TPOT : NOW_METRICS); i++)
+        aggregate_scan_want(&scan, metrics[i], true);
     enum status status = aggregate_scan_run(&scan, now->store, err);
-    for (size_t i = 0; status == STATUS_OK && i < groups_count(scan.groups); i++) {
-        const struct group *group = groups_at(scan.groups, i);
-        const struct aggregate *ttft = &aggregate_scan_ratio(group, METRIC_TTFT)->values;
-        const struct aggregate *speed = &aggregate_scan_ratio(group, METRIC_SPEED)->values;
-        const struct aggregate *e2e = &aggregate_scan_ratio(group, METRIC_E2E)->values;
-        struct figures *figures = NULL;
-        if (until_ns && !groups_get(now->figures, group->keys))
-            continue;
-        status = find_figures(now, group->keys, &figures, err);
-        if (status == STATUS_OK && until_ns) {
-            add_day(&figures->facts.ttft, ttft);
-            add_day(&figures->facts.speed, speed);
-            if (figures->has_items)
-                add_day(&figures->facts.e2e, e2e);
-        } else if (status == STATUS_OK) {
-            set_level(&figures->facts.ttft, ttft);
-            set_level(&figures->facts.speed, speed);
-            figures->ttft_p95 = aggregate_quantile(ttft, 0.95);
-            figures->e2e_p95 = aggregate_quantile(e2e, 0.95);
-            if (figures->has_items)
-                set_level(&figures->facts.e2e, e2e);
-            now->has_enough = now->has_enough || ttft->count >= NOW_REQUESTS_LEAST ||
-                              (figures->has_items && e2e->count >= NOW_REQUESTS_LEAST);
-        }
-    }
+    for (size_t i = 0; status == STATUS_OK && i < groups_count(scan.groups); i++)
+        status = add_medians(now, groups_at(scan.groups, i), until_ns != 0, err);
     aggregate_scan_deinit(&scan);
+    return status;
+}
+
+static enum status add_throughput(struct now *now, const struct group *group, struct error *err)
+{
+    const double *sums = throughput_sums(group);
+    struct now_figures *figures = NULL;
+    enum status status = find_figures(now, group->keys, &figures, err);
+    if (status != STATUS_OK)
+        return status;
+    for (unsigned i = 0; i < THROUGHPUT_SUM_COUNT; i++)
+        figures->sums[i] += sums[i];
+    const int64_t back = now->has_parts ? (now->as_of_ns - group->keys[2]) / now->part_ns : -1;
+    if (back < 0 || back >= NOW_PARTS)
+        return STATUS_OK;
+    figures->tokens[NOW_PARTS - 1 - back] += sums[THROUGHPUT_OUTPUT_TOKENS];
+    figures->items[NOW_PARTS - 1 - back] += sums[THROUGHPUT_ITEMS];
+    return STATUS_OK;
+}
+
+// By parts of the window, unless there are too many models and hosts for that.
+static enum status read_throughput(struct now *now, struct query *query, struct error *err)
+{
+    struct throughput throughput;
+    query->step_ns = now->part_ns;
+    enum status status = throughput_read(&throughput, now->store, query, NULL, now->as_of_ns, err);
+    now->has_parts = status == STATUS_OK;
+    query->step_ns = 0;
+    if (status == STATUS_FULL) {
+        throughput_deinit(&throughput);
+        status = throughput_read(&throughput, now->store, query, NULL, now->as_of_ns, err);
+    }
+    for (size_t i = 0; status == STATUS_OK && i < groups_count(throughput.groups); i++)
+        status = add_throughput(now, groups_at(throughput.groups, i), err);
+    throughput_deinit(&throughput);
+    for (size_t i = 0; status == STATUS_OK && i < groups_count(now->figures); i++) {
+        struct now_figures *figures = groups_at(now->figures, i)->data;
+        figures->facts.requests = (uint64_t)(figures->sums[THROUGHPUT_REQUESTS] + 0.5);
+        figures->facts.failed = (uint64_t)(figures->sums[THROUGHPUT_FAILED] + 0.5);
+        figures->facts.is_busy = figures->sums[THROUGHPUT_OUTPUT_TOKENS] > 1e-6;
+        figures->has_items = figures->sums[THROUGHPUT_ITEMS] > 0;
+    }
     return status;
 }
 
@@ -235,20 +262,7 @@ static enum status read_figures(struct now *now, struct error *err)
                           .filter = now->filter,
                           .group_by = {QUERY_BY_MODEL, QUERY_BY_HOST},
                           .group_count = 2};
-    enum status status =
-        throughput_read(&now->throughput, now->store, &query, NULL, now->as_of_ns, err);
-    for (size_t i = 0; status == STATUS_OK && i < groups_count(now->throughput.groups); i++) {
-        const struct group *group = groups_at(now->throughput.groups, i);
-        const double *sums = throughput_sums(group);
-        struct figures *figures = NULL;
-        status = find_figures(now, group->keys, &figures, err);
-        if (status != STATUS_OK)
-            return status;
-        figures->facts.requests = (uint64_t)sums[THROUGHPUT_REQUESTS];
-        figures->facts.failed = (uint64_t)sums[THROUGHPUT_FAILED];
-        figures->facts.is_busy = sums[THROUGHPUT_OUTPUT_TOKENS] > 0;
-        figures->has_items = sums[THROUGHPUT_ITEMS] > 0;
-    }
+    enum status status = read_throughput(now, &query, err);
     if (status == STATUS_OK)
         status = read_medians(now, &query, now->filter.since_ns, 0, err);
     const int64_t middle_ns =
@@ -307,7 +321,7 @@ static void copy_text(char out[QUERY_TEXT_SIZE], const char *text)
 }
 
 // What a live process does, by the words of its activity: "load STAGE", "decode MODEL request N".
-static void add_activity(struct current *current, const char *doing)
+static void add_activity(struct now_current *current, const char *doing)
 {
     struct now_facts *facts = &current->facts;
     const char *model = current->model;
@@ -328,7 +342,7 @@ static void add_sample(int64_t *sum, sqlite3_stmt *row, int place)
         *sum = saturate_add(later(*sum, 0), sqlite3_column_int64(row, place));
 }
 
-static void add_process(struct current *current, sqlite3_stmt *row)
+static void add_process(struct now_current *current, sqlite3_stmt *row)
 {
     struct now_facts *facts = &current->facts;
     const int state = sqlite3_column_int(row, PROCESS_IS);
@@ -361,7 +375,7 @@ static void add_process(struct current *current, sqlite3_stmt *row)
 // Judges the model and host whose processes have been read.
 static enum status end_current(struct now *now, struct error *err)
 {
-    struct current *current = &now->current;
+    struct now_current *current = now->current;
     struct now_facts *facts = &current->facts;
     const char *wanted = now->query->filter.by[QUERY_BY_MODEL];
     if (!current->is_set || (*wanted && strcmp(wanted, current->model) != 0))
@@ -385,6 +399,7 @@ static enum status end_current(struct now *now, struct error *err)
     current->row.window_ns = now->as_of_ns - later(facts->since_ns, current->began_ns);
     if (current->row.window_ns < SECOND_NS)
         current->row.window_ns = SECOND_NS;
+    current->row.is_live = facts->live > 0;
     current->row.has_figures = facts->live > 0 || facts->down + facts->silent == 0;
     now_judge(facts, &current->row.verdict);
     now->rows[now->row_count++] = current->row;
@@ -394,7 +409,7 @@ static enum status end_current(struct now *now, struct error *err)
 static enum status on_process(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct now *now = context;
-    struct current *current = &now->current;
+    struct now_current *current = now->current;
     const bool has_model = sqlite3_column_type(row, PROCESS_MODEL) != SQLITE_NULL;
     const int64_t keys[] = {has_model ? sqlite3_column_int64(row, PROCESS_MODEL) : GROUP_KEY_NONE,
                             sqlite3_column_int64(row, PROCESS_HOST)};
@@ -402,12 +417,12 @@ static enum status on_process(void *context, sqlite3_stmt *row, struct error *er
     if (!current->is_set || memcmp(current->row.keys, keys, sizeof keys) != 0) {
         status = end_current(now, err);
         *current =
-            (struct current){.row = {.keys = {keys[0], keys[1]}, .running = -1, .waiting = -1},
-                             .load_is = -1,
-                             .is_set = true};
+            (struct now_current){.row = {.keys = {keys[0], keys[1]}, .running = -1, .waiting = -1},
+                                 .load_is = -1,
+                                 .is_set = true};
         const struct group *group = groups_get(now->figures, keys);
         if (group) {
-            const struct figures *figures = group->data;
+            const struct now_figures *figures = group->data;
             current->facts = figures->facts;
             current->load_run = figures->load_run;
         }
@@ -496,79 +511,14 @@ static enum status read_processes(struct now *now, struct error *err)
     return status == STATUS_OK ? end_current(now, err) : status;
 }
 
-// ---- The answer ---------------------------------------------------------------------------
+// ---- All together -------------------------------------------------------------------------
 
-static void set_figures(const struct now *now, struct result *answer, const struct row *row)
+static enum status make_groups(struct now *now, struct error *err)
 {
-    static const char *const rates[] = {QUERY_METRIC_REQUEST_RATE, QUERY_METRIC_ERRORS,
-                                        QUERY_METRIC_OUTPUT_RATE, QUERY_METRIC_PROMPT_RATE,
-                                        QUERY_METRIC_ITEM_RATE};
-    static const double none[THROUGHPUT_SUM_COUNT];
-    const struct group *group = groups_get(now->throughput.groups, row->keys);
-    const double *sums = group ? throughput_sums(group) : none;
-    answer_int(answer, "requests", (int64_t)sums[THROUGHPUT_REQUESTS]);
-    answer_int(answer, "failed", (int64_t)sums[THROUGHPUT_FAILED]);
-    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
-        if (throughput_applies(rates[i], sums))
-            answer_real(answer, rates[i],
-                        throughput_value(rates[i], sums, (double)row->window_ns / 1e9));
-    group = groups_get(now->figures, row->keys);
-    const struct figures *figures = group ? group->data : NULL;
-    if (figures && figures->facts.ttft.count > 0) {
-        answer_real(answer, "ttft_p50_ns", figures->facts.ttft.now);
-        answer_real(answer, "ttft_p95_ns", figures->ttft_p95);
-    }
-    if (figures && figures->facts.speed.count > 0)
-        answer_real(answer, "tokens_per_second_p50", figures->facts.speed.now);
-    if (figures && figures->facts.e2e.count > 0) {
-        answer_real(answer, "e2e_p50_ns", figures->facts.e2e.now);
-        answer_real(answer, "e2e_p95_ns", figures->e2e_p95);
-    }
-}
-
-static enum status add_row(struct now *now, struct result *answer, const struct row *row,
-                           struct error *err)
-{
-    answer_row(answer);
-    enum status status = answer_name(now->store, answer, 0, row->keys[0], err);
-    if (status == STATUS_OK)
-        status = answer_name(now->store, answer, 1, row->keys[1], err);
-    answer_text(answer, "state", now_state_text(row->verdict.state));
-    if (row->verdict.since_ns)
-        answer_int(answer, "since_ns", row->verdict.since_ns);
-    answer_text(answer, "reason", row->verdict.reason);
-    answer_int(answer, "window_ns", row->window_ns);
-    if (status == STATUS_OK && row->has_figures && row->keys[0] != GROUP_KEY_NONE)
-        set_figures(now, answer, row);
-    if (row->running >= 0)
-        answer_int(answer, "running_requests", row->running);
-    if (row->waiting >= 0)
-        answer_int(answer, "waiting_requests", row->waiting);
-    answer_int(answer, "as_of_ns", now->as_of_ns);
-    if (!now->store->is_live)
-        answer_text(answer, "note", "read from a file: as of its last message");
-    return status;
-}
-
-static int by_state(const void *left, const void *right)
-{
-    const struct row *a = left, *b = right;
-    if (a->verdict.state != b->verdict.state)
-        return a->verdict.state < b->verdict.state ? -1 : 1;
-    const int keys = (a->keys[0] > b->keys[0]) - (a->keys[0] < b->keys[0]);
-    return keys ? keys : (a->keys[1] > b->keys[1]) - (a->keys[1] < b->keys[1]);
-}
-
-static enum status add_rows(struct now *now, struct result *answer, struct error *err)
-{
-    enum status status = STATUS_OK;
-    if (now->row_count > 1)
-        qsort(now->rows, now->row_count, sizeof *now->rows, by_state);
-    for (size_t i = 0; i < now->row_count && i < QUERY_ROWS_MAX && status == STATUS_OK; i++)
-        status = add_row(now, answer, &now->rows[i], err);
-    if (status == STATUS_OK && now->row_count == 0)
-        status = error_set(err, STATUS_NO_DATA, "no process reported in the last 24 hours");
-    return status;
+    if (groups_new(&now->figures, 2, sizeof(struct now_figures), deinit_figures) != STATUS_OK ||
+        groups_new(&now->wholes, 1, sizeof(struct now_whole), deinit_whole) != STATUS_OK)
+        return error_no_memory(err, "store");
+    return STATUS_OK;
 }
 
 static enum status read_all(struct now *now, struct error *err)
@@ -577,31 +527,51 @@ static enum status read_all(struct now *now, struct error *err)
     now->filter = now->query->filter;
     now->filter.since_ns = now->as_of_ns - now->window_ns;
     now->filter.until_ns = 0;
-    if (status == STATUS_OK &&
-        groups_new(&now->figures, 2, sizeof(struct figures), deinit_figures) != STATUS_OK)
-        return error_no_memory(err, "store");
+    now->part_ns = now->window_ns / NOW_PARTS;
+    if (status == STATUS_OK)
+        status = make_groups(now, err);
     if (status == STATUS_OK)
         status = read_failures(now, err);
     if (status == STATUS_OK)
         status = read_figures(now, err);
+    if (status == STATUS_OK)
+        status = now_devices_read(&now->devices, now->store, now->filter.since_ns, err);
     return status == STATUS_OK ? read_processes(now, err) : status;
+}
+
+static enum status check(const struct query *query, struct error *err)
+{
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
+        if (query->filter.by[i][0] && i != QUERY_BY_MODEL && i != QUERY_BY_HOST)
+            return error_set(err, STATUS_INVALID, "now: filters are model and host, not %s",
+                             query_dimension_name((enum query_dimension)i));
+    if (query->group_count > 1 ||
+        (query->group_count == 1 && query->group_by[0] != QUERY_BY_MODEL &&
+         query->group_by[0] != QUERY_BY_HOST))
+        return error_set(err, STATUS_INVALID, "now: rows are grouped by model or by host");
+    return STATUS_OK;
 }
 
 enum status query_now(struct store *store, const struct query *query, struct result **out,
                       struct error *err)
 {
-    struct now now = {.store = store, .query = query, .window_ns = WINDOW_NS};
-    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
-        if (query->filter.by[i][0] && i != QUERY_BY_MODEL && i != QUERY_BY_HOST)
-            return error_set(err, STATUS_INVALID, "now: filters are model and host, not %s",
-                             query_dimension_name((enum query_dimension)i));
-    enum status status = read_all(&now, err);
+    struct now_current current = {.is_set = false};
+    struct now now = {.store = store,
+                      .query = query,
+                      .window_ns = WINDOW_NS,
+                      .by = query->group_count == 0                ? -1
+                            : query->group_by[0] == QUERY_BY_MODEL ? 0
+                                                                   : 1,
+                      .budget.left = QUANTILE_BYTES_MAX,
+                      .current = &current};
+    enum status status = check(query, err);
     if (status == STATUS_OK)
-        status = answer_new(out, columns, sizeof columns / sizeof *columns, err);
+        status = read_all(&now, err);
     if (status == STATUS_OK)
-        status = add_rows(&now, *out, err);
+        status = now_answer(&now, out, err);
     free(now.rows);
     groups_free(now.figures);
-    throughput_deinit(&now.throughput);
+    groups_free(now.wholes);
+    groups_free(now.devices);
     return status;
 }

@@ -533,6 +533,122 @@ TEST_CASE(test_samplers)
     result_free(result);
 }
 
+// A model of several hosts stands before them, with all their requests; an ended host does not
+// count.
+TEST_CASE(test_groups)
+{
+    const struct process open = {RECORD_RUN_END_OPEN, 900, 0, 0, true, NULL};
+    const struct process killed = {RECORD_RUN_END_KILLED, 900, 101, 100, true, NULL};
+    const struct process closed = {RECORD_RUN_END_CLOSED, 900, 100, 100, true, NULL};
+    add_requests(add_process("a", &open), before(60), 20, 2, SECOND);
+    add_requests(add_process("b", &open), before(60), 20, 0, 3 * SECOND);
+    (void)add_process("c", &killed);
+    (void)add_process("d", &closed);
+    struct query query = {.kind = QUERY_NOW, .group_by = {QUERY_BY_MODEL}, .group_count = 1};
+    struct result *result = ask(&query);
+    assert_int_equal(result_row_count(result), 5);
+    assert_int_equal(result_get(result, 0, "host").type, VALUE_NULL);
+    assert_true(result_is(result, 0, "model", "m"));
+    assert_true(result_is(result, 0, "state", "down"));
+    assert_true(result_is(result, 0, "reason", "c: its process ended without closing"));
+    assert_int_equal(result_integer(result, 0, "group_size", 0), 3);
+    assert_int_equal(result_integer(result, 0, "group_live", 0), 2);
+    assert_int_equal(result_integer(result, 0, "requests", 0), 40);
+    assert_true(result_number(result, 0, "error_ratio", 0) == 0.05);
+    const size_t a = row_of(result, "a"), b = row_of(result, "b");
+    assert_int_equal(row_of(result, "c"), 1); // the worst first
+    assert_true(result_number(result, 0, "output_token_rate", 0) ==
+                result_number(result, a, "output_token_rate", 0) +
+                    result_number(result, b, "output_token_rate", 0));
+    assert_true(fabs(result_number(result, 0, "tpot_p95_ns", 0) / (SECOND * 3 / 100.) - 1) < 0.02);
+    assert_true(fabs(result_number(result, a, "tpot_p95_ns", 0) / (SECOND / 100.) - 1) < 0.02);
+    assert_int_equal(result_get(result, a, "group_size").type, VALUE_NULL);
+    result_free(result);
+    query.group_by[0] = QUERY_BY_HOST; // each host has one model
+    result = ask(&query);
+    assert_int_equal(result_row_count(result), 4);
+    result_free(result);
+    query.group_by[0] = QUERY_BY_DEVICE;
+    expect_error(&query, STATUS_INVALID, "by model or by host");
+}
+
+// Twelve parts of 25 s: nothing before the process began, then what it put out in each.
+TEST_CASE(test_trend)
+{
+    const struct process process = {RECORD_RUN_END_OPEN, 120, 0, 0, true, NULL};
+    add_requests(add_process("a", &process), before(60), 10, 0, SECOND);
+    const struct query query = {.kind = QUERY_NOW};
+    struct result *result = ask(&query);
+    const char *trend = result_get(result, 0, "trend").text.bytes;
+    double tokens = 0;
+    unsigned parts = 1;
+    for (const char *at = trend; *at; at++)
+        parts += *at == ',';
+    assert_int_equal(parts, 12);
+    assert_int_equal(strspn(trend, ","), 6); // the part that begins now has no length
+    for (const char *at = trend + 6; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        tokens += strtod(at, NULL) * 25;
+    assert_true(fabs(tokens - 1010) < 1);
+    result_free(result);
+}
+
+static void describe_device(int64_t run, const char *name, const char *uuid)
+{
+    struct record record;
+    record_init(&record, RECORD_KIND_DEVICE, before(900));
+    record_set_int(&record, DEVICE_ORDINAL, 0);
+    record_set_name(&record, DEVICE_NAME, rows_name(db, name));
+    if (uuid)
+        (void)record_set_text(&record, DEVICE_UUID, uuid, strlen(uuid));
+    record_set_int(&record, DEVICE_MEMORY_BYTES, 80);
+    (void)rows_add(db, run, &record);
+}
+
+// A sample of a device in each period of 10 s before AS_OF.
+static void add_device(int64_t run, const char *name, const char *uuid, double util)
+{
+    const uint32_t id = rows_name(db, name);
+    describe_device(run, name, uuid);
+    execf("INSERT OR IGNORE INTO ledger(run, kind, stored) VALUES(%lld, %d, 5)", (long long)run,
+          (int)RECORD_KIND_DEVICE_SAMPLE);
+    for (int i = 30; i >= 0; i--) {
+        struct record record;
+        record_init(&record, RECORD_KIND_DEVICE_SAMPLE, before(10 * i));
+        record_set_name(&record, DEVICE_SAMPLE_DEVICE, id);
+        record_set_int(&record, DEVICE_SAMPLE_DURATION_NS, 10 * SECOND);
+        record_set_real(&record, DEVICE_SAMPLE_GPU_UTIL, i > 0 ? 0 : util); // the newest counts
+        record_set_int(&record, DEVICE_SAMPLE_MEMORY_USED, 50);
+        record_set_int(&record, DEVICE_SAMPLE_MEMORY_TOTAL, 80);
+        record_set_real(&record, DEVICE_SAMPLE_ENERGY, 10000 - 1000 * i); // 100 W
+        (void)rows_add(db, run, &record);
+    }
+}
+
+// The devices that an engine uses are sampled by another process, under other names.
+TEST_CASE(test_devices)
+{
+    const struct process process = {RECORD_RUN_END_OPEN, 900, 0, 0, true, NULL};
+    const struct process sampler = {RECORD_RUN_END_OPEN, 900, 0, 0, false, NULL};
+    const int64_t run = add_process("a", &process), watch = add_process("a", &sampler);
+    const int64_t other = add_process("b", &process), elsewhere = add_process("c", &sampler);
+    add_requests(run, before(60), 10, 0, SECOND); // on a device "m"
+    add_requests(other, before(60), 10, 0, SECOND);
+    describe_device(run, "m", "GPU-1");
+    add_device(watch, "gpu0", "GPU-1", 0.75);
+    add_device(watch, "m", "GPU-2", 0.25); // the same name, another UUID
+    add_device(elsewhere, "m", NULL, 0.5);
+    const struct query query = {.kind = QUERY_NOW};
+    struct result *result = ask(&query);
+    const size_t a = row_of(result, "a"), b = row_of(result, "b");
+    assert_true(result_number(result, a, "gpu_util_ratio", 0) == 0.75);
+    assert_true(result_number(result, a, "device_memory_ratio", 0) == 0.625);
+    const double joules = 100 / (1010 / 300.);
+    assert_true(fabs(result_number(result, a, "joules_per_token", 0) / joules - 1) < 0.001);
+    assert_int_equal(result_get(result, b, "gpu_util_ratio").type, VALUE_NULL);
+    assert_int_equal(result_get(result, b, "joules_per_token").type, VALUE_NULL);
+    result_free(result);
+}
+
 TEST_CASE(test_refusals)
 {
     struct query query = {.kind = QUERY_NOW};
@@ -548,4 +664,4 @@ TEST_CASE(test_refusals)
 
 TEST_MAIN_EACH(set_up, store_tear_down, test_processes, test_usual, test_items, test_window,
                test_requests_by_model, test_many_samples, test_failed_loads, test_imported,
-               test_samplers, test_refusals)
+               test_samplers, test_groups, test_trend, test_devices, test_refusals)

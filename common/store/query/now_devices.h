@@ -1,0 +1,30 @@
+// What the devices do that a model uses on a host, for NOW (query_now.c): from the newest samples
+// of a window, and from the energy that the devices used in it.
+#ifndef INFERSTAT_STORE_QUERY_NOW_DEVICES_H
+#define INFERSTAT_STORE_QUERY_NOW_DEVICES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/core/base/error.h"
+
+struct groups;
+struct store;
+
+// Sums over devices.  Those of several models or hosts may be added up.
+struct now_device_sums {
+    double util; // sum of gpu_util_ratio of `util_count` devices
+    int64_t util_count;
+    double used_bytes, total_bytes; // of devices that tell both
+    double watts;                   // mean power by the energy counter; 0: a device tells none
+    double seconds;                 // the shortest time of which that is the mean
+    bool is_shared;                 // another model uses one of the devices, too
+};
+
+// Reads struct now_device_sums by model and host (ids) of processes that have not ended, from
+// samples since `since_ns`.  A process' device is the sampled one of its host with the same UUID;
+// without one, with the same name.  The caller frees `*out` with groups_free, also after a failure.
+MUST_CHECK enum status now_devices_read(struct groups **out, struct store *store, int64_t since_ns,
+                                        struct error *err);
+
+#endif
