@@ -7,10 +7,12 @@ how long it waits for each answer.
 Says a line when it has begun.  At the end of its input it ends, and its last line is JSON.
 """
 
+import ctypes
 import json
 import os
 import pathlib
 import select
+import signal
 import sys
 import time
 
@@ -22,6 +24,7 @@ from programs import check  # noqa: E402
 
 import zmq  # noqa: E402
 
+PR_SET_PDEATHSIG = 1
 BATCH, PRELOAD_BATCH = 10, 1000
 PATIENCE_S = 60 if os.environ.get("INFERSTAT_SANITIZE") else 20
 INFERENCE, RUN, LOAD, LOAD_STAGE, PIPELINE = 6, 0, 4, 5, 9  # enum Kind
@@ -73,11 +76,12 @@ class Honest(Producer):
 
 
 def become(settings):
-    """Takes the user and group of the settings."""
+    """Takes the user and group of the settings; from now on ends with its parent."""
     if settings.get("uid"):
         os.setgroups([])
         os.setgid(settings["gid"])
         os.setuid(settings["uid"])
+    check(ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL) == 0, "prctl works")
 
 
 def repeat(seconds, work):
