@@ -135,6 +135,7 @@ static enum style cell_style(enum grid_format format, struct value value, const 
     case GRID_IF_ANY:
     case GRID_CLOCK:
     case GRID_CLOCK_IF_ANY:
+    case GRID_DRAWN:
         break;
     case GRID_OUTCOME:
         return is_bad_outcome(text) ? STYLE_BAD : STYLE_PLAIN;
@@ -177,6 +178,7 @@ struct fitted {
     int x[GRID_COLUMNS_MAX];
     int width[GRID_COLUMNS_MAX]; // 0: left out
     int found[GRID_COLUMNS_MAX]; // the result's column, or -1
+    double scale;                // of drawn cells
 };
 
 // The unit of a cell.
@@ -200,6 +202,8 @@ static int natural_width(const struct grid *grid, const struct grid_column *colu
     if (column->is_text && heading > width)
         width = heading;
     size_t rows = result && found >= 0 ? result_row_count(result) : 0;
+    if (column->format == GRID_DRAWN)
+        rows = 0;
     for (size_t row = 0; row < rows && !(column->is_text && width >= column->width_max); row++) {
         char text[GRID_CELL_SIZE];
         struct value value = result_cell(result, row, (unsigned)found);
@@ -280,6 +284,17 @@ static void leave_out(const struct grid *grid, struct fitted *fitted, int sorted
     }
 }
 
+// Gives drawn cells the columns that are left.
+static void grow_drawn(const struct grid *grid, struct fitted *fitted, int room)
+{
+    for (unsigned i = 0; i < grid->count; i++) {
+        const struct grid_column *column = &grid->columns[i];
+        const int wide = fitted->width[i] + room - used_width(fitted, grid->count);
+        if (column->format == GRID_DRAWN && fitted->width[i] > 0 && wide > fitted->width[i])
+            fitted->width[i] = wide < column->width_max ? wide : column->width_max;
+    }
+}
+
 static bool has_value(const struct result *result, int found)
 {
     for (size_t row = 0; found >= 0 && row < result_row_count(result); row++)
@@ -309,6 +324,7 @@ static void fit(const struct grid *grid, const struct grid_state *state,
     leave_out(grid, fitted, state->sort, room, GRID_RANK_LUXURY, false);
     leave_out(grid, fitted, state->sort, room, 1, true);
     shrink_texts(grid, fitted, room);
+    grow_drawn(grid, fitted, room);
 
     int x = CURSOR_WIDTH;
     for (unsigned i = 0; i < grid->count; i++) {
@@ -350,6 +366,10 @@ static void draw_row(const struct grid *grid, const struct fitted *fitted,
             continue;
         struct value value = result_cell(result, row, (unsigned)fitted->found[i]);
         char text[GRID_CELL_SIZE];
+        if (column->format == GRID_DRAWN) {
+            grid->draw(canvas, area, fitted->x[i], y, fitted->width[i], fitted->scale, result, row);
+            continue;
+        }
         format_cell(text, column, unit_of(column, result, row, fitted->found[i]), value, now_ns);
         enum style style = cell_style(column->format, value, text);
         if (deserves_look(grid, column, result, row)) {
@@ -382,6 +402,7 @@ void grid_draw(const struct grid *grid, const struct grid_state *state, const st
     struct fitted fitted;
     fit(grid, state, result, area.width, &fitted);
     draw_headings(grid, state, &fitted, canvas, area);
+    fitted.scale = grid->scale && result ? grid->scale(result) : 0;
 
     size_t count, folded;
     size_t *rows = grid_rows_shown(grid, state, result, &count, &folded);

@@ -28,6 +28,7 @@ enum grid_format {
     GRID_SHARE,        // a ratio of what went wrong; above 0 in STYLE_BAD
     GRID_VERDICT,      // 1 "yes", 0 "NO", absent "-"
     GRID_STATE,        // a text with a sign before it: a state of NOW, or a verdict of COMPARE
+    GRID_DRAWN,        // drawn by grid.draw; up to `width_max` columns, where there is room
 };
 
 struct grid_column {
@@ -44,6 +45,11 @@ struct grid_column {
 struct grid {
     const struct grid_column *columns;
     unsigned count; // of `columns`; GRID_COLUMNS_MAX at most, which grid_draw asserts
+    // Draws a cell of GRID_DRAWN in line `y` of `area`, in `width` columns from `x` on.  `scale` is
+    // what `scale` returns for the result, called once before.  Both are NULL without such cells.
+    void (*draw)(struct canvas *canvas, struct rect area, int x, int y, int width, double scale,
+                 const struct result *result, size_t row);
+    double (*scale)(const struct result *result);
     // True if the cell is to be marked with "!", as a warning.  NULL: no cell is.
     bool (*deserves_look)(const struct result *result, size_t row,
                           const struct grid_column *column);

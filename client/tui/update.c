@@ -37,7 +37,7 @@ static unsigned select_load(struct model *model)
 // The view's queries; those that it lacks are asked for at once.
 static unsigned want(struct model *model)
 {
-    const unsigned wanted = view_polls(model);
+    const uint64_t wanted = view_polls(model);
     if (wanted == model->scope.wanted)
         return 0;
     model->scope.wanted = wanted;
