@@ -206,7 +206,8 @@ static void *poll_on(void *argument)
         const uint64_t round_ns = poller->last_ns + (retries ? retry_ns : commands.interval_ns);
         poller->stale &= commands.scope.wanted;
         poller->stale |= commands.urgent;
-        if (!commands.paused && now_ns >= round_ns)
+        // The clock starts with the machine, perhaps less than an interval ago.
+        if (!commands.paused && (poller->last_ns == 0 || now_ns >= round_ns))
             poller->stale = commands.scope.wanted;
         if (commands.urgent || (!commands.paused && poller->stale && now_ns >= poller->earliest_ns))
             make_round(poller, &commands.scope);
