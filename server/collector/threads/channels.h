@@ -61,6 +61,8 @@ struct channels {
     // they publish no other data.
     atomic_uint_fast64_t ingest_beat_ns, writer_beat_ns;
     struct commit_times commit_times;
+    // Records of each kind that were received and committed since the start.  Relaxed, too.
+    atomic_uint_fast64_t stored[RECORD_KIND_COUNT];
     int commit_fd; // readable after a commit or channels_wake_live; for the live thread
 
     pthread_mutex_t lock; // of the members below

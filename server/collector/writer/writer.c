@@ -146,11 +146,13 @@ static void close_store(struct writer *writer)
 
 static void post_ids(struct writer *writer)
 {
-    struct commit_ids ids;
-    for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++)
-        ids.last[kind] = kind == RECORD_KIND_RUN
-                             ? runs_last_id(writer->runs)
-                             : inserter_last_id(writer->inserter, (enum record_kind)kind);
+    struct commit_ids ids = {.last = {[RECORD_KIND_RUN] = runs_last_id(writer->runs)}};
+    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++) {
+        ids.last[kind] = inserter_last_id(writer->inserter, (enum record_kind)kind);
+        atomic_fetch_add_explicit(&writer->config.channels->stored[kind],
+                                  inserter_take_count(writer->inserter, (enum record_kind)kind),
+                                  memory_order_relaxed);
+    }
     channels_post_commit(writer->config.channels, &ids);
 }
 

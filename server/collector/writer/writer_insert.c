@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <sqlite3.h>
 
@@ -231,6 +232,7 @@ struct inserter {
     struct rows rows[RECORD_KIND_COUNT];
     sqlite3_stmt *insert[RECORD_KIND_COUNT]; // none for runs
     int64_t last_id[RECORD_KIND_COUNT];
+    uint64_t inserted[RECORD_KIND_COUNT]; // since the last commit
 };
 
 enum status inserter_new(struct inserter **out, sqlite3 *db, struct error *err)
@@ -274,6 +276,7 @@ void inserter_set_rollups(struct inserter *inserter, struct rollups *rollups)
 enum status inserter_reset(struct inserter *inserter, struct error *err)
 {
     enum status status = STATUS_OK;
+    memset(inserter->inserted, 0, sizeof inserter->inserted);
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
          kind++) {
         int64_t id = 0;
@@ -287,6 +290,13 @@ enum status inserter_reset(struct inserter *inserter, struct error *err)
 int64_t inserter_last_id(const struct inserter *inserter, enum record_kind kind)
 {
     return inserter->last_id[kind];
+}
+
+uint64_t inserter_take_count(struct inserter *inserter, enum record_kind kind)
+{
+    const uint64_t count = inserter->inserted[kind];
+    inserter->inserted[kind] = 0;
+    return count;
 }
 
 const char *insert_fault(const struct message_batch *batch, uint32_t name_count)
@@ -332,6 +342,7 @@ enum status insert_table(struct inserter *inserter, const struct batch_run *run,
     if (status != STATUS_OK)
         return status;
     inserter->last_id[table->kind] += (int64_t)(table->count - begin);
+    inserter->inserted[table->kind] += table->count - begin;
     *stored += (int64_t)(table->count - begin);
     for (size_t row = begin; row < table->count; row++)
         *suspects += schema_time_is_suspect(table->started_ns[row], run->received_ns);

@@ -22,12 +22,15 @@ void inserter_free(struct inserter *inserter);
 // Sets the rollups to which inserted records are added; borrowed; NULL: none.
 void inserter_set_rollups(struct inserter *inserter, struct rollups *rollups);
 
-// Reads the highest ids from the store again.  Call it after a rollback, and after an import has
-// inserted rows.  Never lowers an id.
+// Reads the highest ids from the store again, and forgets the rows inserted since the last commit.
+// Call it after a rollback, and after an import has inserted rows.  Never lowers an id.
 MUST_CHECK enum status inserter_reset(struct inserter *inserter, struct error *err);
 
 // Returns the highest assigned id of a kind.
 int64_t inserter_last_id(const struct inserter *inserter, enum record_kind kind);
+
+// Returns how many rows of a kind were inserted since the last call.  Call it after a commit.
+uint64_t inserter_take_count(struct inserter *inserter, enum record_kind kind);
 
 // Returns NULL if the batch is valid, else the reason, static text: a record refers to a name that
 // the run has not sent.  `name_count` is the number of the run's names.
