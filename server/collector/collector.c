@@ -285,7 +285,9 @@ void collector_poll(struct collector *collector)
 
 enum status collector_reload(struct collector *collector, struct error *err)
 {
-    const enum status status = alerts_reload(collector->alerts, err);
+    enum status status = alerts_reload(collector->alerts, err);
+    if (status == STATUS_OK)
+        status = exporter_reload(collector->exporter, err);
     if (status != STATUS_OK || !collector->endpoints.access)
         return status;
     return access_reload(collector->endpoints.access, err);

@@ -54,7 +54,7 @@ static int print_valid(const struct options *options)
     return n < 0 || fflush(stdout) != 0 ? EXIT_UNREACHABLE : EXIT_SUCCESS;
 }
 
-// Set by SIGHUP: reload the keys and the alert rules.
+// Set by SIGHUP: reload the keys, the alert rules and the secrets of the metrics.
 static volatile sig_atomic_t reload_wanted;
 
 static void on_reload(int number)
@@ -87,7 +87,9 @@ static void reload(struct collector *collector)
     struct error err = {0};
     reload_wanted = 0;
     if (collector_reload(collector, &err) == STATUS_OK)
-        log_write(LOG_LEVEL_INFO, "the authorized keys and the alert rules were read again");
+        log_write(
+            LOG_LEVEL_INFO,
+            "the authorized keys, the alert rules and the secrets of the metrics were read again");
     else
         log_write(LOG_LEVEL_ERROR, "%s (the previous ones stay)", err.text);
 }

@@ -1,9 +1,10 @@
 #include "server/http/http_server.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,18 +14,19 @@
 
 #include <microhttpd.h>
 
-#include "common/sys/clock.h"
-
 enum {
     BACKLOG = 64,
     SILENCE_SECONDS = 10,
     REQUEST_BYTES = 16 * 1024, // memory of a connection: its request's line and headers
+    // Of libmicrohttpd, which stops to accept at its limit: room for connections that end.
+    ACCEPTED_MAX = 3 * HTTP_SERVER_CONNECTIONS,
 };
 
-// An open connection; since_ns 0: free.
 struct connection {
-    uint64_t since_ns;
+    uint64_t number; // of connections since the start; 0: free
     int fd;
+    bool is_ending;
+    unsigned char address[16]; // of the client; IPv4: 4 bytes, then zeros
 };
 
 struct http_server {
@@ -32,8 +34,9 @@ struct http_server {
     http_handler *handler;
     void *context;
     char *token; // NULL: none is required
-    pthread_mutex_t lock;
-    struct connection connections[HTTP_SERVER_CONNECTIONS]; // with `lock`
+    // Of libmicrohttpd's thread.
+    struct connection connections[ACCEPTED_MAX];
+    uint64_t accepted;
 };
 
 // ---- Listening ----------------------------------------------------------------------------
@@ -101,38 +104,58 @@ static enum status listen_at(int *out, const struct http_server_settings *settin
 
 // ---- Connections -----------------------------------------------------------------------------
 
+static void copy_address(unsigned char out[16], const struct sockaddr *from)
+{
+    if (from->sa_family == AF_INET6)
+        memcpy(out, &((const struct sockaddr_in6 *)(const void *)from)->sin6_addr, 16);
+    else if (from->sa_family == AF_INET)
+        memcpy(out, &((const struct sockaddr_in *)(const void *)from)->sin_addr, 4);
+}
+
+// If too many are open, ends the oldest connection of the address that has the most.
+static void make_room(struct http_server *server)
+{
+    struct connection *at = server->connections, *victim = NULL;
+    unsigned open = 0, most = 0;
+    for (unsigned i = 0; i < ACCEPTED_MAX; i++) {
+        unsigned same = 0;
+        if (at[i].number == 0 || at[i].is_ending)
+            continue;
+        for (unsigned k = 0; k < ACCEPTED_MAX; k++)
+            same += at[k].number != 0 && !at[k].is_ending &&
+                    memcmp(at[k].address, at[i].address, sizeof at[i].address) == 0;
+        if (same > most || (same == most && at[i].number < victim->number)) {
+            victim = &at[i];
+            most = same;
+        }
+        open++;
+    }
+    if (open <= HTTP_SERVER_CONNECTIONS)
+        return;
+    victim->is_ending = true; // libmicrohttpd sees its end and closes it
+    (void)shutdown(victim->fd, SHUT_RDWR);
+}
+
 static void on_connection(void *context, struct MHD_Connection *of, void **slot,
                           enum MHD_ConnectionNotificationCode what)
 {
     struct http_server *server = context;
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(of, MHD_CONNECTION_INFO_CONNECTION_FD);
-    (void)pthread_mutex_lock(&server->lock);
-    if (what == MHD_CONNECTION_NOTIFY_CLOSED && *slot) {
-        ((struct connection *)*slot)->since_ns = 0;
-    } else if (what == MHD_CONNECTION_NOTIFY_STARTED && info) {
-        for (unsigned i = 0; i < HTTP_SERVER_CONNECTIONS && !*slot; i++) {
-            if (server->connections[i].since_ns != 0)
-                continue;
-            server->connections[i] =
-                (struct connection){.since_ns = clock_monotonic_ns(), .fd = info->connect_fd};
-            *slot = &server->connections[i];
-        }
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+        if (*slot)
+            ((struct connection *)*slot)->number = 0;
+        return;
     }
-    (void)pthread_mutex_unlock(&server->lock);
-}
-
-// The descriptors stay valid while the lock is held: libmicrohttpd reports a connection's end
-// before it closes the descriptor.
-void http_server_close_older(struct http_server *server, uint64_t age_ns)
-{
-    const uint64_t now_ns = clock_monotonic_ns();
-    (void)pthread_mutex_lock(&server->lock);
-    for (unsigned i = 0; i < HTTP_SERVER_CONNECTIONS; i++)
-        if (server->connections[i].since_ns != 0 &&
-            now_ns - server->connections[i].since_ns > age_ns)
-            (void)shutdown(server->connections[i].fd, SHUT_RDWR);
-    (void)pthread_mutex_unlock(&server->lock);
+    const union MHD_ConnectionInfo *fd =
+        MHD_get_connection_info(of, MHD_CONNECTION_INFO_CONNECTION_FD);
+    const union MHD_ConnectionInfo *address =
+        MHD_get_connection_info(of, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    struct connection *free = server->connections;
+    while (free->number != 0) // there are as many as libmicrohttpd accepts
+        free++;
+    *free = (struct connection){.number = ++server->accepted, .fd = fd->connect_fd};
+    copy_address(free->address, address->client_addr);
+    *slot = free;
+    make_room(server);
 }
 
 // ---- Requests ----------------------------------------------------------------------------------
@@ -216,15 +239,14 @@ static enum status start_daemon(struct http_server *server, int fd,
     }
     if (is_tls)
         flags |= MHD_USE_TLS;
-    server->daemon =
-        MHD_start_daemon(flags, 0, NULL, NULL, on_request, server, MHD_OPTION_LISTEN_SOCKET, fd,
-                         MHD_OPTION_CONNECTION_LIMIT, (unsigned)HTTP_SERVER_CONNECTIONS,
-                         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SILENCE_SECONDS,
-                         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES,
-                         MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
-                         // Without TLS the list of options ends here.
-                         is_tls ? MHD_OPTION_HTTPS_MEM_KEY : MHD_OPTION_END, settings->key,
-                         MHD_OPTION_HTTPS_MEM_CERT, settings->certificate, MHD_OPTION_END);
+    server->daemon = MHD_start_daemon(
+        flags, 0, NULL, NULL, on_request, server, MHD_OPTION_LISTEN_SOCKET, fd,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)ACCEPTED_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)SILENCE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
+        // Without TLS the list of options ends here.
+        is_tls ? MHD_OPTION_HTTPS_MEM_KEY : MHD_OPTION_END, settings->key,
+        MHD_OPTION_HTTPS_MEM_CERT, settings->certificate, MHD_OPTION_END);
     if (server->daemon)
         return STATUS_OK; // where it fails, libmicrohttpd has closed the socket, too
     return is_tls ? fail_to_listen(settings, "the certificate or its key cannot be used",
@@ -232,29 +254,48 @@ static enum status start_daemon(struct http_server *server, int fd,
                   : fail_to_listen(settings, "cannot start the server", STATUS_IO, err);
 }
 
+// Consumes `fd`, also on failure.
+static enum status start_at(struct http_server **out, int fd,
+                            const struct http_server_settings *settings, struct error *err)
+{
+    struct http_server *server = calloc(1, sizeof *server);
+    enum status status = STATUS_OK;
+    if (!server || (settings->token && !(server->token = strdup(settings->token)))) {
+        (void)close(fd);
+        status = error_no_memory(err, "http server");
+    } else {
+        server->handler = settings->handler;
+        server->context = settings->context;
+        status = start_daemon(server, fd, settings, err);
+    }
+    if (status == STATUS_OK)
+        *out = server;
+    else
+        http_server_stop(server);
+    return status;
+}
+
 enum status http_server_start(struct http_server **out, const struct http_server_settings *settings,
                               struct error *err)
 {
     int fd = -1;
-    struct http_server *server = calloc(1, sizeof *server);
-    if (!server)
-        return error_no_memory(err, "http server");
-    (void)pthread_mutex_init(&server->lock, NULL);
-    server->handler = settings->handler;
-    server->context = settings->context;
-    enum status status = STATUS_OK;
-    if (settings->token && !(server->token = strdup(settings->token)))
-        status = error_no_memory(err, "http server");
+    const enum status status = listen_at(&fd, settings, err);
+    return status == STATUS_OK ? start_at(out, fd, settings, err) : status;
+}
+
+enum status http_server_restart(struct http_server **server,
+                                const struct http_server_settings *settings, struct error *err)
+{
+    struct http_server *before = *server;
+    const union MHD_DaemonInfo *info =
+        MHD_get_daemon_info(before->daemon, MHD_DAEMON_INFO_LISTEN_FD);
+    const int fd = fcntl(info->listen_fd, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0)
+        return fail_to_listen(settings, strerror(errno), STATUS_IO, err);
+    const enum status status = start_at(server, fd, settings, err);
     if (status == STATUS_OK)
-        status = listen_at(&fd, settings, err);
-    if (status == STATUS_OK)
-        status = start_daemon(server, fd, settings, err);
-    if (status != STATUS_OK) {
-        http_server_stop(server);
-        return status;
-    }
-    *out = server;
-    return STATUS_OK;
+        http_server_stop(before);
+    return status;
 }
 
 void http_server_stop(struct http_server *server)
@@ -266,6 +307,5 @@ void http_server_stop(struct http_server *server)
     if (server->token)
         explicit_bzero(server->token, strlen(server->token));
     free(server->token);
-    (void)pthread_mutex_destroy(&server->lock);
     free(server);
 }

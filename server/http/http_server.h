@@ -1,9 +1,10 @@
 // HTTP server for read-only pages: one thread (libmicrohttpd's) answers GET requests through a
 // callback, over TCP or TLS.  For the collector's metrics.  It owns microhttpd.h.
 //
-// Each connection serves one request.  At most HTTP_SERVER_CONNECTIONS are open; one that is silent
-// for 10 s is closed, and http_server_close_older closes those that are too old.  So a client that
-// reads slowly, or never ends its request, holds one connection for a while, and no other client.
+// Each connection serves one request; one that is silent for 10 s is closed.  At most
+// HTTP_SERVER_CONNECTIONS are open: a further one is always accepted, and closes the oldest
+// connection of the address that has the most.  So clients that read slowly or never end their
+// requests delay no client of another address, unless they have that many addresses.
 #ifndef INFERSTAT_HTTP_SERVER_H
 #define INFERSTAT_HTTP_SERVER_H
 
@@ -53,8 +54,11 @@ MUST_CHECK enum status http_server_start(struct http_server **out,
                                          const struct http_server_settings *settings,
                                          struct error *err);
 
-// Closes the connections that began more than `age_ns` ago.  Any thread.
-void http_server_close_older(struct http_server *server, uint64_t age_ns);
+// Replaces `*server` by one with other settings at the same address, without a moment in which
+// nothing listens there.  Closes the connections of the one before.  On failure that one goes on.
+MUST_CHECK enum status http_server_restart(struct http_server **server,
+                                           const struct http_server_settings *settings,
+                                           struct error *err);
 
 // Closes all connections and ends the thread.  Accepts NULL.
 void http_server_stop(struct http_server *server);

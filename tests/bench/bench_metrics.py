@@ -3,7 +3,8 @@
 
     tests/bench/bench_metrics.py [--json] [--quick] [--build FOLDER] [--scrapes N]
 
-A generated store of 200 hosts and 30 models; engines send some 1,000 requests a second meanwhile.
+A generated store of 200 hosts and 30 models, and engines that give 640 models on devices some requests
+each; others send some 1,000 requests a second meanwhile.
 `scrape_cpu_ns` is the collector's processor time of a scrape but for sending the page, as it says
 itself; its goal is 50 ms, and the exit code is 1 when the median misses it.  `wall_ns` is the time
 at the scraper, beside `copy_ns`, that of sending as many bytes through a socket without a collector.
@@ -31,6 +32,7 @@ from programs import free_ports  # noqa: E402
 
 GOAL_NS = 50_000_000
 ENGINES, RATE_SECONDS = 4, 10
+MODELS, DEVICES, AT_ONCE = 40, 16, 8
 
 
 def get(port, path="/metrics"):
@@ -98,24 +100,33 @@ def measure(build, folder, arguments):
                 if time.monotonic() > ready_at:
                     raise
                 time.sleep(0.1)
-        running += [subprocess.Popen([build / "tests/support/fleet_engine", "--devices", "16",
-                                      "--token-ms", "8", "--tokens", "4"], env=environment,
-                                     stderr=subprocess.DEVNULL) for _ in range(ENGINES)]
+        def start_engine(*words):
+            return subprocess.Popen([build / "tests/support/fleet_engine", "--devices", str(DEVICES),
+                                     "--token-ms", "8", "--tokens", "4", *words], env=environment,
+                                    stderr=subprocess.DEVNULL)
+
+        for first in range(0, AT_ONCE if arguments.quick else MODELS, AT_ONCE):
+            for engine in [start_engine("--seconds", "1", "--model", f"served-{first + number}")
+                           for number in range(AT_ONCE)]:
+                engine.wait()
+        running += [start_engine() for _ in range(ENGINES)]
         seconds = 1 if arguments.quick else RATE_SECONDS
         quiet = commit_p99_ns(port, seconds, False)
         scraped = commit_p99_ns(port, seconds, True)
-        cpu, wall = [], []
+        cpu, wall, before = [], [], 0
         for _ in range(arguments.scrapes + 1):
             began = time.monotonic_ns()
             page = get(port)
             wall.append(time.monotonic_ns() - began)
-            cpu.append(metric(page, "inferstat_collector_scrape_seconds") * 1e9)
+            spent = metric(page, "inferstat_collector_scrape_cpu_seconds_total") * 1e9
+            cpu.append(spent - before)
+            before = spent
     finally:
         for process in reversed(running):
             process.terminate()
             process.wait()
     copies = [copy_ns(len(page)) for _ in range(arguments.scrapes)]
-    cpu = sorted(cpu[1:])  # the first page has that of a scrape before
+    cpu = sorted(cpu[1:])  # the first page has that of all scrapes before
     return {"series": sum(1 for line in page.splitlines() if not line.startswith(b"#")),
             "bytes": len(page), "scrapes": arguments.scrapes,
             "scrape_cpu_ns": statistics.median(cpu), "scrape_cpu_p99_ns": cpu[len(cpu) * 99 // 100],

@@ -1,5 +1,6 @@
 #include "common/store/query/inventory.h"
 
+#include <math.h>
 #include <string.h>
 
 #include <sqlite3.h>
@@ -18,8 +19,8 @@ enum { STORED = -1 };      // beside the reasons of losses
 // A host's records that were stored or lost for a reason.
 struct inventory_count {
     char host[QUERY_TEXT_SIZE];
-    int64_t read;  // as last read from the store
-    int64_t count; // never goes back
+    int64_t read, before; // in the store: as last read, and as read before
+    int64_t count;        // since inventory_begin; never goes back
 };
 
 // Runs that are open or were heard of since $1.
@@ -82,21 +83,26 @@ static const char request_sql[] =
                  "last.model"
                  " ORDER BY 1, 2";
 
-static const struct answer_column record_columns[] = {
-    {"host", UNIT_NONE}, {"reason", UNIT_NONE}, {"count", UNIT_COUNT}, {"lost", UNIT_COUNT}};
-// $1: the reason of losses that have no number; $2: of those for which there was no room.
+static const struct answer_column stored_columns[] = {
+    {"host", UNIT_NONE}, {"stored", UNIT_COUNT}, {"coverage", UNIT_RATIO}};
+static const struct answer_column lost_columns[] = {
+    {"host", UNIT_NONE}, {"reason", UNIT_NONE}, {"lost", UNIT_COUNT}};
+// Of the runs that were not imported (they have an owner).  $1: the reason of losses that have no
+// number; $2: of those for which there was no room.
+#define OWNED(run) "CROSS JOIN main.run r ON r.run = " run " AND r.owner <> 0"
 static const char count_sql[] =
-    "SELECT host, -1, CAST(total(stored) AS INTEGER) FROM main.run GROUP BY host"
+    "SELECT host, -1, CAST(total(stored) AS INTEGER) FROM main.run WHERE owner <> 0 GROUP BY host"
     " UNION ALL SELECT host, reason, CAST(total(lost) AS INTEGER) FROM"
     "  (SELECT r.host, coalesce(g.reason, 0) AS reason, g.last - g.first + 1 AS lost"
-    "    FROM main.range g INDEXED BY range_dropped CROSS JOIN main.run r ON r.run = g.run"
-    "    WHERE g.state = 1"
-    "   UNION ALL SELECT r.host, $1, s.unnumbered - s.no_room FROM main.stream s"
-    "    INDEXED BY stream_unnumbered CROSS JOIN main.run r ON r.run = s.run WHERE s.unnumbered > 0"
-    "   UNION ALL SELECT r.host, $2, s.no_room FROM main.stream s"
-    "    INDEXED BY stream_unnumbered CROSS JOIN main.run r ON r.run = s.run WHERE s.unnumbered > "
-    "0)"
-    "  GROUP BY host, reason HAVING total(lost) > 0";
+    "    FROM main.range g INDEXED BY range_dropped " OWNED(
+        "g.run") " WHERE g.state = 1"
+                 "   UNION ALL SELECT r.host, $1, s.unnumbered - s.no_room FROM main.stream s"
+                 "    INDEXED BY stream_unnumbered " OWNED(
+                     "s.run") " WHERE s.unnumbered > 0"
+                              "   UNION ALL SELECT r.host, $2, s.no_room FROM main.stream s"
+                              "    INDEXED BY stream_unnumbered " OWNED(
+                                  "s.run") " WHERE s.unnumbered > 0)"
+                                           "  GROUP BY host, reason HAVING total(lost) > 0";
 
 static const struct table {
     const struct answer_column *columns;
@@ -111,7 +117,8 @@ static const struct table {
     [INVENTORY_HOSTS] = TABLE(host_columns, host_sql, QUERY_ROWS_MAX),
     [INVENTORY_MODELS] = TABLE(model_columns, model_sql, QUERY_ROWS_MAX),
     [INVENTORY_REQUESTS] = TABLE(request_columns, request_sql, SAMPLE_ROWS),
-    [INVENTORY_RECORDS] = TABLE(record_columns, NULL, 0),
+    [INVENTORY_STORED] = TABLE(stored_columns, NULL, 0),
+    [INVENTORY_LOST] = TABLE(lost_columns, NULL, 0),
 #undef TABLE
 };
 
@@ -136,7 +143,6 @@ static enum status on_count(void *context, sqlite3_stmt *row, struct error *err)
 {
     const struct reading *reading = context;
     const int64_t keys[] = {sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1)};
-    const int64_t value = sqlite3_column_int64(row, 2);
     struct group *group = NULL;
     if (groups_count(reading->counts) == GROUPS_MAX && !groups_get(reading->counts, keys))
         return STATUS_OK;
@@ -146,42 +152,59 @@ static enum status on_count(void *context, sqlite3_stmt *row, struct error *err)
     struct inventory_count *count = group->data;
     if (!count->host[0])
         (void)answer_name_text(reading->store, keys[0], count->host);
-    count->count += value > count->read ? value - count->read : 0;
-    count->read = value;
+    count->read = sqlite3_column_int64(row, 2);
     return STATUS_OK;
 }
 
-static int64_t lost_of(const struct groups *counts, int64_t host)
+static enum status read_counts(struct store *store, const struct query *query, void *out,
+                               struct error *err)
 {
-    int64_t lost = 0;
-    for (unsigned reason = 0; reason < DELIVERY_REASON_COUNT; reason++) {
-        const struct group *group = groups_get(counts, (const int64_t[]){host, reason});
-        lost += group ? ((const struct inventory_count *)group->data)->count : 0;
+    struct reading *reading = out;
+    const int64_t reasons[] = {DELIVERY_RING_FULL, DELIVERY_NO_ROOM};
+    (void)query;
+    reading->store = store;
+    for (size_t i = 0; i < groups_count(reading->counts); i++) {
+        struct inventory_count *count = groups_at(reading->counts, i)->data;
+        count->before = count->read;
+        count->read = 0;
     }
-    return lost;
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendall(sql, count_sql);
+    return reader_scan_with(store, sql, NULL, reasons, 2, on_count, reading, err);
 }
 
-static enum status read_counts(struct reading *reading, struct error *err)
+static void add_stored(struct result *table, const struct inventory_count *stored,
+                       const struct groups *counts, int64_t host)
 {
-    const int64_t reasons[] = {DELIVERY_RING_FULL, DELIVERY_NO_ROOM};
-    struct result *table = reading->tables[INVENTORY_RECORDS];
-    sqlite3_str *sql = sqlite3_str_new(reading->store->db);
-    sqlite3_str_appendall(sql, count_sql);
-    enum status status =
-        reader_scan_with(reading->store, sql, NULL, reasons, 2, on_count, reading, err);
-    for (size_t i = 0; i < groups_count(reading->counts) && status == STATUS_OK; i++) {
-        const struct group *group = groups_at(reading->counts, i);
-        const struct inventory_count *count = group->data;
-        const int64_t host = group->keys[0], reason = group->keys[1];
-        answer_row(table);
-        answer_text(table, "host", count->host);
-        answer_int(table, "count", count->count);
-        if (reason == STORED)
-            answer_int(table, "lost", lost_of(reading->counts, host));
-        else
-            answer_text(table, "reason", delivery_reason_text((enum delivery_reason)reason));
+    double produced = (double)stored->read;
+    for (unsigned reason = 0; reason < DELIVERY_REASON_COUNT; reason++) {
+        const struct group *group = groups_get(counts, (const int64_t[]){host, reason});
+        produced += group ? (double)((const struct inventory_count *)group->data)->read : 0;
     }
-    return status;
+    answer_row(table);
+    answer_text(table, "host", stored->host);
+    answer_int(table, "stored", stored->count);
+    answer_real(table, "coverage", produced > 0 ? (double)stored->read / produced : (double)NAN);
+}
+
+// Counts what was added since the last time, and writes the tables of counts.
+static void add_counts(const struct reading *reading)
+{
+    struct result *lost = reading->tables[INVENTORY_LOST];
+    for (size_t i = 0; i < groups_count(reading->counts); i++) {
+        const struct group *group = groups_at(reading->counts, i);
+        struct inventory_count *count = group->data;
+        const int64_t reason = group->keys[1];
+        count->count += count->read > count->before ? count->read - count->before : 0;
+        if (reason == STORED) {
+            add_stored(reading->tables[INVENTORY_STORED], count, reading->counts, group->keys[0]);
+            continue;
+        }
+        answer_row(lost);
+        answer_text(lost, "host", count->host);
+        answer_text(lost, "reason", delivery_reason_text((enum delivery_reason)reason));
+        answer_int(lost, "lost", count->count);
+    }
 }
 
 static enum status read_all(struct store *store, const struct query *query, void *out,
@@ -189,7 +212,6 @@ static enum status read_all(struct store *store, const struct query *query, void
 {
     struct reading *reading = out;
     enum status status = STATUS_OK;
-    (void)query;
     reading->store = store;
     for (unsigned i = 0; i < INVENTORY_TABLES && status == STATUS_OK; i++) {
         const int64_t numbers[] = {reading->since_ns, definitions[i].limit};
@@ -202,10 +224,21 @@ static enum status read_all(struct store *store, const struct query *query, void
         status = reader_scan_with(store, sql, NULL, numbers, 2, on_row, reading->tables[i], err);
     }
     if (status == STATUS_OK)
-        status = read_counts(reading, err);
+        status = read_counts(store, query, reading, err);
+    if (status == STATUS_OK)
+        add_counts(reading);
     for (unsigned i = 0; i < INVENTORY_TABLES && status == STATUS_OK; i++)
         status = answer_check(reading->tables[i], err);
     return status;
+}
+
+enum status inventory_begin(struct inventory *inventory, struct store *store, struct error *err)
+{
+    const struct query query = {.kind = QUERY_PING};
+    if (groups_new(&inventory->counts, 2, sizeof(struct inventory_count), NULL) != STATUS_OK)
+        return error_no_memory(err, "inventory");
+    struct reading reading = {.counts = inventory->counts};
+    return session_run(store, read_counts, &query, &reading, err);
 }
 
 enum status inventory_read(struct inventory *inventory, struct store *store, int64_t now_ns,
@@ -213,9 +246,6 @@ enum status inventory_read(struct inventory *inventory, struct store *store, int
 {
     const struct query query = {.kind = QUERY_PING};
     memset(tables, 0, INVENTORY_TABLES * sizeof *tables);
-    if (!inventory->counts &&
-        groups_new(&inventory->counts, 2, sizeof(struct inventory_count), NULL) != STATUS_OK)
-        return error_no_memory(err, "inventory");
     struct reading reading = {
         .counts = inventory->counts, .tables = tables, .since_ns = now_ns - DAY_NS};
     enum status status = session_run(store, read_all, &query, &reading, err);

@@ -24,10 +24,13 @@ enum inventory_table {
     // host model? running_requests? waiting_requests?: sums over the open processes, as last
     // sampled; without a model: of processes that do not say of which model
     INVENTORY_REQUESTS,
-    // host reason? count lost?: without a reason (DELIVERY_REASONS) the host's stored records,
-    // beside all that it lost; else those lost for the reason.  Counts never go back: what
-    // forgetting runs takes from the store stays counted.  Of the first 10,000 hosts and reasons
-    INVENTORY_RECORDS,
+    // host stored coverage?: records stored since inventory_begin, and the share stored of all that
+    // the runs in the store produced
+    INVENTORY_STORED,
+    // host reason lost: records lost since inventory_begin (DELIVERY_REASONS).  Neither count goes
+    // back: what forgetting runs takes from the store stays counted.  Of the first 10,000 hosts and
+    // reasons
+    INVENTORY_LOST,
     INVENTORY_TABLES,
 };
 
@@ -35,6 +38,10 @@ enum inventory_table {
 struct inventory {
     struct groups *counts; // by host and reason: struct inventory_count
 };
+
+// Begins to count at what the store has now.  Once, before the first inventory_read.
+MUST_CHECK enum status inventory_begin(struct inventory *inventory, struct store *store,
+                                       struct error *err);
 
 // Reads all tables into `tables`, which the caller frees with result_free.  `now_ns` is the wall
 // clock.

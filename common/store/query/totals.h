@@ -1,8 +1,7 @@
 // Running totals of requests and loads by host, model and device, for exporters: counters and
-// histograms that begin with all that the store knows and never go back.  Initially they are
-// aggregated from rollups and records in one snapshot; after that only records with higher ids are
-// read and added.  So neither retention nor clearing lowers them while the process runs, and after
-// a restart they are those of the store.
+// histograms that begin at zero and count what is stored from then on.  Records are read once, by
+// ascending id, so that neither retention nor clearing lowers anything, and one that arrives late
+// is counted when it is stored.  Those of imported runs are not counted.
 //
 // The number of series is limited.  Requests and loads of further series are counted in `other`.
 //
@@ -20,12 +19,14 @@
 struct store;
 
 enum totals_counter {
-    TOTALS_FAILED,        // requests that failed
-    TOTALS_CANCELLED,     // requests that were cancelled
-    TOTALS_PROMPT_TOKENS, // of all requests
+    TOTALS_REQUESTS, // that ended
+    TOTALS_FAILED,
+    TOTALS_CANCELLED,
+    TOTALS_PROMPT_TOKENS,
     TOTALS_OUTPUT_TOKENS,
     TOTALS_ITEMS,
-    TOTALS_LOADS_FAILED, // initially: those whose records have not expired
+    TOTALS_LOADS,
+    TOTALS_LOADS_FAILED,
     TOTALS_COUNTER_COUNT,
 };
 
@@ -57,24 +58,16 @@ struct totals_bins {
 struct totals_series {
     char host[QUERY_TEXT_SIZE], model[QUERY_TEXT_SIZE], device[QUERY_TEXT_SIZE];
     uint64_t counters[TOTALS_COUNTER_COUNT];
-    // Of values taken from rollups, one within 1 % of an edge may be in the bin beside its own.
     struct totals_bins bins[TOTALS_HISTOGRAM_COUNT];
 };
 
 struct totals;
 
-// `series_max` (1 .. 10,000): the most series beside `other`.
-MUST_CHECK enum status totals_new(struct totals **out, size_t series_max);
+// Begins to count after the store's newest records.  `series_max` (1 .. 10,000): the most series
+// beside `other`.
+MUST_CHECK enum status totals_new(struct totals **out, struct store *store, size_t series_max,
+                                  struct error *err);
 void totals_free(struct totals *totals); // accepts NULL
-
-// Sets the initial values.  If the store has more than 10,000 series, all that it has goes to
-// `other`; if it has more than fit, the ones with the newest records get series of their own.
-// After a failure it can be called again.
-MUST_CHECK enum status totals_load(struct totals *totals, struct store *store, struct error *err);
-
-// Begins with zeros: only later records will count.
-MUST_CHECK enum status totals_begin_at_end(struct totals *totals, struct store *store,
-                                           struct error *err);
 
 // Adds the next `limit` records of each kind at most; sets `*more` if there may be others.
 MUST_CHECK enum status totals_feed(struct totals *totals, struct store *store, uint32_t limit,
@@ -84,8 +77,7 @@ MUST_CHECK enum status totals_feed(struct totals *totals, struct store *store, u
 size_t totals_count(const struct totals *totals);
 const struct totals_series *totals_at(const struct totals *totals, size_t index);
 
-// The number of series counted in `other`, at most 65,536 of them; more than 0 also if the number
-// is not known.
+// The number of series counted in `other`, at most 65,536 of them.
 size_t totals_folded(const struct totals *totals);
 
 #endif

@@ -1,12 +1,13 @@
 #include "server/collector/exporters/exporter.h"
 
-#include <stdatomic.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/store/store.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
+#include "common/sys/process.h"
 #include "common/wire/text_file.h"
 #include "server/collector/exporters/metrics_page.h"
 #include "server/collector/threads/reader_thread.h"
@@ -14,38 +15,47 @@
 
 enum {
     FEED_ROWS = 2000, // of each kind, while scrapes wait: some milliseconds
-    LOAD_SECONDS = 300,
     QUERY_SECONDS = 4,
     TOKEN_LEAST = 16,
     TOKEN_MOST = 512,
 };
-#define SECOND_NS     UINT64_C(1000000000)
-#define REFRESH_NS    (5 * SECOND_NS)
-#define FROZEN_NS     (120 * SECOND_NS)
-#define RETRY_NS      (10 * SECOND_NS)
-#define CONNECTION_NS (30 * SECOND_NS)
+#define SECOND_NS  UINT64_C(1000000000)
+#define REFRESH_NS (5 * SECOND_NS)
+#define FROZEN_NS  (120 * SECOND_NS)
 enum { REFRESH_SHARE = 10 }; // the rest is read for at most a tenth of the time
+
+// What the page shows beside the totals.  Each part is read and becomes stale by itself.
+static const struct {
+    unsigned first, count;                      // its tables
+    enum query_kind kind;                       // of the only table's query
+} parts[] = {{0, INVENTORY_TABLES, QUERY_PING}, // not by a query
+             {METRICS_PAGE_PING, 1, QUERY_PING},
+             {METRICS_PAGE_DEVICES, 1, QUERY_DEVICE_HEALTH},
+             {METRICS_PAGE_HOST_SAMPLES, 1, QUERY_HOST_HEALTH},
+             {METRICS_PAGE_ALERTS, 1, QUERY_ALERTS}};
+enum { PARTS = sizeof parts / sizeof *parts };
 
 struct exporter {
     const struct exporter_options *options;
     const char *path;
     struct listener *listener;
     struct channels *channels;
-    struct http_server *server;
+    int64_t started_ns;         // wall clock
+    struct http_server *server; // of the thread that starts, reloads and stops
     struct reader_thread reader;
 
     // Of the thread.
     struct inventory inventory;
     uint64_t refresh_at_ns;
-    uint64_t refreshed_ns; // when that last succeeded
-    bool has_complained;   // of the last failure
-    atomic_bool is_ready;  // set once `totals` have their initial values; read by any thread
+    uint64_t read_ns[PARTS]; // when that last succeeded
+    bool has_complained;     // of the last failure
 
     pthread_mutex_t lock; // of the members below
     struct totals *totals;
     struct result *tables[METRICS_PAGE_TABLES]; // NULL: not read yet
     uint64_t scrapes;
-    double last_scrape_seconds, last_refresh_seconds;
+    double scrape_cpu_seconds, refresh_seconds;
+    int64_t refreshed_ns; // when all parts were read, by the wall clock; 0: not yet
 };
 
 // ---- Secrets -----------------------------------------------------------------------------------
@@ -142,20 +152,6 @@ static void report(struct exporter *exporter, enum status status, const struct e
     exporter->has_complained = status != STATUS_OK;
 }
 
-// Reads the initial values.  Where that takes too long, counters begin at zero.
-static enum status load(struct exporter *exporter, struct error *err)
-{
-    reader_thread_enter(&exporter->reader, READER_LONG, LOAD_SECONDS);
-    enum status status = totals_load(exporter->totals, exporter->reader.store, err);
-    if (status == STATUS_TIMEOUT || status == STATUS_FULL) {
-        log_write(LOG_LEVEL_WARNING, "metrics: counters begin at zero: %s", err->text);
-        status = totals_begin_at_end(exporter->totals, exporter->reader.store, err);
-    }
-    reader_thread_leave(&exporter->reader, READER_LONG);
-    atomic_store(&exporter->is_ready, status == STATUS_OK);
-    return status;
-}
-
 static enum status feed(struct exporter *exporter, struct error *err)
 {
     enum status status = STATUS_OK;
@@ -170,60 +166,64 @@ static enum status feed(struct exporter *exporter, struct error *err)
     return status;
 }
 
-static enum status read_answers(struct exporter *exporter, struct result **tables,
-                                struct error *err)
+static enum status read_part(struct exporter *exporter, unsigned part, struct result **tables,
+                             struct error *err)
 {
-    static const struct {
-        enum query_kind kind;
-        unsigned table;
-    } queries[] = {{QUERY_PING, METRICS_PAGE_PING},
-                   {QUERY_DEVICE_HEALTH, METRICS_PAGE_DEVICES},
-                   {QUERY_HOST_HEALTH, METRICS_PAGE_HOST_SAMPLES},
-                   {QUERY_ALERTS, METRICS_PAGE_ALERTS}};
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < sizeof queries / sizeof *queries && status == STATUS_OK; i++) {
-        const struct query query = {.kind = queries[i].kind};
-        reader_thread_enter(&exporter->reader, READER_SHORT, QUERY_SECONDS);
-        status = store_query(exporter->reader.store, &query, &tables[queries[i].table], err);
-        reader_thread_leave(&exporter->reader, READER_SHORT);
-        if (status == STATUS_NO_DATA) // no device, no host
-            status = STATUS_OK;
-    }
-    if (status == STATUS_OK)
-        channels_add_to_ping(exporter->channels, exporter->listener, exporter->path,
-                             tables[METRICS_PAGE_PING]);
-    return status;
+    const struct query query = {.kind = parts[part].kind};
+    reader_thread_enter(&exporter->reader, READER_SHORT, QUERY_SECONDS);
+    enum status status = part == 0 ? inventory_read(&exporter->inventory, exporter->reader.store,
+                                                    clock_wall_ns(), tables, err)
+                                   : store_query(exporter->reader.store, &query, tables, err);
+    reader_thread_leave(&exporter->reader, READER_SHORT);
+    if (status == STATUS_OK && parts[part].first == METRICS_PAGE_PING)
+        channels_add_to_ping(exporter->channels, exporter->listener, exporter->path, *tables);
+    return status == STATUS_NO_DATA ? STATUS_OK : status; // no device, no host
 }
 
-// Reads all but the totals, and publishes it.
+// Replaces the tables of a part, which come to `tables`.  Where they could not be read, they stay,
+// but not for long.
+static void publish(struct exporter *exporter, unsigned part, struct result **tables, bool is_read)
+{
+    const uint64_t now_ns = clock_monotonic_ns();
+    if (is_read)
+        exporter->read_ns[part] = now_ns;
+    else if (now_ns - exporter->read_ns[part] < FROZEN_NS)
+        return;
+    (void)pthread_mutex_lock(&exporter->lock);
+    for (unsigned i = 0; i < parts[part].count; i++) {
+        struct result **shown = &exporter->tables[parts[part].first + i], *before = *shown;
+        *shown = tables[i];
+        tables[i] = before;
+    }
+    (void)pthread_mutex_unlock(&exporter->lock);
+}
+
+// Reads all but the totals.  Returns the first failure.
 static enum status refresh(struct exporter *exporter, struct error *err)
 {
-    struct result *tables[METRICS_PAGE_TABLES] = {NULL};
     const uint64_t began_ns = clock_monotonic_ns();
-    reader_thread_enter(&exporter->reader, READER_SHORT, QUERY_SECONDS);
-    enum status status =
-        inventory_read(&exporter->inventory, exporter->reader.store, clock_wall_ns(), tables, err);
-    reader_thread_leave(&exporter->reader, READER_SHORT);
-    if (status == STATUS_OK)
-        status = read_answers(exporter, tables, err);
+    enum status first = STATUS_OK;
+    for (unsigned part = 0; part < PARTS; part++) {
+        struct result *tables[INVENTORY_TABLES] = {NULL};
+        struct error part_err;
+        const enum status status = read_part(exporter, part, tables, &part_err);
+        publish(exporter, part, tables, status == STATUS_OK);
+        for (unsigned i = 0; i < INVENTORY_TABLES; i++)
+            result_free(tables[i]);
+        if (first == STATUS_OK && status != STATUS_OK) {
+            first = status;
+            *err = part_err;
+        }
+    }
     const uint64_t took_ns = clock_monotonic_ns() - began_ns;
     exporter->refresh_at_ns =
         began_ns + (took_ns * REFRESH_SHARE > REFRESH_NS ? took_ns * REFRESH_SHARE : REFRESH_NS);
     (void)pthread_mutex_lock(&exporter->lock);
-    // Figures that cannot be read again for long are no longer shown.
-    const bool is_old = began_ns - exporter->refreshed_ns > FROZEN_NS;
-    for (unsigned i = 0; i < METRICS_PAGE_TABLES && (status == STATUS_OK || is_old); i++) {
-        struct result *before = exporter->tables[i];
-        exporter->tables[i] = tables[i];
-        tables[i] = before;
-    }
-    if (status == STATUS_OK)
-        exporter->refreshed_ns = began_ns;
-    exporter->last_refresh_seconds = (double)took_ns / 1e9;
+    exporter->refresh_seconds = (double)took_ns / 1e9;
+    if (first == STATUS_OK)
+        exporter->refreshed_ns = clock_wall_ns();
     (void)pthread_mutex_unlock(&exporter->lock);
-    for (unsigned i = 0; i < METRICS_PAGE_TABLES; i++)
-        result_free(tables[i]);
-    return status;
+    return first;
 }
 
 static void *exporter_body(void *context)
@@ -232,20 +232,18 @@ static void *exporter_body(void *context)
     uint64_t pause_ns = 0;
     while (reader_thread_wait(&exporter->reader, clock_monotonic_ns() + pause_ns)) {
         struct error err = {.text = "failed"};
-        enum status status = atomic_load(&exporter->is_ready) ? STATUS_OK : load(exporter, &err);
-        if (status == STATUS_OK)
-            status = feed(exporter, &err);
-        if (status == STATUS_OK && clock_monotonic_ns() >= exporter->refresh_at_ns)
+        enum status status = feed(exporter, &err);
+        const bool is_due = status == STATUS_OK && clock_monotonic_ns() >= exporter->refresh_at_ns;
+        if (is_due)
             status = refresh(exporter, &err);
-        report(exporter, status, &err);
-        http_server_close_older(exporter->server, CONNECTION_NS);
-        pause_ns = atomic_load(&exporter->is_ready) ? SECOND_NS : RETRY_NS;
+        if (is_due || status != STATUS_OK)
+            report(exporter, status, &err);
+        pause_ns = SECOND_NS;
     }
     return NULL;
 }
 
-// ---- Pages
-// ---------------------------------------------------------------------------------------
+// ---- Pages --------------------------------------------------------------------------------------
 
 static void answer_text(struct http_response *response, unsigned code, const char *text)
 {
@@ -255,26 +253,37 @@ static void answer_text(struct http_response *response, unsigned code, const cha
     response->size = response->body ? strlen(text) : 0;
 }
 
+static bool can_write(struct exporter *exporter)
+{
+    char why[ERROR_TEXT_SIZE];
+    return channels_read_write_error(exporter->channels, why) == 0;
+}
+
 static void answer_metrics(struct exporter *exporter, const struct http_request *request,
                            struct http_response *response)
 {
     const uint64_t began_ns = clock_thread_ns();
     struct metrics_text text = {.is_openmetrics =
                                     metrics_text_accepts_openmetrics(request->accept)};
-    struct metrics_page page = {.totals = exporter->totals,
-                                .series_max = exporter->options->series};
-    struct commit_ids ids;
-    char why[ERROR_TEXT_SIZE];
-    channels_committed(exporter->channels, &ids);
-    memcpy(page.committed, ids.last, sizeof page.committed);
-    page.can_write = channels_read_write_error(exporter->channels, why) == 0;
+    struct metrics_page page = {
+        .totals = exporter->totals,
+        .can_write = can_write(exporter),
+        .started_seconds = (double)exporter->started_ns / 1e9,
+        .cpu_seconds = (double)clock_read_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9,
+        .memory_bytes = (double)process_memory_bytes(),
+        .series_max = exporter->options->series,
+    };
+    for (unsigned i = 0; i < RECORD_KIND_COUNT; i++)
+        page.stored[i] = atomic_load_explicit(&exporter->channels->stored[i], memory_order_relaxed);
     (void)pthread_mutex_lock(&exporter->lock);
     memcpy(page.tables, exporter->tables, sizeof page.tables);
     page.scrapes = ++exporter->scrapes;
-    page.last_scrape_seconds = exporter->last_scrape_seconds;
-    page.last_refresh_seconds = exporter->last_refresh_seconds;
+    page.scrape_cpu_seconds = exporter->scrape_cpu_seconds;
+    page.refresh_seconds = exporter->refresh_seconds;
+    page.refreshed_seconds =
+        exporter->refreshed_ns > 0 ? (double)exporter->refreshed_ns / 1e9 : (double)NAN;
     metrics_page_write(&text, &page);
-    exporter->last_scrape_seconds = (double)(clock_thread_ns() - began_ns) / 1e9;
+    exporter->scrape_cpu_seconds += (double)(clock_thread_ns() - began_ns) / 1e9;
     (void)pthread_mutex_unlock(&exporter->lock);
     if (text.has_failed) {
         metrics_text_deinit(&text);
@@ -287,39 +296,31 @@ static void answer_metrics(struct exporter *exporter, const struct http_request 
     }
 }
 
-// Returns why the collector cannot answer, static text; NULL: it can.
-static const char *find_trouble(struct exporter *exporter, bool of_writing)
-{
-    char why[ERROR_TEXT_SIZE];
-    if (of_writing && channels_read_write_error(exporter->channels, why) > 0)
-        return "the last commit failed\n";
-    return atomic_load(&exporter->is_ready) ? NULL : "the initial values are being read\n";
-}
-
 static void on_request(void *context, const struct http_request *request,
                        struct http_response *response)
 {
     struct exporter *exporter = context;
     const bool is_health = strcmp(request->path, "/health") == 0;
-    const char *trouble = find_trouble(exporter, is_health);
     if (!is_health && !request->is_authorized)
         answer_text(response, 401, "this needs the header Authorization: Bearer TOKEN\n");
     else if (!is_health && strcmp(request->path, "/metrics") != 0)
         answer_text(response, 404, "there are /metrics and /health\n");
-    else if (trouble)
-        answer_text(response, 503, trouble);
+    else if (is_health && !can_write(exporter))
+        answer_text(response, 503, "the last commit failed\n");
     else if (is_health)
         answer_text(response, 200, "ok\n");
     else
         answer_metrics(exporter, request, response);
 }
 
-// ---- Start and end
-// -------------------------------------------------------------------------------
+// ---- Start and end ------------------------------------------------------------------------------
 
-static enum status start_server(struct exporter *exporter, struct error *err)
+// Reads the secrets and serves with them; on failure those of before, if there are any, stay.
+enum status exporter_reload(struct exporter *exporter, struct error *err)
 {
     struct secrets secrets = {.token = NULL};
+    if (!exporter)
+        return STATUS_OK;
     const struct exporter_options *options = exporter->options;
     enum status status = secrets_read(&secrets, options, err);
     if (status == STATUS_OK) {
@@ -330,15 +331,32 @@ static enum status start_server(struct exporter *exporter, struct error *err)
                                                       .key = secrets.key,
                                                       .handler = on_request,
                                                       .context = exporter};
-        status = http_server_start(&exporter->server, &settings, err);
+        status = exporter->server ? http_server_restart(&exporter->server, &settings, err)
+                                  : http_server_start(&exporter->server, &settings, err);
     }
-    if (status == STATUS_OK)
-        log_write(LOG_LEVEL_INFO, "metrics: %s://%s%s%s:%u/metrics%s",
-                  secrets.certificate ? "https" : "http", options->listen.is_ipv6 ? "[" : "",
-                  options->listen.place, options->listen.is_ipv6 ? "]" : "", options->listen.port,
-                  secrets.token ? ", with a token" : "");
     secrets_free(&secrets);
     return status;
+}
+
+static enum status begin_to_count(struct exporter *exporter, struct error *err)
+{
+    // Half of the lines for the totals, the other half for all else.
+    const size_t series = exporter->options->series / 2 / METRICS_PAGE_LINES_PER_SERIES + 1;
+    enum status status =
+        reader_thread_open(&exporter->reader, exporter->path, &exporter->channels->gate, err);
+    if (status != STATUS_OK)
+        return status;
+    status = totals_new(&exporter->totals, exporter->reader.store, series, err);
+    return status == STATUS_OK ? inventory_begin(&exporter->inventory, exporter->reader.store, err)
+                               : status;
+}
+
+static void log_address(const struct exporter_options *options)
+{
+    log_write(LOG_LEVEL_INFO, "metrics: %s://%s%s%s:%u/metrics%s",
+              options->certificate[0] ? "https" : "http", options->listen.is_ipv6 ? "[" : "",
+              options->listen.place, options->listen.is_ipv6 ? "]" : "", options->listen.port,
+              options->token[0] ? ", with a token" : "");
 }
 
 enum status exporter_start(struct exporter **out, const struct exporter_options *options,
@@ -353,21 +371,17 @@ enum status exporter_start(struct exporter **out, const struct exporter_options 
     exporter->path = path;
     exporter->listener = listener;
     exporter->channels = channels;
-    // Half of the lines for the totals, the other half for all else.
-    enum status status =
-        totals_new(&exporter->totals, options->series / 2 / METRICS_PAGE_LINES_PER_SERIES + 1);
-    if (status != STATUS_OK)
-        status = error_no_memory(err, "metrics");
+    exporter->started_ns = clock_wall_ns();
+    enum status status = begin_to_count(exporter, err);
     if (status == STATUS_OK)
-        status = reader_thread_open(&exporter->reader, path, &channels->gate, err);
-    if (status == STATUS_OK)
-        status = start_server(exporter, err);
+        status = exporter_reload(exporter, err);
     if (status == STATUS_OK)
         status = reader_thread_start(&exporter->reader, "metrics", exporter_body, exporter, err);
     if (status != STATUS_OK) {
         exporter_stop(exporter);
         return status;
     }
+    log_address(options);
     *out = exporter;
     return STATUS_OK;
 }

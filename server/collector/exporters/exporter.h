@@ -1,12 +1,12 @@
 // Exporter of metrics: an HTTP server whose page /metrics Prometheus scrapes, in text format 0.0.4
 // or OpenMetrics 1.0.0, and /health.
 //
-// A thread of the exporter reads the store through a read-only connection of its own: each second
-// the new records, a bounded number at a time, and now and then the rest.  A scrape composes the
-// page from memory.  Neither holds up ingest.
+// Counters begin at zero when the exporter starts.  A thread of the exporter reads the store
+// through a read-only connection of its own: each second the new records, a bounded number at a
+// time, and now and then the rest.  A scrape composes the page from memory.  Neither holds up
+// ingest.
 //
-// /health needs no token.  It answers 200 "ok"; 503 with the reason while the initial values are
-// being read, and when the last commit failed.
+// /health needs no token.  It answers 200 "ok", or 503 when the last commit failed.
 #ifndef INFERSTAT_COLLECTOR_EXPORTER_H
 #define INFERSTAT_COLLECTOR_EXPORTER_H
 
@@ -38,10 +38,16 @@ struct exporter;
 MUST_CHECK enum status exporter_check(const struct exporter_options *options, bool insecure,
                                       struct error *err);
 
-// Starts the threads.  `path` is the store's file.  All pointers are borrowed until exporter_stop.
+// Begins to count and starts the threads; to be called before records come.  `path` is the store's
+// file.  All pointers are borrowed until exporter_stop.
 MUST_CHECK enum status exporter_start(struct exporter **out, const struct exporter_options *options,
                                       const char *path, struct listener *listener,
                                       struct channels *channels, struct error *err);
+
+// Reads the token, certificate and key again and serves with all three at once; scrapes in progress
+// are ended.  On failure those of before stay in use.  Not while another thread calls
+// exporter_stop.  Accepts NULL.
+MUST_CHECK enum status exporter_reload(struct exporter *exporter, struct error *err);
 
 // Ends the threads.  Accepts NULL.
 void exporter_stop(struct exporter *exporter);

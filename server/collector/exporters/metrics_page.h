@@ -30,10 +30,14 @@ enum {
 struct metrics_page {
     const struct totals *totals;
     const struct result *tables[METRICS_PAGE_TABLES]; // NULL: nothing is known
-    int64_t committed[RECORD_KIND_COUNT];             // records stored so far, by kind
+    uint64_t stored[RECORD_KIND_COUNT];               // records since the start, by kind
     bool can_write;                                   // the last commit succeeded
+    double started_seconds;                           // the process, since the epoch
+    double cpu_seconds, memory_bytes;                 // of the process
     uint64_t scrapes;
-    double last_scrape_seconds, last_refresh_seconds;
+    double scrape_cpu_seconds;
+    double refreshed_seconds, refresh_seconds; // when the tables were read, since the epoch; NaN:
+                                               // not yet; and how long that took
     uint64_t series_max; // lines of the page, but for the collector's own; about so many at most
 };
 

@@ -76,11 +76,6 @@ void channels_read_commit(struct channels *channels, struct commit_ids *ids)
 {
     eventfd_t ignored;
     (void)eventfd_read(channels->commit_fd, &ignored);
-    channels_committed(channels, ids);
-}
-
-void channels_committed(struct channels *channels, struct commit_ids *ids)
-{
     (void)pthread_mutex_lock(&channels->lock);
     *ids = channels->committed;
     (void)pthread_mutex_unlock(&channels->lock);

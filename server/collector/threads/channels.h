@@ -83,9 +83,6 @@ void channels_wake_live(struct channels *channels);
 // Resets commit_fd and copies the committed ids to `ids`.  Live thread.
 void channels_read_commit(struct channels *channels, struct commit_ids *ids);
 
-// Copies the committed ids to `ids`.  Any thread.
-void channels_committed(struct channels *channels, struct commit_ids *ids);
-
 // Adds to an answer of PING what only the collector knows of itself (store.h).  `path` is the
 // store's file.  Any thread.
 void channels_add_to_ping(struct channels *channels, struct listener *listener, const char *path,

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The metrics of a real collector with records of real engines: what Prometheus scrapes from it
-is what SQLite and `inferstat avg` say, every query of the Grafana dashboard has an answer, and
-neither clearing nor a restart nor a scraper that hangs makes them wrong.
+is what SQLite and `inferstat avg` say, also over a restart, every query of the Grafana dashboard
+has an answer, and neither clearing nor an import nor a scraper that hangs makes them wrong.
 
 Without Debian's `prometheus` the parts that need it are skipped, with a notice at the end.
 """
@@ -145,11 +145,11 @@ def end_engines(scene):
         scene.stop(name)
 
 
-def expect_sqlite(scene, headers):
+def expect_sqlite(scene):
     """Waits until the page has all records, and compares it with the store."""
-    wait_until(20, lambda: total(page_of(scene, **headers), "inferstat_requests_total") ==
+    wait_until(20, lambda: total(page_of(scene), "inferstat_requests_total") ==
                scene.sql("SELECT count(*) FROM inference"), "all requests are counted")
-    page = page_of(scene, **headers)
+    page = page_of(scene)
     for family, statement in {
             "inferstat_output_tokens_total": "SELECT total(generated_tokens) FROM inference",
             "inferstat_prompt_tokens_total": "SELECT total(prompt_tokens) FROM inference",
@@ -186,8 +186,9 @@ class Prometheus:
                     f"--web.listen-address=127.0.0.1:{self.port}")
         wait_until(60, lambda: self.value("up") == 1, "Prometheus scrapes the collector")
 
-    def ask(self, query):
-        url = f"http://127.0.0.1:{self.port}/api/v1/query?" + urllib.parse.urlencode({"query": query})
+    def ask(self, query, at=None):
+        words = {"query": query} if at is None else {"query": query, "time": at}
+        url = f"http://127.0.0.1:{self.port}/api/v1/query?" + urllib.parse.urlencode(words)
         try:
             with urllib.request.urlopen(url, timeout=20) as answer:
                 return json.load(answer)["data"]["result"]
@@ -196,10 +197,14 @@ class Prometheus:
                 raise  # it is not ready yet
             raise AssertionError(f"{query}: {error.read().decode()}") from error
 
-    def value(self, query):
+    def time_of(self, name):
+        """The time of the newest scrape that has the metric."""
+        return float(self.ask(f"{name}[1m]")[0]["values"][-1][0])
+
+    def value(self, query, at=None):
         """The value of the only series; None where there is none."""
         try:
-            result = self.ask(query)
+            result = self.ask(query, at)
         except OSError:
             return None
         return float(result[0]["value"][1]) if len(result) == 1 else None
@@ -264,12 +269,33 @@ def check_prometheus(scene, prometheus):
     check(prometheus.value("min(inferstat_coverage_ratio)") == 1, "coverage")
     for name in ("inference", "load", "device_sample"):
         check(prometheus.value(f"inferstat_collector_records_total{{kind='{name}'}}") ==
-              scene.sql(f"SELECT max(id) FROM {name}"), name)
+              scene.sql(f"SELECT count(*) FROM {name}"), name)
     if NVML.exists():
         check(prometheus.value("inferstat_device_gpu_util_ratio{host='alpha',device='cuda:0'}") ==
               scene.sql("SELECT gpu_util_ratio FROM v_device_sample WHERE device = 'cuda:0'"
                         " ORDER BY started_ns DESC LIMIT 1"), "utilisation")
         check(prometheus.value("inferstat_device_throttled{device='cuda:0'}") == 1, "throttled")
+
+
+def check_restart(scene, prometheus):
+    """What increases over a restart of the collector is what was stored after it, exactly."""
+    families = {"requests_total": "count(*)", "output_tokens_total": "total(generated_tokens)",
+                "request_duration_seconds_count": "count(*)",
+                "collector_records_total{kind='inference'}": "count(*)"}
+    last = scene.sql("SELECT max(id) FROM inference")
+    began = prometheus.time_of("process_start_time_seconds")
+    scene.stop("collector")
+    scene.start_collector()
+    run_engine(scene)
+    for family, statement in families.items():
+        stored = scene.sql(f"SELECT {statement} FROM inference WHERE id > {last}")
+        name = f"inferstat_{family}"
+        wait_until(20, lambda: prometheus.value(f"sum({name})") == stored, f"{name} is {stored}")
+        # From one scrape to another, so that Prometheus has nothing to extrapolate.
+        ended = prometheus.time_of("process_start_time_seconds")
+        found = prometheus.value(f"sum(increase({name}[{round((ended - began) * 1000)}ms]))", ended)
+        check(stored > 0 and abs(found - stored) < 1e-6, f"{name}: {found} and {stored}")
+    check(prometheus.value("resets(inferstat_collector_scrapes_total[5m])") == 1, "one reset")
 
 
 def check_promtool(page):
@@ -291,21 +317,63 @@ def check_formats(scene):
     check(scene.get("/")[0] == 404 and scene.get("/metrics/x")[0] == 404, "other pages")
 
 
-def check_hung_scrapers(scene):
-    """Scrapers that do not read hold up no other, nor ingest."""
-    hung = []
-    for _ in range(7):
-        hung.append(socket.create_connection(("127.0.0.1", scene.port)))
-        hung[-1].sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\n")
-    before = scene.sql("SELECT count(*) FROM inference")
-    subprocess.run([ENGINE, "--seconds", "2", "--token-ms", "5", "--tokens", "4"], check=True, timeout=60,
+def run_engine(scene):
+    subprocess.run([ENGINE, "--seconds", "2", "--token-ms", "5", "--tokens", "8", "--devices", "2"],
+                   check=True, timeout=60,
                    env={**os.environ, "INFERSTAT_COLLECTOR": scene.address, "INFERSTAT_HOST": "alpha",
                         "INFERSTAT_RUN_DIR": str(scene.folder / "run-llm"),
                         "INFERSTAT_SPOOL": str(scene.folder / "run-llm-spool")})
+
+
+def check_hung_scrapers(scene):
+    """Scrapers that do not read, more than may be open, hold up no other, nor ingest."""
+    hung = []
+    for number in range(40):
+        source = (f"127.0.0.{2 + number % 5}", 0)
+        hung.append(socket.create_connection(("127.0.0.1", scene.port), source_address=source))
+        hung[-1].sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\n" + b"\r\n" * (number % 2))
+    began = time.monotonic()
+    page_of(scene)
+    check(time.monotonic() - began < 5, "a scrape waits for others")
+    before = scene.sql("SELECT count(*) FROM inference")
+    run_engine(scene)
     wait_until(10, lambda: scene.sql("SELECT count(*) FROM inference") > before + 10, "ingest goes on")
-    expect_sqlite(scene, {})
+    expect_sqlite(scene)
     for one in hung:
         one.close()
+
+
+def check_import(scene):
+    """Imported records are not counted."""
+    other = scene.folder / "other.db"
+    subprocess.run([BUILD / "tests/support/make_history", other, "--hosts", "2", "--models", "2",
+                    "--inferences", "100"], check=True, capture_output=True)
+    scene.client("import", str(other))
+    own = "FROM inference JOIN run USING(run) WHERE run.owner <> 0"
+    check(scene.sql("SELECT count(*) FROM inference") > scene.sql(f"SELECT count(*) {own}") + 50,
+          "there is something imported")
+    time.sleep(7)  # until everything is read again
+    page = page_of(scene)
+    check(total(page, "inferstat_requests_total") == scene.sql(f"SELECT count(*) {own}"), "requests")
+    check(total(page, "inferstat_stored_records_total") ==
+          scene.sql("SELECT sum(stored) FROM run WHERE owner <> 0"), "stored records")
+
+
+def check_parts(scene):
+    """Where hosts and losses cannot be read, the rest still is."""
+    with sqlite3.connect(scene.db, timeout=20) as db:
+        index = db.execute("SELECT sql FROM sqlite_schema WHERE name = 'range_dropped'").fetchone()[0]
+        db.execute("DROP INDEX range_dropped")
+    time.sleep(7)
+    before = page_of(scene)
+    run_engine(scene)
+    wait_until(10, lambda: total(page_of(scene), "inferstat_collector_commits_total") >
+               total(before, "inferstat_collector_commits_total"), "the collector's figures go on")
+    stopped = "inferstat_collector_refreshed_timestamp_seconds"
+    check(total(page_of(scene), stopped) == total(before, stopped), "not all was read")
+    with sqlite3.connect(scene.db, timeout=20) as db:
+        db.execute(index)
+    wait_until(10, lambda: total(page_of(scene), stopped) > total(before, stopped), "all is read")
 
 
 def check_clear(scene):
@@ -320,26 +388,48 @@ def check_clear(scene):
         check(total(after, family) == total(before, family), f"{family} was lowered")
 
 
-def check_protected(scene):
-    """A restart with a token and TLS: counters are those of the store again."""
-    secret, certificate, key = (scene.folder / name for name in ("token", "cert.pem", "key.pem"))
-    secret.write_text(TOKEN + "\n")
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj",
-                    "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out",
-                    certificate], check=True, capture_output=True)
+def make_secrets(scene, token, name):
+    """Files for options --metrics-token, -certificate and -key."""
+    secret, certificate, key = (scene.folder / file for file in ("token", "cert.pem", "key.pem"))
     for path in (secret, key):
-        path.chmod(0o600)
+        path.touch(0o600)
+    secret.write_text(token + "\n")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj",
+                    f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out",
+                    certificate], check=True, capture_output=True)
+    return secret, certificate, key
+
+
+def answer_to(scene, token):
+    return scene.get("/metrics", Authorization=f"Bearer {token}")[0]
+
+
+def check_protected(scene):
+    """A token and TLS, and that SIGHUP replaces them, all or none."""
+    secret, certificate, key = make_secrets(scene, TOKEN, "first")
     scene.stop("collector")
     scene.tls = ssl.create_default_context(cafile=certificate)
     scene.start_collector("--metrics-token", secret, "--metrics-certificate", certificate,
                           "--metrics-key", key)
     check(scene.get("/metrics")[0] == 401, "without a token")
-    check(scene.get("/metrics", Authorization=f"Bearer {TOKEN[:-1]}x")[0] == 401, "a wrong token")
-    expect_sqlite(scene, {"Authorization": f"Bearer {TOKEN}"})
+    check(answer_to(scene, TOKEN[:-1] + "x") == 401, "a wrong token")
+    check(answer_to(scene, TOKEN) == 200, "the token")
     context, scene.tls = scene.tls, None
     check(scene.get("/health")[0] == 0, "plain HTTP on a port with TLS")
     scene.tls = context
     check(scene.get("/health") == (200, "ok\n"), "health needs no token")
+
+    make_secrets(scene, TOKEN[::-1], "second")
+    right = key.read_text()
+    key.write_text("nonsense")
+    scene.running["collector"].send_signal(signal.SIGHUP)
+    time.sleep(2)
+    check(answer_to(scene, TOKEN) == 200, "a wrong key changes nothing")
+    key.write_text(right)
+    scene.running["collector"].send_signal(signal.SIGHUP)
+    wait_until(10, lambda: scene.get("/health")[0] == 0, "the old certificate is gone")
+    scene.tls = ssl.create_default_context(cafile=certificate)
+    check(answer_to(scene, TOKEN) == 401 and answer_to(scene, TOKEN[::-1]) == 200, "the new token")
 
 
 def main():
@@ -354,13 +444,17 @@ def main():
             if prometheus:
                 check_dashboard(prometheus)
             end_engines(scene)
-            page = expect_sqlite(scene, {})
+            page = expect_sqlite(scene)
             if prometheus:
                 check_promtool(page)
                 check_prometheus(scene, prometheus)
             check_formats(scene)
             check_hung_scrapers(scene)
+            check_import(scene)
+            check_parts(scene)
             check_clear(scene)
+            if prometheus:
+                check_restart(scene, prometheus)
             check_protected(scene)
             scene.stop("collector")
         finally:

@@ -70,18 +70,21 @@ TEST_FIXTURE(set_up)
             const char *device = format_text("dev\n%u\\", d);
             add_sample(run, device,
                        d == 3 ? now_ns - 1000 * SECOND : now_ns); // the last one is old
-            add_request(run, format_text("mod\"el{%u}", d), device, now_ns);
         }
     }
-    exec("UPDATE run SET \"end\" = 0, stored = 30;"
-         "INSERT INTO range(run, stream, first, last, state, reason) VALUES (1, 0, 1, 10, 1, 1);"
+    exec("UPDATE run SET \"end\" = 0, owner = 1;"
          "INSERT INTO refusal(reason, count, last_ns) VALUES ('quota', 5, 1);"
          "INSERT INTO alert(rule, model, host, device, state, severity, started_ns, resolved_ns,"
          " is_told, was_lost, stepped_ns, held_ns, critical_held_ns, good_ns, lost_ns) VALUES"
          " ('slow', 'm\"', 'gpu\"01\"', NULL, 2, 1, 1, NULL, 0, 0, 1, 0, 0, 0, 0),"
          " ('hot', NULL, 'a', 'd', 1, 0, 1, NULL, 0, 0, 1, 0, 0, 0, 0),"
          " ('over', NULL, 'a', 'd', 4, 0, 1, 5, 0, 0, 1, 0, 0, 0, 0)");
-    return store_read();
+    (void)store_read();
+    struct error err;
+    inventory = (struct inventory){.counts = NULL};
+    store_set_live(store);
+    expect_ok(inventory_begin(&inventory, store, &err), &err);
+    return 0;
 }
 
 static void read_query(enum query_kind kind, unsigned table)
@@ -91,20 +94,31 @@ static void read_query(enum query_kind kind, unsigned table)
     expect_ok(store_query(store, &query, &tables[table], &err), &err);
 }
 
+static void add_records(void)
+{
+    exec("UPDATE run SET stored = 30;"
+         "INSERT INTO range(run, stream, first, last, state, reason) VALUES (1, 0, 1, 10, 1, 1)");
+    for (int64_t run = 1; run <= HOSTS; run++)
+        for (unsigned d = 0; d < DEVICES; d++)
+            add_request(run, format_text("mod\"el{%u}", d), format_text("dev\n%u\\", d),
+                        clock_wall_ns() - 2 * SECOND);
+}
+
 static void read_page(size_t series, uint64_t lines)
 {
     struct error err;
-    inventory = (struct inventory){.counts = NULL};
-    store_set_live(store);
-    assert_int_equal(totals_new(&totals, series), STATUS_OK);
-    expect_ok(totals_load(totals, store, &err), &err);
+    bool more;
+    expect_ok(totals_new(&totals, store, series, &err), &err);
+    add_records();
+    expect_ok(totals_feed(totals, store, 1000, &more, &err), &err);
     expect_ok(inventory_read(&inventory, store, clock_wall_ns(), tables, &err), &err);
     read_query(QUERY_PING, METRICS_PAGE_PING);
     read_query(QUERY_DEVICE_HEALTH, METRICS_PAGE_DEVICES);
     read_query(QUERY_HOST_HEALTH, METRICS_PAGE_HOST_SAMPLES);
     read_query(QUERY_ALERTS, METRICS_PAGE_ALERTS);
-    page = (struct metrics_page){.totals = totals, .can_write = true, .series_max = lines};
-    page.committed[RECORD_KIND_INFERENCE] = 12;
+    page = (struct metrics_page){
+        .totals = totals, .can_write = true, .started_seconds = 1.5, .series_max = lines};
+    page.stored[RECORD_KIND_INFERENCE] = 12;
     for (unsigned i = 0; i < METRICS_PAGE_TABLES; i++)
         page.tables[i] = tables[i];
 }
@@ -223,11 +237,13 @@ TEST_CASE(test_what_it_says)
 #define DEVICE0 HOST ",device=\"dev\\n0\\\\\""
     static const char *const lines[] = {
         "inferstat_collector_up 1",
+        "process_start_time_seconds 1.5",
         "inferstat_collector_open_runs 3",
         "inferstat_collector_records_total{kind=\"inference\"} 12",
         "inferstat_collector_rejected_total{reason=\"quota\"} 5",
         "inferstat_requests_total{" HOST ",model=\"mod\\\"el{0}\",device=\"dev\\n0\\\\\"} 1",
         "inferstat_output_tokens_total{" HOST ",model=\"mod\\\"el{0}\",device=\"dev\\n0\\\\\"} 2",
+        "inferstat_loads_total{" HOST ",model=\"mod\\\"el{0}\",device=\"dev\\n0\\\\\"} 0",
         "inferstat_request_time_per_output_token_seconds_sum{" HOST
         ",model=\"mod\\\"el{0}\",device=\"dev\\n0\\\\\"} 1e-06",
         "inferstat_alert{rule=\"slow\",severity=\"critical\",state=\"firing\"," HOST
@@ -288,7 +304,8 @@ TEST_CASE(test_cut)
 // Nothing is known yet.
 TEST_CASE(test_empty)
 {
-    assert_int_equal(totals_new(&totals, 1), STATUS_OK);
+    struct error err;
+    expect_ok(totals_new(&totals, store, 1, &err), &err);
     page = (struct metrics_page){.totals = totals, .series_max = 1000};
     for (unsigned format = 0; format < 2; format++) {
         char *text = write_page(format == 1);
@@ -296,6 +313,7 @@ TEST_CASE(test_empty)
         free(text);
     }
     totals_free(totals);
+    inventory_deinit(&inventory);
 }
 
 TEST_MAIN_EACH(set_up, store_tear_down, test_hostile_names, test_what_it_says, test_cut, test_empty)

@@ -52,15 +52,24 @@ static void start(const char *host, const char *token)
     expect_ok(status, &err);
 }
 
-static int connect_to_server(void)
+// From 127.0.0.`from`.
+static int connect_from(unsigned from)
 {
     const struct sockaddr_in name = {.sin_family = AF_INET,
                                      .sin_port = htons((uint16_t)port),
                                      .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    const struct sockaddr_in own = {.sin_family = AF_INET,
+                                    .sin_addr = {htonl(INADDR_LOOPBACK - 1 + from)}};
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&own, sizeof own), 0);
     assert_int_equal(connect(fd, (const struct sockaddr *)&name, sizeof name), 0);
     return fd;
+}
+
+static int connect_to_server(void)
+{
+    return connect_from(1);
 }
 
 static void send_all(int fd, const char *text)
@@ -181,28 +190,86 @@ TEST_CASE(test_refuses_what_is_no_request)
     http_server_stop(server);
 }
 
-// Clients that read nothing of a large page, or never end their request, up to the limit but one.
+// Connects a client that never ends its request, or one that reads nothing of a large page.
+static int hang(unsigned from, bool reads_nothing)
+{
+    const unsigned before = atomic_load(&calls);
+    const int fd = connect_from(from);
+    send_all(fd, reads_nothing ? "GET /big HTTP/1.1\r\nHost: a\r\n\r\n" : "GET /big HTTP/1.1\r\n");
+    while (reads_nothing && atomic_load(&calls) == before)
+        clock_sleep_until_ns(clock_monotonic_ns() + 1000000);
+    return fd;
+}
+
+static bool is_closed(int fd)
+{
+    struct pollfd event = {.fd = fd, .events = POLLRDHUP};
+    return poll(&event, 1, 0) == 1 && event.revents & (POLLRDHUP | POLLHUP | POLLERR);
+}
+
+static void expect_quick_answer(unsigned from)
+{
+    static char answer[ANSWER];
+    const uint64_t began_ns = clock_monotonic_ns();
+    const int fd = connect_from(from);
+    send_all(fd, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    (void)receive_all(fd, answer);
+    assert_memory_equal(answer, "HTTP/1.1 200", 12);
+    assert_true(clock_monotonic_ns() - began_ns < UINT64_C(5000000000)); // not after a timeout
+}
+
+// However many there are, of another address or the same, others are answered at once.
 TEST_CASE(test_hung_clients)
 {
-    int hung[HTTP_SERVER_CONNECTIONS - 1];
-    char answer[ANSWER];
-    start("127.0.0.1", NULL);
-    const unsigned before = atomic_load(&calls);
-    for (size_t i = 0; i < COUNT_OF(hung); i++) {
-        hung[i] = connect_to_server();
-        send_all(hung[i], i % 2 ? "GET /big HTTP/1.1\r\nHost: a\r\n\r\n" : "GET /big HTTP/1.1\r\n");
+    int hung[5 * HTTP_SERVER_CONNECTIONS], others[3];
+    start("*", NULL);
+    for (unsigned i = 0; i < COUNT_OF(others); i++)
+        others[i] = hang(3 + i, false);
+    for (unsigned i = 0; i < COUNT_OF(hung); i++) {
+        hung[i] = hang(2, i % 2);
+        expect_quick_answer(1);
+        expect_quick_answer(2);
     }
-    while (atomic_load(&calls) < before + COUNT_OF(hung) / 2)
-        clock_sleep_until_ns(clock_monotonic_ns() + 1000000);
-    const uint64_t began_ns = clock_monotonic_ns();
-    expect_code("GET / HTTP/1.1\r\nHost: a\r\n\r\n", 200);
-    assert_true(clock_monotonic_ns() - began_ns < UINT64_C(5000000000)); // not after a timeout
-    http_server_close_older(server, UINT64_C(60000000000));              // none is so old
-    http_server_close_older(server, 0);
-    for (size_t i = 0; i < COUNT_OF(hung); i++)
-        assert_true(receive_all(hung[i], answer) < BIG);
-    for (size_t i = 0; i < 3 * HTTP_SERVER_CONNECTIONS; i++) // all places are free again
-        expect_code("GET / HTTP/1.1\r\nHost: a\r\n\r\n", 200);
+    for (unsigned i = 0; i < COUNT_OF(others); i++) // one of each address: they may wait
+        assert_false(is_closed(others[i]));
+    assert_true(is_closed(hung[0]));
+    for (unsigned i = 0; i < COUNT_OF(hung); i++)
+        (void)close(hung[i]);
+    for (unsigned i = 0; i < COUNT_OF(others); i++)
+        (void)close(others[i]);
+    http_server_stop(server);
+}
+
+// As many at once as libmicrohttpd takes, and more.
+TEST_CASE(test_flood_of_connections)
+{
+    int hung[100];
+    start("127.0.0.1", NULL);
+    for (unsigned i = 0; i < COUNT_OF(hung); i++)
+        hung[i] = connect_from(2 + i % 20);
+    expect_quick_answer(1);
+    for (unsigned i = 0; i < COUNT_OF(hung); i++)
+        (void)close(hung[i]);
+    http_server_stop(server);
+}
+
+// A server with another token takes over; one that cannot start changes nothing.
+TEST_CASE(test_restart)
+{
+    static const char request[] = "GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %s\r\n\r\n";
+    struct error err;
+    struct http_server_settings settings = {.host = "127.0.0.1", .handler = handler};
+    start("127.0.0.1", "sesame-sesame-16");
+    settings.port = port;
+    settings.token = "another-sesame-17";
+    expect_ok(http_server_restart(&server, &settings, &err), &err);
+    expect_code(format_text(request, "another-sesame-17"), 200);
+    expect_code(format_text(request, "sesame-sesame-16"), 401);
+    settings.token = NULL;
+    settings.certificate = settings.key = "nonsense";
+    assert_int_equal(http_server_restart(&server, &settings, &err), STATUS_INVALID);
+    for (unsigned i = 0; i < 20; i++)
+        expect_code(format_text(request, "another-sesame-17"), 200);
     http_server_stop(server);
 }
 
@@ -279,4 +346,5 @@ TEST_CASE(test_ipv6)
 }
 
 TEST_MAIN(test_answers_and_closes, test_get_only, test_token, test_refuses_what_is_no_request,
-          test_hung_clients, test_stops_with_open_connections, test_cannot_listen, test_ipv6)
+          test_hung_clients, test_flood_of_connections, test_restart,
+          test_stops_with_open_connections, test_cannot_listen, test_ipv6)
