@@ -80,9 +80,15 @@ static unsigned state_of(const char *text)
 }
 
 // `text` holds GRID_CELL_SIZE bytes.
-static void format_cell(char *text, const struct grid_column *column, enum unit unit,
-                        struct value value, int64_t now_ns)
+static void format_cell(char *text, const struct grid_choice *choice,
+                        const struct grid_column *column, enum unit unit, struct value value,
+                        int64_t now_ns)
 {
+    if (unit == UNIT_CELSIUS && choice && choice->fahrenheit &&
+        (value.type == VALUE_INT || value.type == VALUE_REAL)) {
+        (void)snprintf(text, GRID_CELL_SIZE, "%.0f F", value_number(value, 0) * 9 / 5 + 32);
+        return;
+    }
     if (column->format == GRID_VERDICT) {
         (void)snprintf(text, GRID_CELL_SIZE, "%s",
                        value.type != VALUE_INT ? "-"
@@ -135,6 +141,7 @@ static enum style cell_style(enum grid_format format, struct value value, const 
     case GRID_IF_ANY:
     case GRID_CLOCK:
     case GRID_CLOCK_IF_ANY:
+    case GRID_DRAWN:
         break;
     case GRID_OUTCOME:
         return is_bad_outcome(text) ? STYLE_BAD : STYLE_PLAIN;
@@ -177,6 +184,7 @@ struct fitted {
     int x[GRID_COLUMNS_MAX];
     int width[GRID_COLUMNS_MAX]; // 0: left out
     int found[GRID_COLUMNS_MAX]; // the result's column, or -1
+    double scale;                // of drawn cells
 };
 
 // The unit of a cell.
@@ -192,20 +200,22 @@ static enum unit unit_of(const struct grid_column *column, const struct result *
 }
 
 // The columns that what is in a column needs: texts up to its most, numbers whole.
-static int natural_width(const struct grid *grid, const struct grid_column *column,
-                         const struct result *result, int found)
+static int natural_width(const struct grid *grid, const struct grid_state *state,
+                         const struct grid_column *column, const struct result *result, int found)
 {
     int width = column->width;
     int heading = glyph_text_width(column->heading);
     if (column->is_text && heading > width)
         width = heading;
     size_t rows = result && found >= 0 ? result_row_count(result) : 0;
+    if (column->format == GRID_DRAWN)
+        rows = 0;
     for (size_t row = 0; row < rows && !(column->is_text && width >= column->width_max); row++) {
         char text[GRID_CELL_SIZE];
         struct value value = result_cell(result, row, (unsigned)found);
         if (column->is_text && value.type != VALUE_TEXT)
             continue;
-        format_cell(text, column, unit_of(column, result, row, found), value,
+        format_cell(text, state->choice, column, unit_of(column, result, row, found), value,
                     0); // clocks are all of one width
         if (deserves_look(grid, column, result, row))
             mark(text);
@@ -244,14 +254,21 @@ static void shrink_texts(const struct grid *grid, struct fitted *fitted, int wid
     }
 }
 
-// The shown column to leave out next, or -1: the highest rank; never the one
-// sorted by.
-static int most_dispensable(const struct grid *grid, const struct fitted *fitted, int sorted)
+// The rank of a column; one that the user wants is omitted after all others.
+static unsigned rank_of(const struct grid *grid, const struct grid_state *state, unsigned column)
+{
+    const unsigned rank = grid->columns[column].rank;
+    return rank > 1 && state->pinned >> column & 1 ? 1 : rank;
+}
+
+// The shown column to leave out next, or -1: the highest rank; never one sorted by.
+static int most_dispensable(const struct grid *grid, const struct grid_state *state,
+                            const struct fitted *fitted)
 {
     int worst = -1;
     for (unsigned i = 0; i < grid->count; i++)
-        if (fitted->width[i] > 0 && grid->columns[i].rank > 0 && (int)i != sorted &&
-            (worst < 0 || grid->columns[i].rank >= grid->columns[worst].rank))
+        if (fitted->width[i] > 0 && rank_of(grid, state, i) > 0 && !grid_sorts_by(state, i) &&
+            (worst < 0 || rank_of(grid, state, i) >= rank_of(grid, state, (unsigned)worst)))
             worst = (int)i;
     return worst;
 }
@@ -268,16 +285,47 @@ static int least_width(const struct grid *grid, const struct fitted *fitted)
 
 // Leaves columns ranked `rank` and above out while the table needs more columns
 // than there are; `least`: with texts at their least width.
-static void leave_out(const struct grid *grid, struct fitted *fitted, int sorted, int width,
-                      unsigned rank, bool least)
+static void leave_out(const struct grid *grid, const struct grid_state *state,
+                      struct fitted *fitted, int width, unsigned rank, bool least)
 {
     for (;;) {
         int needed = least ? least_width(grid, fitted) : used_width(fitted, grid->count);
-        int worst = needed > width ? most_dispensable(grid, fitted, sorted) : -1;
-        if (worst < 0 || grid->columns[worst].rank < rank)
+        int worst = needed > width ? most_dispensable(grid, state, fitted) : -1;
+        if (worst < 0 || rank_of(grid, state, (unsigned)worst) < rank)
             return;
         fitted->width[worst] = 0;
     }
+}
+
+// Gives drawn cells the columns that are left.
+static void grow_drawn(const struct grid *grid, struct fitted *fitted, int room)
+{
+    for (unsigned i = 0; i < grid->count; i++) {
+        const struct grid_column *column = &grid->columns[i];
+        const int wide = fitted->width[i] + room - used_width(fitted, grid->count);
+        if (column->format == GRID_DRAWN && fitted->width[i] > 0 && wide > fitted->width[i])
+            fitted->width[i] = wide < column->width_max ? wide : column->width_max;
+    }
+}
+
+enum { SORT_MARK_SIZE = 16 };
+
+// The mark behind a heading: "▲"; "▲2" of the second of several columns sorted by; "" of others.
+static const char *sort_mark(char text[SORT_MARK_SIZE], const struct grid *grid,
+                             const struct grid_state *state, unsigned column)
+{
+    const bool rises = grid->columns[column].is_text && grid->columns[column].format != GRID_CLOCK;
+    unsigned place = 0;
+    while (place < state->before_count && state->before[place].column != (int)column)
+        place++;
+    const bool is_last = place == state->before_count;
+    text[0] = '\0';
+    if (is_last && state->sort != (int)column)
+        return text;
+    const bool reversed = is_last ? state->reversed : state->before[place].reversed;
+    (void)snprintf(text, SORT_MARK_SIZE, state->before_count > 0 ? "%s%u" : "%s",
+                   reversed != rises ? "▲" : "▼", place + 1);
+    return text;
 }
 
 static bool has_value(const struct result *result, int found)
@@ -296,19 +344,24 @@ static void fit(const struct grid *grid, const struct grid_state *state,
     for (unsigned i = 0; i < grid->count; i++) {
         const struct grid_column *column = &grid->columns[i];
         fitted->found[i] = result ? result_find(result, column->key) : -1;
-        fitted->width[i] = natural_width(grid, column, result, fitted->found[i]);
-        int sorted_heading = glyph_text_width(column->heading) + 1; // with its mark
-        if ((int)i == state->sort && fitted->width[i] < sorted_heading)
-            fitted->width[i] = sorted_heading;
+        fitted->width[i] = natural_width(grid, state, column, result, fitted->found[i]);
+        char mark_text[SORT_MARK_SIZE];
+        const bool is_sorted = grid_sorts_by(state, i);
+        const int heading = glyph_text_width(column->heading) +
+                            glyph_text_width(sort_mark(mark_text, grid, state, i));
+        if (is_sorted && fitted->width[i] < heading)
+            fitted->width[i] = heading;
         const bool is_optional =
             column->format == GRID_IF_ANY || column->format == GRID_CLOCK_IF_ANY;
-        if (is_optional && (int)i != state->sort && !has_value(result, fitted->found[i]))
+        if (!is_sorted &&
+            ((state->hidden >> i & 1) || (is_optional && !has_value(result, fitted->found[i]))))
             fitted->width[i] = 0;
     }
     const int room = width - CURSOR_WIDTH;
-    leave_out(grid, fitted, state->sort, room, GRID_RANK_LUXURY, false);
-    leave_out(grid, fitted, state->sort, room, 1, true);
+    leave_out(grid, state, fitted, room, GRID_RANK_LUXURY, false);
+    leave_out(grid, state, fitted, room, 1, true);
     shrink_texts(grid, fitted, room);
+    grow_drawn(grid, fitted, room);
 
     int x = CURSOR_WIDTH;
     for (unsigned i = 0; i < grid->count; i++) {
@@ -329,20 +382,18 @@ static void draw_headings(const struct grid *grid, const struct grid_state *stat
         const struct grid_column *column = &grid->columns[i];
         if (fitted->width[i] <= 0)
             continue;
-        bool sorted = state->sort == (int)i;
         enum align align = column->is_text ? ALIGN_LEFT : ALIGN_RIGHT;
-        char heading[64];
-        bool rises = column->is_text && column->format != GRID_CLOCK;
-        const char *mark = !sorted ? "" : state->reversed != rises ? "▲" : "▼";
-        (void)snprintf(heading, sizeof heading, "%s%s", column->heading, mark);
+        char heading[64], mark_text[SORT_MARK_SIZE];
+        (void)snprintf(heading, sizeof heading, "%s%s", column->heading,
+                       sort_mark(mark_text, grid, state, i));
         canvas_fit(canvas, area, fitted->x[i], 0, fitted->width[i], align,
-                   sorted ? STYLE_SORTED : STYLE_HEADING, heading);
+                   grid_sorts_by(state, i) ? STYLE_SORTED : STYLE_HEADING, heading);
     }
 }
 
-static void draw_row(const struct grid *grid, const struct fitted *fitted,
-                     const struct result *result, size_t row, int64_t now_ns, int y,
-                     struct canvas *canvas, struct rect area)
+static void draw_row(const struct grid *grid, const struct grid_state *state,
+                     const struct fitted *fitted, const struct result *result, size_t row,
+                     int64_t now_ns, int y, struct canvas *canvas, struct rect area)
 {
     for (unsigned i = 0; i < grid->count; i++) {
         const struct grid_column *column = &grid->columns[i];
@@ -350,7 +401,12 @@ static void draw_row(const struct grid *grid, const struct fitted *fitted,
             continue;
         struct value value = result_cell(result, row, (unsigned)fitted->found[i]);
         char text[GRID_CELL_SIZE];
-        format_cell(text, column, unit_of(column, result, row, fitted->found[i]), value, now_ns);
+        if (column->format == GRID_DRAWN) {
+            grid->draw(canvas, area, fitted->x[i], y, fitted->width[i], fitted->scale, result, row);
+            continue;
+        }
+        format_cell(text, state->choice, column, unit_of(column, result, row, fitted->found[i]),
+                    value, now_ns);
         enum style style = cell_style(column->format, value, text);
         if (deserves_look(grid, column, result, row)) {
             style = STYLE_WARNING;
@@ -382,6 +438,7 @@ void grid_draw(const struct grid *grid, const struct grid_state *state, const st
     struct fitted fitted;
     fit(grid, state, result, area.width, &fitted);
     draw_headings(grid, state, &fitted, canvas, area);
+    fitted.scale = grid->scale && result ? grid->scale(result) : 0;
 
     size_t count, folded;
     size_t *rows = grid_rows_shown(grid, state, result, &count, &folded);
@@ -391,7 +448,7 @@ void grid_draw(const struct grid *grid, const struct grid_state *state, const st
             draw_folded(grid, folded, y, canvas, area);
         if (place >= count)
             break;
-        draw_row(grid, &fitted, result, rows[place], now_ns, y, canvas, area);
+        draw_row(grid, state, &fitted, result, rows[place], now_ns, y, canvas, area);
         if (focused && place == state->cursor) {
             (void)canvas_put(canvas, area, 0, y, STYLE_FOCUS, ">");
             canvas_reverse(canvas, (struct rect){area.x, area.y + y, area.width, 1});
@@ -400,8 +457,8 @@ void grid_draw(const struct grid *grid, const struct grid_state *state, const st
     free(rows);
 }
 
-void grid_value_text(char text[GRID_CELL_SIZE], const struct result *result, size_t row,
-                     unsigned column, int64_t now_ns)
+void grid_value_text(char text[GRID_CELL_SIZE], const struct grid_choice *choice,
+                     const struct result *result, size_t row, unsigned column, int64_t now_ns)
 {
     const struct grid_column as_it_is = {.format = GRID_UNIT};
     const struct grid_column clock = {.format = GRID_CLOCK};
@@ -409,7 +466,7 @@ void grid_value_text(char text[GRID_CELL_SIZE], const struct result *result, siz
     const char *key = result_column(result, column)->key;
     const bool is_value = strcmp(key, "value") == 0 || strcmp(key, "threshold") == 0;
     const enum unit unit = unit_of(is_value ? &in_row_unit : &as_it_is, result, row, (int)column);
-    format_cell(text, unit == UNIT_TIME && now_ns != 0 ? &clock : &as_it_is, unit,
+    format_cell(text, choice, unit == UNIT_TIME && now_ns != 0 ? &clock : &as_it_is, unit,
                 result_cell(result, row, column), now_ns);
 }
 

@@ -28,6 +28,7 @@ enum grid_format {
     GRID_SHARE,        // a ratio of what went wrong; above 0 in STYLE_BAD
     GRID_VERDICT,      // 1 "yes", 0 "NO", absent "-"
     GRID_STATE,        // a text with a sign before it: a state of NOW, or a verdict of COMPARE
+    GRID_DRAWN,        // drawn by grid.draw; up to `width_max` columns, where there is room
 };
 
 struct grid_column {
@@ -44,6 +45,11 @@ struct grid_column {
 struct grid {
     const struct grid_column *columns;
     unsigned count; // of `columns`; GRID_COLUMNS_MAX at most, which grid_draw asserts
+    // Draws a cell of GRID_DRAWN in line `y` of `area`, in `width` columns from `x` on.  `scale` is
+    // what `scale` returns for the result, called once before.  Both are NULL without such cells.
+    void (*draw)(struct canvas *canvas, struct rect area, int x, int y, int width, double scale,
+                 const struct result *result, size_t row);
+    double (*scale)(const struct result *result);
     // True if the cell is to be marked with "!", as a warning.  NULL: no cell is.
     bool (*deserves_look)(const struct result *result, size_t row,
                           const struct grid_column *column);
@@ -60,21 +66,45 @@ struct grid {
 enum {
     GRID_UNSORTED = -1, // no column
     GRID_COLUMNS_MAX = 24,
+    GRID_SORTS_MAX = 3,
+    GRID_ONLY_SIZE = 128,
     // Columns of this rank and above are omitted before texts are truncated; others only if
     // truncation does not suffice.
     GRID_RANK_LUXURY = 5,
 };
 
-// A table's scroll position, cursor and sorting.  Texts are sorted in ascending order, numbers in
-// descending order, absent values last.
+// What the user wants of all tables.
+struct grid_choice {
+    char only[GRID_ONLY_SIZE]; // rows without this text, in any case of ASCII letters, in one of
+                               // their texts are not shown; "": all are
+    bool fahrenheit;           // temperatures are in degrees Fahrenheit
+};
+
+struct grid_sort {
+    int column; // index into grid.columns
+    bool reversed;
+};
+
+// A table's scroll position, cursor, sorting and choice of columns.  Texts are sorted in ascending
+// order, numbers in descending order, absent values last.
 struct grid_state {
     size_t top;    // index, among the shown rows, of the first visible one
     size_t cursor; // index, among the shown rows, of the cursor's row
     uint64_t at;   // hash of the identity of the cursor's row; 0: unknown
     int sort;      // index into grid.columns of the column sorted by; GRID_UNSORTED: result's order
     bool reversed; // the order is reversed (absent values stay last)
-    bool unfolded; // folded rows are shown
+    struct grid_sort before[GRID_SORTS_MAX - 1]; // the sorts that go before `sort`
+    unsigned before_count;
+    bool unfolded;                    // folded rows are shown
+    uint32_t hidden, pinned;          // bit i: column i is never shown; is omitted last
+    const struct grid_choice *choice; // borrowed; NULL: none
 };
+
+// Undoes scrolling and sorting.
+void grid_state_reset(struct grid_state *state);
+
+// True if the table is sorted by the column.
+bool grid_sorts_by(const struct grid_state *state, unsigned column);
 
 // Draws the headings in the first row of `area` and the rows of `result` (NULL: none) below, the
 // number of folded rows behind them.  `now_ns` is the wall clock, for GRID_CLOCK.  `focused`: the
@@ -82,10 +112,10 @@ struct grid_state {
 void grid_draw(const struct grid *grid, const struct grid_state *state, const struct result *result,
                int64_t now_ns, bool focused, struct canvas *canvas, struct rect area);
 
-// Writes the value of column `column` of the result as a cell shows it.
+// Writes the value of column `column` of the result as a cell shows it.  `choice` may be NULL.
 enum { GRID_CELL_SIZE = 512 };
-void grid_value_text(char text[GRID_CELL_SIZE], const struct result *result, size_t row,
-                     unsigned column, int64_t now_ns);
+void grid_value_text(char text[GRID_CELL_SIZE], const struct grid_choice *choice,
+                     const struct result *result, size_t row, unsigned column, int64_t now_ns);
 
 // Returns the index into grid->columns of the column whose heading is at `x`, relative to `area`,
 // or GRID_UNSORTED if there is none.

@@ -7,8 +7,8 @@
 
 struct order {
     const struct result *result;
-    unsigned column;
-    bool reversed;
+    struct grid_sort sorts[GRID_SORTS_MAX]; // columns of the result
+    unsigned count;
 };
 
 static int compare_texts(struct value a, struct value b)
@@ -21,26 +21,77 @@ static int compare_texts(struct value a, struct value b)
 }
 
 // Texts rise, numbers fall (the largest is what one looks for); what is absent
-// comes last either way, and equal ones stay in the result's order.
+// comes last either way.
+static int compare_by(const struct order *order, const struct grid_sort *sort, size_t row_a,
+                      size_t row_b)
+{
+    const struct value a = result_cell(order->result, row_a, (unsigned)sort->column);
+    const struct value b = result_cell(order->result, row_b, (unsigned)sort->column);
+    if (a.type == VALUE_NULL || b.type == VALUE_NULL)
+        return (a.type == VALUE_NULL) - (b.type == VALUE_NULL);
+    const int result =
+        a.type == VALUE_TEXT && b.type == VALUE_TEXT
+            ? compare_texts(a, b)
+            : (value_number(a, 0) < value_number(b, 0)) - (value_number(a, 0) > value_number(b, 0));
+    return sort->reversed ? -result : result;
+}
+
+// Equal rows stay in the result's order.
 static int compare_rows(const void *left, const void *right, void *context)
 {
     const struct order *order = context;
-    size_t row_a = *(const size_t *)left, row_b = *(const size_t *)right;
-    struct value a = result_cell(order->result, row_a, order->column);
-    struct value b = result_cell(order->result, row_b, order->column);
+    const size_t row_a = *(const size_t *)left, row_b = *(const size_t *)right;
     int result = 0;
-    if (a.type == VALUE_NULL || b.type == VALUE_NULL) {
-        result = (a.type == VALUE_NULL) - (b.type == VALUE_NULL);
-    } else {
-        if (a.type == VALUE_TEXT && b.type == VALUE_TEXT)
-            result = compare_texts(a, b);
-        else
-            result = (value_number(a, 0) < value_number(b, 0)) -
-                     (value_number(a, 0) > value_number(b, 0));
-        if (order->reversed)
-            result = -result;
-    }
+    for (unsigned i = 0; i < order->count && result == 0; i++)
+        result = compare_by(order, &order->sorts[i], row_a, row_b);
     return result ? result : (row_a > row_b) - (row_a < row_b);
+}
+
+// The sorts whose columns the result has.
+static struct order order_of(const struct grid *grid, const struct grid_state *state,
+                             const struct result *result)
+{
+    struct order order = {.result = result};
+    for (unsigned i = 0; i <= state->before_count; i++) {
+        const bool is_last = i == state->before_count;
+        const struct grid_sort sort =
+            is_last ? (struct grid_sort){state->sort, state->reversed} : state->before[i];
+        const int found =
+            sort.column >= 0 ? result_find(result, grid->columns[sort.column].key) : GRID_UNSORTED;
+        if (found >= 0)
+            order.sorts[order.count++] = (struct grid_sort){found, sort.reversed};
+    }
+    return order;
+}
+
+void grid_state_reset(struct grid_state *state)
+{
+    *state = (struct grid_state){.sort = GRID_UNSORTED,
+                                 .unfolded = state->unfolded,
+                                 .hidden = state->hidden,
+                                 .pinned = state->pinned,
+                                 .choice = state->choice};
+}
+
+bool grid_sorts_by(const struct grid_state *state, unsigned column)
+{
+    bool sorts = state->sort == (int)column;
+    for (unsigned i = 0; i < state->before_count; i++)
+        sorts |= state->before[i].column == (int)column;
+    return sorts;
+}
+
+// True if one of the row's texts has the text that the user wants.
+static bool is_wanted(const struct grid_state *state, const struct result *result, size_t row)
+{
+    if (!state->choice || !state->choice->only[0])
+        return true;
+    for (unsigned column = 0; column < result_column_count(result); column++) {
+        const struct value value = result_cell(result, row, column);
+        if (value.type == VALUE_TEXT && strcasestr(value.text.bytes, state->choice->only))
+            return true;
+    }
+    return false;
 }
 
 static bool is_hidden(const struct grid *grid, const struct grid_state *state,
@@ -57,14 +108,14 @@ size_t *grid_rows_shown(const struct grid *grid, const struct grid_state *state,
     size_t *rows = all > 0 ? calloc(all, sizeof *rows) : NULL;
     if (!rows)
         return NULL;
-    const int found =
-        state->sort >= 0 ? result_find(result, grid->columns[state->sort].key) : GRID_UNSORTED;
-    const bool is_reversed = state->reversed && found < 0;
-    const bool has_urgent = grid->is_urgent && found < 0;
+    struct order order = order_of(grid, state, result);
+    const bool is_reversed = state->reversed && order.count == 0;
+    const bool has_urgent = grid->is_urgent && order.count == 0;
     for (int urgent = has_urgent; urgent >= 0; urgent--) { // the urgent ones, then the others
         for (size_t i = 0; i < all; i++) {
             const size_t row = is_reversed ? all - 1 - i : i;
-            if (has_urgent && grid->is_urgent(result, row) != (urgent == 1))
+            if ((has_urgent && grid->is_urgent(result, row) != (urgent == 1)) ||
+                !is_wanted(state, result, row))
                 continue;
             if (is_hidden(grid, state, result, row))
                 (*folded)++;
@@ -72,8 +123,7 @@ size_t *grid_rows_shown(const struct grid *grid, const struct grid_state *state,
                 rows[(*count)++] = row;
         }
     }
-    struct order order = {result, (unsigned)found, state->reversed};
-    if (found >= 0)
+    if (order.count > 0)
         qsort_r(rows, *count, sizeof *rows, compare_rows, &order);
     return rows;
 }
@@ -83,7 +133,9 @@ size_t grid_rows_lines(const struct grid *grid, const struct grid_state *state,
 {
     size_t shown = 0, folded = 0;
     for (size_t row = 0; result && row < result_row_count(result); row++)
-        if (is_hidden(grid, state, result, row))
+        if (!is_wanted(state, result, row))
+            continue;
+        else if (is_hidden(grid, state, result, row))
             folded++;
         else
             shown++;
@@ -182,7 +234,8 @@ void grid_rows_keep(const struct grid *grid, struct grid_state *state, const str
 {
     size_t count, folded;
     size_t *rows = grid_rows_shown(grid, state, result, &count, &folded);
-    const bool follows = state->cursor == 0 && state->top == 0 && state->sort == GRID_UNSORTED;
+    const bool follows = state->cursor == 0 && state->top == 0 && state->sort == GRID_UNSORTED &&
+                         state->before_count == 0;
     for (size_t i = 0; i < count && state->at != 0 && !follows; i++) {
         if (identity_of(grid, result, rows[i]) != state->at)
             continue;
@@ -200,13 +253,14 @@ void grid_rows_keep(const struct grid *grid, struct grid_state *state, const str
 
 // ---- Searching ------------------------------------------------------------------
 
-static bool row_has(const struct result *result, size_t row, const char *text)
+static bool row_has(const struct grid_choice *choice, const struct result *result, size_t row,
+                    const char *text)
 {
     char cell[GRID_CELL_SIZE];
     for (unsigned column = 0; column < result_column_count(result); column++) {
         if (result_cell(result, row, column).type == VALUE_NULL)
             continue;
-        grid_value_text(cell, result, row, column, 0);
+        grid_value_text(cell, choice, result, row, column, 0);
         if (strcasestr(cell, text))
             return true;
     }
@@ -223,7 +277,7 @@ bool grid_rows_find(const struct grid *grid, struct grid_state *state, const str
     for (size_t i = first; i < count + first && !found && text[0]; i++) {
         const size_t ahead = step < 0 ? count - i % count : i;
         const size_t at = (state->cursor + ahead) % count;
-        found = row_has(result, rows[at], text);
+        found = row_has(state->choice, result, rows[at], text);
         if (found)
             state->cursor = at;
     }

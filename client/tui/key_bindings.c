@@ -48,6 +48,7 @@ const struct key_binding key_bindings[] = {
     BIND(KEYS_VIEW, SORT_NEXT, 7, "> s F6", "s", "sort", "sort by the next column", '>', 's',
          KEY_CODE_F6),
     BIND(KEYS_VIEW, SORT_PREVIOUS, 0, "<", "", "", "sort by the one before", '<'),
+    BIND(KEYS_VIEW, SORT_MORE, 0, ",", "", "", "then by a further column: , and >", ','),
     BIND(KEYS_VIEW, SORT_REVERSE, 0, "I", "", "", "turn the order round", 'I'),
     BIND(KEYS_VIEW, LONGER, 0, "}", "", "", "ask less often", '}'),
     BIND(KEYS_VIEW, SHORTER, 0, "{", "", "", "ask more often", '{'),

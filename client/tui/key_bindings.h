@@ -55,6 +55,7 @@ enum action {
     ACTION_END,           // last row of the list; KEYS_PROMPT: end of the text
     ACTION_SORT_NEXT,     // sort by the next column
     ACTION_SORT_PREVIOUS, // sort by the column before
+    ACTION_SORT_MORE,     // keep the column sorted by, and choose a further one
     ACTION_SORT_REVERSE,
     ACTION_LONGER,      // longer polling interval
     ACTION_SHORTER,     // shorter polling interval

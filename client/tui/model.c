@@ -11,7 +11,8 @@ void model_init(struct model *model, const char *name, double interval_seconds)
     (void)text_escape(model->name, sizeof model->name, name, strlen(name));
     for (unsigned view = 0; view < MODEL_VIEWS_MAX; view++)
         for (unsigned panel = 0; panel < MODEL_PANELS_MAX; panel++)
-            model->views[view].panels[panel].sort = GRID_UNSORTED;
+            model->views[view].panels[panel] =
+                (struct grid_state){.sort = GRID_UNSORTED, .choice = &model->choice};
 }
 
 void model_deinit(struct model *model)

@@ -78,6 +78,7 @@ struct model {
     struct prompt prompt;           // while one is open
     struct query change;            // the last query that changes the store
     bool is_changing;               // it has not been answered yet
+    struct grid_choice choice;      // of all tables
     char search[MODEL_SEARCH_SIZE]; // what was searched for last; "": nothing
 
     struct model_answer answers[POLL_COUNT]; // by enum polled_query

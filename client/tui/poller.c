@@ -25,7 +25,7 @@ static const uint64_t retry_ns = UINT64_C(2000000000);
 // Requests to the polling thread.
 struct commands {
     bool stop;
-    unsigned urgent; // POLL_ bits: to be sent now
+    uint64_t urgent; // POLL_ bits: to be sent now
     bool change;     // `changing` is to be sent
     struct query changing;
     struct queries_scope scope;
@@ -36,7 +36,7 @@ struct commands {
 struct poller {
     // Used by the polling thread, and before it starts by the opener.
     struct remote *remote;
-    unsigned stale;       // POLL_ bits: queries to be sent
+    uint64_t stale;       // POLL_ bits: queries to be sent
     uint64_t earliest_ns; // when a round may start
     uint64_t last_ns;     // when the last round of all queries, or one that failed, began
     bool failed;          // the last round did
@@ -206,7 +206,8 @@ static void *poll_on(void *argument)
         const uint64_t round_ns = poller->last_ns + (retries ? retry_ns : commands.interval_ns);
         poller->stale &= commands.scope.wanted;
         poller->stale |= commands.urgent;
-        if (!commands.paused && now_ns >= round_ns)
+        // The clock starts with the machine, perhaps less than an interval ago.
+        if (!commands.paused && (poller->last_ns == 0 || now_ns >= round_ns))
             poller->stale = commands.scope.wanted;
         if (commands.urgent || (!commands.paused && poller->stale && now_ns >= poller->earliest_ns))
             make_round(poller, &commands.scope);
@@ -309,7 +310,7 @@ static void end_wish(struct poller *poller)
     (void)pthread_mutex_unlock(&poller->lock);
 }
 
-void poller_query_now(struct poller *poller, unsigned queries)
+void poller_query_now(struct poller *poller, uint64_t queries)
 {
     begin_command(poller)->urgent |= queries;
     end_wish(poller);

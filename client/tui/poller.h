@@ -36,7 +36,7 @@ const char *poller_name(const struct poller *poller);
 bool poller_is_file(const struct poller *poller);
 
 // Requests a round of these queries (POLL_ bits) now, also while polling is paused.
-void poller_query_now(struct poller *poller, unsigned queries);
+void poller_query_now(struct poller *poller, uint64_t queries);
 
 // Sets the polling interval, or pauses polling.
 void poller_set_interval(struct poller *poller, double interval_seconds, bool paused);

@@ -110,12 +110,12 @@ bool queries_fill(enum polled_query polled, const struct queries_scope *scope, i
     return polled != POLL_COMPARE || set_sides(query, scope);
 }
 
-unsigned queries_stale(enum record_kind kind)
+uint64_t queries_stale(enum record_kind kind)
 {
-    unsigned stale = 0;
+    uint64_t stale = 0;
     for (unsigned polled = 0; polled < POLL_COUNT; polled++)
         if (polls[polled].stale_by >> kind & 1)
-            stale |= 1u << polled;
+            stale |= UINT64_C(1) << polled;
     return stale;
 }
 

@@ -32,15 +32,15 @@ enum polled_query {
 };
 
 // A set of queries; bit i is enum polled_query i.
-#define POLL(query) (1u << POLL_##query)
-enum { POLL_ALL = (1 << POLL_COUNT) - 1 };
+#define POLL(query) (UINT64_C(1) << POLL_##query)
+#define POLL_ALL    ((UINT64_C(1) << POLL_COUNT) - 1)
 
 // What the queries are about.
 struct queries_scope {
     struct query_filter filter;
     struct window window; // a filter with times of its own goes before it
     int64_t now_ns;       // where a live window ends, wall clock; 0: at the time of asking
-    unsigned wanted;      // the queries that are repeated
+    uint64_t wanted;      // the queries that are repeated
     struct query load;    // POLL_STAGES; see queries_of_load
     bool has_load;
 };
@@ -57,7 +57,7 @@ bool queries_fill(enum polled_query polled, const struct queries_scope *scope, i
 void queries_of_load(struct queries_scope *scope, const struct result *loads, size_t row);
 
 // Returns the bit set of the queries whose answers a new record of `kind` makes stale.
-unsigned queries_stale(enum record_kind kind);
+uint64_t queries_stale(enum record_kind kind);
 
 // Returns the bit set of the kinds whose new records make any answer stale; bit k is enum
 // record_kind k.

@@ -37,7 +37,7 @@ static unsigned select_load(struct model *model)
 // The view's queries; those that it lacks are asked for at once.
 static unsigned want(struct model *model)
 {
-    const unsigned wanted = view_polls(model);
+    const uint64_t wanted = view_polls(model);
     if (wanted == model->scope.wanted)
         return 0;
     model->scope.wanted = wanted;
@@ -75,6 +75,31 @@ static unsigned change_window(struct model *model, enum action action)
     return EFFECT_SCOPE | EFFECT_ASK;
 }
 
+static bool sorts_before(const struct grid_state *state, int column)
+{
+    bool sorts = false;
+    for (unsigned i = 0; i < state->before_count; i++)
+        sorts |= state->before[i].column == column;
+    return sorts;
+}
+
+// Rows that are equal in the column sorted by are sorted by the one that is chosen next.
+static void sort_more(struct model *model)
+{
+    struct view_state *state = current(model);
+    struct grid_state *sorted = &state->panels[state->focus];
+    if (sorted->sort == GRID_UNSORTED) {
+        model_notify(model, "sort by a first column: > or a press on its heading");
+    } else if (sorted->before_count == GRID_SORTS_MAX - 1) {
+        model_notify(model, "three columns are the most (Esc: as it was)");
+    } else {
+        sorted->before[sorted->before_count++] = (struct grid_sort){sorted->sort, sorted->reversed};
+        sorted->sort = GRID_UNSORTED;
+        sorted->reversed = false;
+        model_notify(model, "then by: > < or a press on a heading");
+    }
+}
+
 static void sort_next(struct model *model, int step)
 {
     struct view_state *state = current(model);
@@ -86,7 +111,9 @@ static void sort_next(struct model *model, int step)
     // One more choice than columns: the order of the answer.
     struct grid_state *sorted = &state->panels[state->focus];
     int choices = (int)grid->count + 1;
-    sorted->sort = (sorted->sort + 1 + step + choices) % choices - 1;
+    do
+        sorted->sort = (sorted->sort + 1 + step + choices) % choices - 1;
+    while (sorted->sort >= 0 && sorts_before(sorted, sorted->sort));
     sorted->reversed = false;
     sorted->top = sorted->cursor = 0;
     sorted->at = 0;
@@ -102,6 +129,7 @@ static void group_next(struct model *model)
     const char *now = grid && sorted->sort >= 0 ? grid->columns[sorted->sort].key : "";
     const unsigned from = strcmp(now, keys[0]) == 0 ? 1 : strcmp(now, keys[1]) == 0 ? 2 : 0;
     sorted->sort = GRID_UNSORTED;
+    sorted->before_count = 0;
     for (unsigned i = 0; grid && from < 2 && i < grid->count; i++)
         if (strcmp(grid->columns[i].key, keys[from]) == 0)
             sorted->sort = (int)i;
@@ -152,8 +180,9 @@ static void step_back(struct model *model)
         model->overlay = OVERLAY_NONE;
     else if (state->enlarged)
         state->enlarged = false;
-    else if (panel->sort != GRID_UNSORTED || panel->reversed || panel->top > 0 || panel->cursor > 0)
-        *panel = (struct grid_state){.sort = GRID_UNSORTED, .unfolded = panel->unfolded};
+    else if (panel->sort != GRID_UNSORTED || panel->before_count > 0 || panel->reversed ||
+             panel->top > 0 || panel->cursor > 0)
+        grid_state_reset(panel);
     else
         state->focus = 0;
 }
@@ -257,6 +286,9 @@ static unsigned act(struct model *model, enum action action)
     case ACTION_SORT_PREVIOUS:
         sort_next(model, action == ACTION_SORT_NEXT ? 1 : -1);
         break;
+    case ACTION_SORT_MORE:
+        sort_more(model);
+        break;
     case ACTION_SORT_REVERSE:
         state->panels[state->focus].reversed = !state->panels[state->focus].reversed;
         break;
@@ -333,7 +365,7 @@ static void press_panel(struct model *model, unsigned at, struct rect area, int 
         return;
     int column =
         grid_column_at(panel->grid, state, model_answer(model, panel->polled), rows, x - rows.x);
-    if (column == GRID_UNSORTED)
+    if (column == GRID_UNSORTED || sorts_before(state, column))
         return;
     state->reversed = state->sort == column && !state->reversed;
     state->sort = column;

@@ -29,7 +29,7 @@ const struct view *view_current(const struct model *model)
     return views[view_shown(model)];
 }
 
-unsigned view_polls(const struct model *model)
+uint64_t view_polls(const struct model *model)
 {
     return view_current(model)->polls | POLL(SUMMARY) | POLL(ALERTS) |
            (model_is_now(model) ? POLL(NOW) : 0);

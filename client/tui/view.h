@@ -32,7 +32,7 @@ struct panel {
 
 struct view {
     const char *name;
-    unsigned polls; // the queries that it shows: bit i is enum polled_query i
+    uint64_t polls; // the queries that it shows: bit i is enum polled_query i
     const struct panel *panels;
     unsigned panel_count; // MODEL_PANELS_MAX at most
     // Lays out the panels in `body`: sets out[i] to the area of panel i, which is empty if the
@@ -66,7 +66,7 @@ unsigned view_shown(const struct model *model);
 const struct view *view_current(const struct model *model);
 
 // The queries of the current view and of the frame.
-unsigned view_polls(const struct model *model);
+uint64_t view_polls(const struct model *model);
 
 // Sets `*row` to the row of the answer that the cursor of panel `number` is on.  Returns false if
 // the panel has no cursor, or no rows.

@@ -93,6 +93,7 @@ static void copy_own(const struct codec *codec, Inferstat__Query *wire, struct q
         break;
     case QUERY_AVERAGE:
         copy_text(codec, &wire->slo, own->average.slo, QUERY_TEXT_SIZE);
+        CODEC_COPY(codec, wire->histogram, own->average.histogram);
         break;
     case QUERY_AUTHORIZE:
     case QUERY_REVOKE:

@@ -99,7 +99,7 @@ static size_t lay_out(const struct model *model, struct canvas *canvas, struct r
         char value[GRID_CELL_SIZE], name[64];
         if (result_cell(result, row, column).type == VALUE_NULL)
             continue;
-        grid_value_text(value, result, row, column, 0);
+        grid_value_text(value, &model->choice, result, row, column, 0);
         if (canvas) {
             canvas_fit(canvas, area, MARGIN, y + (int)lines, NAME_WIDTH, ALIGN_LEFT, STYLE_DIM,
                        bare_name(name, sizeof name, result_column(result, column)->key));

@@ -321,6 +321,8 @@ static enum status check_records(const struct query *query, struct error *err)
 
 static enum status check_average(const struct query *query, struct error *err)
 {
+    if (query->average.histogram && (query->group_count != 0 || query->step_ns != 0))
+        return error_set(err, STATUS_INVALID, "query: a histogram has no groups and no steps");
     return check_text(query->average.slo, QUERY_TEXT_SIZE, "slo", err);
 }
 

@@ -134,7 +134,8 @@ struct query {
     int64_t step_ns; // QUERY_AVERAGE: a row per group and time step; 0: one per group
     uint32_t limit;  // most rows of the result; 0: QUERY_ROWS_MAX (QUERY_SLOWEST: 10,
                      // QUERY_ERRORS, QUERY_EVENTS: 100)
-    uint64_t cursor; // QUERY_RECORDS, QUERY_AUDIT: 0, or the last result's next_cursor
+    uint64_t cursor; // QUERY_RECORDS, QUERY_AUDIT: 0, or the last result's next_cursor.
+                     // QUERY_SLOWEST: 0, or only the requests with this started_ns
     union {
         // QUERY_COMPARE compares two sides.  Side i is the baseline (stored sample) baseline[i]; if
         // that name is empty, the records that match query.filter (side 0) or `other` (side 1).  If
@@ -147,7 +148,8 @@ struct query {
         } compare;
         struct {
             char slo[QUERY_TEXT_SIZE]; // objectives, "ttft=200ms,tpot=30ms"
-        } average;                     // QUERY_AVERAGE
+            bool histogram; // the rows are its bins: value, count; without groups and steps
+        } average;          // QUERY_AVERAGE
         struct {
             enum record_kind kind;
             bool oldest_first;

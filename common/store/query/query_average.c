@@ -358,6 +358,31 @@ static enum status add_rows(struct store *store, struct result *answer,
     return status;
 }
 
+static void on_bin(void *context, double value, uint64_t count)
+{
+    struct result *answer = context;
+    answer_row(answer);
+    answer_real(answer, "value", value);
+    answer_int(answer, "count", (int64_t)count);
+}
+
+// The bins of the sketch in place of its figures.
+static enum status add_bins(struct result **out, const struct average *average, struct error *err)
+{
+    const struct answer_column columns[] = {{"value", average->metric->unit},
+                                            {"count", UNIT_COUNT}};
+    const bool has_values = average->scan.groups && groups_count(average->scan.groups) > 0;
+    const struct sketch *sketch =
+        has_values ? aggregate_scan_ratio(groups_at(average->scan.groups, 0), 0)->values.sketch
+                   : NULL;
+    if (!sketch || sketch_count(sketch) == 0)
+        return error_set(err, STATUS_NO_DATA, "no values of %s that match", average->metric->name);
+    enum status status = answer_new(out, columns, sizeof columns / sizeof *columns, err);
+    if (status == STATUS_OK)
+        sketch_each(sketch, on_bin, *out);
+    return status == STATUS_OK ? answer_check(*out, err) : status;
+}
+
 static enum status find_goodput(struct average *average, struct error *err)
 {
     average->is_goodput = strcmp(average->metric->name, QUERY_METRIC_GOODPUT) == 0;
@@ -501,9 +526,11 @@ enum status query_average(struct store *store, const struct query *query, struct
         status = process_lives_read(&average.lives, store, query, err);
     if (status == STATUS_OK)
         status = find_coverage(&average, store, err);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && query->average.histogram)
+        status = add_bins(out, &average, err);
+    else if (status == STATUS_OK)
         status = new_answer(out, &average, err);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && !query->average.histogram)
         status = add_rows(store, *out, &average, err);
     coverage_deinit(&average.coverage);
     aggregate_scan_deinit(&average.scan);

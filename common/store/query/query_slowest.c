@@ -187,6 +187,8 @@ static enum status read_requests(struct answer *answer, struct error *err)
              " t.prompt_tokens, t.cached_prompt_tokens, t.generated_tokens, t.items"
              " FROM inference t");
     filter_where(sql, metric->kind, filter);
+    if (answer->query->cursor != 0)
+        sqlite3_str_appendf(sql, " AND t.started_ns = %lld", (long long)answer->query->cursor);
     sqlite3_str_appendf(sql, " AND value IS NOT NULL ORDER BY value %s, t.id LIMIT %d",
                         is_rate(metric) ? "ASC" : "DESC", (int)answer->limit);
     return reader_scan(answer->store, sql, filter, on_request, answer, err);

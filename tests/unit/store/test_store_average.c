@@ -90,6 +90,31 @@ TEST_CASE(test_itl_is_of_all_requests)
     result_free(result);
 }
 
+TEST_CASE(test_histogram)
+{
+    add_span(1, 3, 1, 60);
+    add_span(2, 3, 41, 40);
+    struct query query = average(QUERY_METRIC_ITL);
+    struct error err;
+    query.average.histogram = true;
+    struct result *result = ask(&query);
+    int64_t count = 0;
+    for (size_t row = 0; row < result_row_count(result); row++) {
+        const double value = result_number(result, row, "value", 0);
+        assert_true(row == 0 || value > result_number(result, row - 1, "value", 0));
+        count += result_integer(result, row, "count", 0);
+        if (fabs(value - 50e6) < 0.01 * 50e6)
+            assert_int_equal(result_integer(result, row, "count", 0), 2);
+    }
+    assert_int_equal(count, 100);
+    result_free(result);
+    query.step_ns = SECOND_NS;
+    assert_int_equal(query_check(&query, &err), STATUS_INVALID);
+    query = average("request_rate");
+    query.average.histogram = true;
+    assert_int_equal(store_query(store, &query, &result, &err), STATUS_NO_DATA);
+}
+
 static void add_inferences(const char *values)
 {
     exec(format_text(
@@ -525,8 +550,8 @@ TEST_CASE(test_one_of_many_hosts)
         }
 }
 
-TEST_MAIN_EACH(set_up, store_tear_down, test_itl_is_of_all_requests, test_what_has_expired_is_said,
-               test_goodput, test_goodput_to_the_end_of_the_last,
+TEST_MAIN_EACH(set_up, store_tear_down, test_histogram, test_itl_is_of_all_requests,
+               test_what_has_expired_is_said, test_goodput, test_goodput_to_the_end_of_the_last,
                test_goodput_of_steps_that_are_not_full, test_goodput_of_what_is_left,
                test_goodput_of_no_time, test_objectives_are_checked, test_requests_of_all_processes,
                test_requests_with_rollups, test_requests_by_model, test_one_of_many_hosts)

@@ -483,6 +483,18 @@ TEST_CASE(test_window_and_filter_limit_the_search)
     }
 }
 
+// One request is explained by all that the filter covers.
+TEST_CASE(test_one_request)
+{
+    add_slow(&(struct request){.queue_ns = 500 * MS});
+    struct result *result = ask(&(struct query){.kind = QUERY_SLOWEST, .cursor = SLOW_NS});
+    assert_int_equal(result_row_count(result), 1);
+    assert_int_equal(result_integer(result, 0, "started_ns", 0), SLOW_NS);
+    assert_int_equal(result_integer(result, 0, "peers", 0), 61);
+    assert_true(result_is(result, 0, "blame", "queue"));
+    result_free(result);
+}
+
 TEST_CASE(test_few_peers_blame_nothing)
 {
     uint64_t random = 1;
@@ -610,6 +622,6 @@ TEST_CASE(test_absurd_rows)
 }
 
 TEST_MAIN_EACH(set_up, store_tear_down, test_planted_causes_are_named, test_other_metrics,
-               test_window_and_filter_limit_the_search, test_few_peers_blame_nothing,
-               test_expired_samples_are_told, test_what_expired_is_told, test_refusals,
-               test_absurd_rows)
+               test_window_and_filter_limit_the_search, test_one_request,
+               test_few_peers_blame_nothing, test_expired_samples_are_told,
+               test_what_expired_is_told, test_refusals, test_absurd_rows)

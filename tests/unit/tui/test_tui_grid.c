@@ -41,6 +41,8 @@ static char *drawn(const struct result *result, struct grid_state state, int wid
     return drawn_grid(&grid, result, state, width, height);
 }
 
+static const struct grid_choice of_alpha = {.only = "IS-LONG"};
+
 TEST_CASE(draws)
 {
     static const struct {
@@ -105,6 +107,25 @@ TEST_CASE(draws)
          "host     t/s    took\n"
          "alph… 100.25       -\n"
          "beta   45.50   1.5ms\n\n"},
+        // Several columns: what is equal in the first is sorted by the second.
+        {{.sort = 1, .reversed = true, .before = {{4, true}}, .before_count = 1},
+         30,
+         4,
+         "host      t/s▲2    took lost▲1\n"
+         "beta      45.50   1.5ms      0\n"
+         "gamma         -    2.5s      0\n"
+         "alpha-i… 100.25       -     12\n"},
+        // What the user hides is hidden, what the user wants goes after the others.
+        {{.sort = GRID_UNSORTED, .hidden = 1u << 1, .pinned = 1u << 7},
+         26,
+         2,
+         "host         took at\n"
+         "beta        1.5ms 11:59:59\n"},
+        {{.sort = GRID_UNSORTED, .choice = &of_alpha},
+         20,
+         3,
+         "host     t/s    took\n"
+         "alph… 100.25       -\n\n"},
         // The column sorted by stays, whatever its rank.
         {{.sort = 7},
          24,
@@ -297,11 +318,31 @@ TEST_CASE(finds_the_column_under_the_mouse)
     result_free(result);
 }
 
+TEST_CASE(temperatures_have_the_unit_that_is_wanted)
+{
+    static const struct grid_column celsius[] = {
+        {"host", "host", GRID_UNIT, true, 4, 12, 0},
+        {"temp", "temp", GRID_UNIT, false, 6, 0, 0},
+    };
+    static const struct grid warm = {.columns = celsius, .count = COUNT_OF(celsius)};
+    struct result *result = fixture_result("host|temp:celsius\na|100\nb|-40\nc|-\n");
+    const struct grid_choice fahrenheit = {.fahrenheit = true};
+    char *text =
+             drawn_grid(&warm, result,
+                        (struct grid_state){.sort = GRID_UNSORTED, .choice = &fahrenheit}, 20, 4),
+         value[GRID_CELL_SIZE];
+    assert_string_equal(text, "host   temp\na     212 F\nb     -40 F\nc         -\n");
+    grid_value_text(value, NULL, result, 0, 1, 0);
+    assert_string_equal(value, "100 C");
+    free(text);
+    result_free(result);
+}
+
 int main(void)
 {
     (void)setenv("TZ", "UTC", 1);
     return TEST_RUN(draws, takes_answers_that_lack_everything,
                     large_numbers_do_without_their_fraction, columns_if_any, no_number_is_cut,
                     says_by_words_and_style_what_is_bad, marks_what_deserves_a_look,
-                    finds_the_column_under_the_mouse);
+                    temperatures_have_the_unit_that_is_wanted, finds_the_column_under_the_mouse);
 }

@@ -596,7 +596,22 @@ TEST_CASE(sorting_goes_through_the_columns)
     assert_int_equal(hosts->sort, 1);
     fixture_key(model, 'I');
     assert_true(hosts->reversed);
+    fixture_key(model, ','); // a second column, which is another one
+    fixture_key(model, '>');
+    fixture_key(model, '>');
+    assert_int_equal(hosts->before_count, 1);
+    assert_int_equal(hosts->before[0].column, 1);
+    assert_true(hosts->before[0].reversed);
+    assert_int_equal(hosts->sort, 2);
+    assert_true(grid_sorts_by(hosts, 1) && grid_sorts_by(hosts, 2) && !grid_sorts_by(hosts, 0));
+    fixture_key(model, ',');
+    fixture_key(model, ',');
+    assert_int_equal(hosts->before_count, 2); // the first of three is still to be chosen
+    fixture_key(model, '<');
+    fixture_key(model, ',');
+    assert_int_equal(hosts->before_count, 2);
     fixture_key(model, KEY_CODE_ESCAPE);
+    assert_int_equal(hosts->before_count, 0);
     assert_int_equal(hosts->sort, GRID_UNSORTED);
     assert_false(hosts->reversed);
     fixture_key(model, '4');

@@ -120,7 +120,7 @@ TEST_CASE(without_a_load_there_are_no_stages_to_ask_for)
 
 TEST_CASE(records_make_answers_stale)
 {
-    unsigned stale = queries_stale(RECORD_KIND_INFERENCE);
+    uint64_t stale = queries_stale(RECORD_KIND_INFERENCE);
     assert_true(stale >> POLL_INFERENCES & 1 && stale >> POLL_SUMMARY & 1);
     assert_false(stale >> POLL_STAGES & 1);
     assert_true(queries_stale(RECORD_KIND_LOAD_STAGE) >> POLL_STAGES & 1);
