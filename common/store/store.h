@@ -57,6 +57,8 @@
 //   were read), then sum? (of tokens and throughput;
 //   of running_requests and waiting_requests the mean in all processes together) window_ns? (of
 //   throughput).
+//   A window of 10 minutes or more of samples of devices and hosts is widened to whole minutes,
+//   unless steps are shorter; the note has its bounds.
 //   Throughput (throughput.h): count is the number of requests that ended; mean is the rate or
 //   ratio; sum is what was divided: requests, tokens, failed or cancelled requests, at most
 //   2^63 - 1; window_ns is the wall time of the window or step; quantiles and extremes are null.
@@ -189,7 +191,8 @@
 //   slowdown_celsius? sm_clock_max_hz? memory_clock_max_hz? pcie_generation_max? pcie_width_max?;
 //   processes? (text: at most 8, those with most memory first) events? (text: names of those that
 //   last, among the run's newest 1,000 records of events); with a window window_ns? (null without
-//   since; of 10 minutes or more, in whole minutes) samples and, of those in it,
+//   since; widened to whole minutes from 10 minutes on, to whole hours from 10 hours on) samples
+//   and, of those in it,
 //   gpu_util_mean_ratio? gpu_util_max_ratio?
 //   memory_used_mean_bytes? memory_used_max_bytes? temperature_mean_celsius?
 //   temperature_max_celsius? power_mean_watts? power_max_watts? sm_clock_mean_hz? sm_clock_min_hz?

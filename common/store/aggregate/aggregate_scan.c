@@ -89,6 +89,62 @@ enum status aggregate_scan_find(struct aggregate_scan *scan, const int64_t *keys
     return STATUS_OK;
 }
 
+// ---- The window -------------------------------------------------------------------------
+
+enum { TIME_SIZE = 32, WIDENED_BUCKETS_LEAST = 10 };
+
+// "2026-03-28 12:00", in UTC.
+static const char *time_text(char text[TIME_SIZE], int64_t time_ns)
+{
+    const time_t seconds = (time_t)(time_ns / NS_A_SECOND);
+    struct tm parts;
+    if (!gmtime_r(&seconds, &parts) || strftime(text, TIME_SIZE, "%F %R", &parts) == 0)
+        (void)snprintf(text, TIME_SIZE, "%lld", (long long)time_ns);
+    return text;
+}
+
+static void say_widened(struct aggregate_scan *scan, enum rollup_level level)
+{
+    char text[AGGREGATE_SCAN_NOTE_SIZE], first[TIME_SIZE], last[TIME_SIZE];
+    const bool is_open = scan->window.last_ns == INT64_MAX;
+    (void)snprintf(text, sizeof text, "samples of whole %ss count: from %s%s%s UTC",
+                   rollup_level_name(level), time_text(first, scan->window.first_ns),
+                   is_open ? "" : " to ", is_open ? "" : time_text(last, scan->window.last_ns + 1));
+    aggregate_scan_say(scan, text);
+}
+
+static void widen(struct aggregate_scan *scan, enum rollup_level level)
+{
+    const struct rollup_span asked = scan->window;
+    struct rollup_span *window = &scan->window;
+    window->first_ns = rollup_bucket(level, asked.first_ns);
+    if (asked.last_ns != INT64_MAX)
+        window->last_ns = rollup_next(level, rollup_bucket(level, asked.last_ns)) - 1;
+    if (window->first_ns < asked.first_ns || window->last_ns > asked.last_ns)
+        say_widened(scan, level);
+}
+
+// Sets the window to that of the filter, widened if it is to be.
+static enum status set_window(struct aggregate_scan *scan, struct store *store, struct error *err)
+{
+    const struct query_filter *filter = &scan->query->filter;
+    int64_t until_ns = filter->until_ns;
+    scan->window = (struct rollup_span){filter->since_ns ? filter->since_ns : INT64_MIN,
+                                        until_ns ? until_ns - 1 : INT64_MAX};
+    if (scan->widening_levels == 0 || rollup_has_sketches(scan->kind) || !filter->since_ns)
+        return STATUS_OK;
+    const enum status status = until_ns ? STATUS_OK : reader_as_of(store, &until_ns, err);
+    for (unsigned i = scan->widening_levels; i-- > 0 && status == STATUS_OK;) {
+        const int64_t bucket_ns = rollup_next((enum rollup_level)i, 0);
+        if (scan->query->step_ns % bucket_ns != 0 ||
+            (double)until_ns - (double)filter->since_ns < WIDENED_BUCKETS_LEAST * (double)bucket_ns)
+            continue;
+        widen(scan, (enum rollup_level)i);
+        break;
+    }
+    return status;
+}
+
 // ---- What there is to go by -------------------------------------------------------------
 
 // The first column of the first row, with $1 bound; `*out` stays where there is none.
@@ -250,16 +306,7 @@ static enum status cut_window(struct aggregate_scan_state *state, struct error *
     return status;
 }
 
-enum { DAY_SIZE = 32, STEP_SIZE = 32 };
-
-static const char *day_text(char text[DAY_SIZE], int64_t time_ns)
-{
-    const time_t seconds = (time_t)(time_ns / NS_A_SECOND);
-    struct tm parts;
-    if (!gmtime_r(&seconds, &parts) || strftime(text, DAY_SIZE, "%Y-%m-%d", &parts) == 0)
-        (void)snprintf(text, DAY_SIZE, "%lld", (long long)time_ns);
-    return text;
-}
+enum { STEP_SIZE = 32 };
 
 // The shortest step, in whole units, of which a window has few enough.
 static const char *step_text(char text[STEP_SIZE], const struct rollup_span *window)
@@ -287,12 +334,13 @@ static enum status check_steps(const struct aggregate_scan *scan, struct error *
     const int64_t steps = window->last_ns / step_ns - window->first_ns / step_ns;
     if (steps < QUERY_ROWS_MAX)
         return STATUS_OK;
-    char first[DAY_SIZE], last[DAY_SIZE], step[STEP_SIZE];
-    return error_set(err, STATUS_INVALID,
-                     "query: %lld steps from %s to %s, at most %d (--step %s or longer, or less of "
-                     "it with --since and --until)",
-                     (long long)steps + 1, day_text(first, window->first_ns),
-                     day_text(last, window->last_ns), QUERY_ROWS_MAX, step_text(step, window));
+    char first[TIME_SIZE], last[TIME_SIZE], step[STEP_SIZE];
+    return error_set(
+        err, STATUS_INVALID,
+        "query: %lld steps from %.10s to %.10s, at most %d (--step %s or longer, or less of "
+        "it with --since and --until)",
+        (long long)steps + 1, time_text(first, window->first_ns), time_text(last, window->last_ns),
+        QUERY_ROWS_MAX, step_text(step, window));
 }
 
 // ---- The plan ---------------------------------------------------------------------------
@@ -425,15 +473,14 @@ enum status aggregate_scan_run(struct aggregate_scan *scan, struct store *store,
 {
     struct aggregate_scan_state state = {.of = scan, .store = store};
     scan->expired_ns = INT64_MIN;
-    const struct query_filter *filter = &scan->query->filter;
-    scan->window = (struct rollup_span){filter->since_ns ? filter->since_ns : INT64_MIN,
-                                        filter->until_ns ? filter->until_ns - 1 : INT64_MAX};
-    state.asked_ns = scan->window.first_ns;
     scan->seen = (struct rollup_span){INT64_MAX, INT64_MIN};
     scan->budget.left = QUANTILE_BYTES_MAX;
     enum status status = filter_check_query(scan->kind, scan->query, err);
     if (status == STATUS_OK)
         status = find_formulas(scan, err);
+    if (status == STATUS_OK)
+        status = set_window(scan, store, err);
+    state.asked_ns = scan->window.first_ns;
     if (status != STATUS_OK)
         return status;
     const unsigned keys = scan->query->group_count + (scan->query->step_ns > 0);

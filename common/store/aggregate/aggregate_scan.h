@@ -47,6 +47,10 @@ struct aggregate_scan {
     const struct query *query;
     enum record_kind kind;
     enum aggregate_scan_models models;
+    // Widens the windows of kinds that have a record each second and device (those without
+    // sketches, rollup.h) to whole buckets of the coarsest of the first so many levels of which a
+    // window has 10: of a fleet of 8,000 devices a minute has 480,000 records.  The note says so.
+    unsigned widening_levels;
     struct aggregate_scan_metric metrics[AGGREGATE_SCAN_METRICS_MAX];
     unsigned metric_count;
 

@@ -501,6 +501,7 @@ enum status query_average(struct store *store, const struct query *query, struct
     average.scan = (struct aggregate_scan){
         .query = query,
         .kind = average.metric->kind,
+        .widening_levels = ROLLUP_MINUTE + 1,
         .metrics = {{average.metric, true}},
         .metric_count = 1,
     };

@@ -164,21 +164,6 @@ struct health {
     struct result *answer;
 };
 
-// Rollups answer whole minutes, of each of which a fleet of 8,000 devices has 480,000 samples: a
-// long window begins and ends with one.
-#define LONG_WINDOW_NS 600e9
-
-static void widen_window(struct query_filter *filter, int64_t as_of_ns)
-{
-    const int64_t until_ns = filter->until_ns ? filter->until_ns : as_of_ns;
-    if (!filter->since_ns || (double)until_ns - (double)filter->since_ns < LONG_WINDOW_NS)
-        return;
-    filter->since_ns = rollup_bucket(ROLLUP_MINUTE, filter->since_ns);
-    if (filter->until_ns)
-        filter->until_ns =
-            rollup_next(ROLLUP_MINUTE, rollup_bucket(ROLLUP_MINUTE, filter->until_ns - 1));
-}
-
 static bool has_window(const struct query *query)
 {
     return query->filter.since_ns != 0 || query->filter.until_ns != 0;
@@ -202,7 +187,7 @@ static void set_figure(struct result *answer, const struct figure *figure, const
 
 static void set_window(struct health *health, const int64_t *keys)
 {
-    const struct query_filter *filter = &health->scan.query->filter;
+    const struct rollup_span *window = &health->scan.window;
     const struct group *group = groups_get(health->scan.groups, keys);
     uint64_t samples = 0;
     for (unsigned i = 0; group && i < health->subject->figure_count; i++) {
@@ -211,9 +196,10 @@ static void set_window(struct health *health, const int64_t *keys)
         set_figure(health->answer, &health->subject->figures[i], sums);
     }
     answer_int(health->answer, "samples", (int64_t)samples);
-    if (filter->since_ns != 0)
+    if (window->first_ns != INT64_MIN)
         answer_int(health->answer, "window_ns",
-                   (filter->until_ns ? filter->until_ns : health->as_of_ns) - filter->since_ns);
+                   (window->last_ns != INT64_MAX ? window->last_ns + 1 : health->as_of_ns) -
+                       window->first_ns);
 }
 
 // ---- The statement -----------------------------------------------------------------------
@@ -384,10 +370,11 @@ static enum status answer_health(struct store *store, const struct query *query,
                                  struct error *err)
 {
     struct query of_window = *query;
-    struct health health = {.store = store,
-                            .query = query,
-                            .subject = subject,
-                            .scan = {.query = &of_window, .kind = subject->kind}};
+    struct health health = {
+        .store = store,
+        .query = query,
+        .subject = subject,
+        .scan = {.query = &of_window, .kind = subject->kind, .widening_levels = ROLLUP_HOUR + 1}};
     of_window.group_by[0] = QUERY_BY_HOST;
     of_window.group_by[1] = QUERY_BY_DEVICE;
     of_window.group_count = subject->group_count;
@@ -396,7 +383,6 @@ static enum status answer_health(struct store *store, const struct query *query,
     enum status status = filter_check(subject->kind, &query->filter, err);
     if (status == STATUS_OK)
         status = reader_as_of(store, &health.as_of_ns, err);
-    widen_window(&of_window.filter, health.as_of_ns);
     if (status == STATUS_OK && has_window(query))
         status = aggregate_scan_run(&health.scan, store, err);
     if (status == STATUS_OK)

@@ -25,18 +25,20 @@ struct fleet_result {
 
 void fleet_run(const struct fleet_plan *plan, struct fleet_result *result);
 
-// A history: the same hosts and devices sampled every second for days up to now, sent to inferstatd
-// as fast as it takes them; then it expires what its default retention lets go.
+// A history: the same hosts and devices sampled every second for hours up to now, sent to
+// inferstatd as fast as it takes them; then it expires what its default retention lets go.
 struct history_plan {
     const char *folder;
-    unsigned hosts, devices, days;
+    unsigned hosts, devices, hours;
 };
 
 struct history_result {
     double device_second_bytes;        // of the file, a device and second
     double raw_bytes, rollup_bytes;    // of that: samples with their indexes, and rollups
-    double host_p50_ms, host_p99_ms;   // averages of a host in random windows of the last day
-    double fleet_p50_ms, fleet_p99_ms; // of all hosts
+    double host_p50_ms, host_p99_ms;   // averages of a host in random windows of at least a minute,
+                                       // of the last day
+    double fleet_p50_ms, fleet_p99_ms; // of all hosts, in those of 10 minutes or more
+    double short_p99_ms;               // likewise in shorter ones, which are answered to the second
 };
 
 void history_run(const struct history_plan *plan, struct history_result *result);

@@ -13,7 +13,7 @@
 #include "tests/support/producer.h"
 #include "tests/support/store/health.h"
 
-enum { BATCH_SECONDS = 60, PATIENCE_S = 3600, QUERIES = 300, DAY_S = 86400 };
+enum { BATCH_SECONDS = 60, PATIENCE_S = 3600, QUERIES = 300, HOUR_S = 3600, DAY_S = 86400 };
 
 #define SECOND_NS INT64_C(1000000000)
 
@@ -66,7 +66,7 @@ static void send_minute(struct history *history, struct host *host, int64_t at_n
 static void send_all(struct history *history)
 {
     const struct history_plan *plan = history->plan;
-    const int64_t began_ns = history->until_ns - (int64_t)plan->days * DAY_S * SECOND_NS;
+    const int64_t began_ns = history->until_ns - (int64_t)plan->hours * HOUR_S * SECOND_NS;
     for (int64_t at_ns = began_ns; at_ns < history->until_ns; at_ns += BATCH_SECONDS * SECOND_NS)
         for (unsigned i = 0; i < plan->hosts; i++)
             send_minute(history, &history->hosts[i], at_ns);
@@ -137,8 +137,9 @@ static void ask_all(const struct history *history, struct history_result *result
 {
     static const char *const metrics[] = {"gpu_util_ratio", "power_watts", "sm_clock_hz",
                                           "throttled_ratio", "host_sample.memory_available_bytes"};
-    double of_host[QUERIES], of_fleet[QUERIES];
+    double times[3][QUERIES]; // of a host, of the fleet, of the fleet in short windows
     struct health random = {.random = 7};
+    const double length_s = history->plan->hours < 24 ? history->plan->hours * HOUR_S : DAY_S;
     struct store *store = NULL;
     struct error err = {0};
     if (store_open(&store, history->path, &err) != STATUS_OK)
@@ -147,18 +148,20 @@ static void ask_all(const struct history *history, struct history_result *result
         const char *metric = metrics[i % (sizeof metrics / sizeof *metrics)];
         char host[32];
         (void)snprintf(host, sizeof host, "host-%u", 1 + i % history->plan->hosts);
-        const int64_t length_ns =
-            (int64_t)(health_uniform(&random) * (DAY_S - 120)) * SECOND_NS + 60 * SECOND_NS;
+        const double part = health_uniform(&random);
+        const double lengths_s[] = {60 + part * (length_s - 120), 600 + part * (length_s - 660),
+                                    60 + part * 539};
         const int64_t latest_ns = history->until_ns - (int64_t)(health_uniform(&random) * 1e9 * 60);
-        const int64_t since_ns = latest_ns - length_ns;
-        of_host[i] = ask(store, metric, host, since_ns, latest_ns);
-        of_fleet[i] = ask(store, metric, NULL, since_ns, latest_ns);
+        for (unsigned k = 0; k < 3; k++)
+            times[k][i] = ask(store, metric, k == 0 ? host : NULL,
+                              latest_ns - (int64_t)(lengths_s[k] * 1e9), latest_ns);
     }
     store_close(store);
-    result->host_p50_ms = bench_quantile(of_host, QUERIES, 0.5);
-    result->host_p99_ms = bench_quantile(of_host, QUERIES, 0.99);
-    result->fleet_p50_ms = bench_quantile(of_fleet, QUERIES, 0.5);
-    result->fleet_p99_ms = bench_quantile(of_fleet, QUERIES, 0.99);
+    result->host_p50_ms = bench_quantile(times[0], QUERIES, 0.5);
+    result->host_p99_ms = bench_quantile(times[0], QUERIES, 0.99);
+    result->fleet_p50_ms = bench_quantile(times[1], QUERIES, 0.5);
+    result->fleet_p99_ms = bench_quantile(times[1], QUERIES, 0.99);
+    result->short_p99_ms = bench_quantile(times[2], QUERIES, 0.99);
 }
 
 void history_run(const struct history_plan *plan, struct history_result *result)
@@ -166,7 +169,7 @@ void history_run(const struct history_plan *plan, struct history_result *result)
     const int64_t minute_ns =
         BATCH_SECONDS * SECOND_NS; // a batch is one, as of hosts that are in step
     struct history history = {.plan = plan, .until_ns = clock_wall_ns() / minute_ns * minute_ns};
-    const double seconds = (double)plan->hosts * plan->devices * plan->days * DAY_S;
+    const double seconds = (double)plan->hosts * plan->devices * plan->hours * HOUR_S;
     history.hosts = calloc(plan->hosts, sizeof *history.hosts);
     if (!history.hosts)
         bench_die("history", "out of memory");

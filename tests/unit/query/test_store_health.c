@@ -247,7 +247,7 @@ TEST_CASE(figures_of_a_window)
 }
 
 // Hosts with more devices than others are read further back.
-// A long window is one of whole minutes; START_NS is 20 s into one.
+// A long window is one of whole minutes, or hours; START_NS is 20 s into one, and 800 s.
 TEST_CASE(a_long_window)
 {
     static const int seconds[] = {99, 110, 140, 750, 759, 765};
@@ -256,7 +256,11 @@ TEST_CASE(a_long_window)
         sample(1, "gpu:0", seconds[i], 0.5, 0);
     static const struct {
         int since, until, samples, window;
-    } cases[] = {{130, 745, 4, 660}, {130, 729, 1, 599}, {130, 0, 5, 800}};
+    } cases[] = {{130, 745, 4, 660},
+                 {130, 729, 1, 599},
+                 {130, 0, 5, 800},
+                 {765, 36764, 1, 36060},
+                 {890, 36900, 6, 39600}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct query query = {.kind = QUERY_DEVICE_HEALTH};
         query.filter.since_ns = START_NS + cases[i].since * SECOND;

@@ -500,7 +500,8 @@ TEST_CASE(test_requests_by_model)
     result_free(result);
 }
 
-// Of one of many hosts, each rollup is found by itself: nothing is lost, in any window.
+// Of one of many hosts, each rollup is found by itself: nothing is lost, in any window.  A long one
+// is of whole minutes, which the note says; START_NS is 20 s into one.
 TEST_CASE(test_one_of_many_hosts)
 {
     enum { HOSTS = 40, FIRST_RUN = 100, SAMPLES = 360 };
@@ -521,13 +522,16 @@ TEST_CASE(test_one_of_many_hosts)
     assert_int_equal(query_metric_find(&metric, "retired_pages", NULL), STATUS_OK);
     rollup_builder_fill(db, metric, (int64_t)HOSTS * SAMPLES, false);
     static const struct {
-        int64_t since_s, until_s, step_s;
-    } cases[] = {{0, 0, 0}, {40, 220, 0}, {40, 6100, 0}, {47, 3333, 0}, {40, 7000, 600}};
+        int64_t since_s, until_s, step_s, widened_since_s, widened_until_s;
+    } cases[] = {
+        {0, 0, 0, 0, 0},          {40, 220, 0, 0, 0}, {40, 6100, 0, 0, 0}, {47, 3333, 0, 40, 3340},
+        {107, 710, 60, 100, 760}, {47, 646, 0, 0, 0}, {47, 727, 90, 0, 0}, {40, 7000, 600, 0, 0},
+    };
     for (size_t i = 0; i < COUNT_OF(cases); i++)
         for (int host = 0; host < HOSTS; host += 13) {
             struct query query = average("retired_pages");
-            const int64_t since_ns = START_NS + cases[i].since_s * SECOND_NS;
-            const int64_t until_ns =
+            int64_t since_ns = START_NS + cases[i].since_s * SECOND_NS;
+            int64_t until_ns =
                 START_NS + (cases[i].until_s ? cases[i].until_s : 20 * SAMPLES) * SECOND_NS;
             query.filter.since_ns = cases[i].since_s ? since_ns : 0;
             query.filter.until_ns = cases[i].until_s ? until_ns : 0;
@@ -540,7 +544,14 @@ TEST_CASE(test_one_of_many_hosts)
                 count += n;
                 sum += n * result_number(result, row, "mean", NAN);
             }
+            char note[256];
+            (void)result_text(note, sizeof note, result, 0, "note");
+            assert_int_equal(strstr(note, "whole minutes") != NULL, cases[i].widened_until_s > 0);
             result_free(result);
+            if (cases[i].widened_until_s) {
+                since_ns = START_NS + cases[i].widened_since_s * SECOND_NS;
+                until_ns = START_NS + cases[i].widened_until_s * SECOND_NS;
+            }
             const int64_t of[] = {(since_ns - START_NS + 20 * SECOND_NS - 1) / (20 * SECOND_NS),
                                   (until_ns - START_NS - 1) / (20 * SECOND_NS)};
             const double expected = (double)(of[1] - of[0] + 1);
