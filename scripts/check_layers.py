@@ -90,21 +90,23 @@ ROOMS = {
     "server/http": CORE + ["common/sys", "server/http"],
     "client/man": CORE + ["common/store/schema", "client/man"],
     "client/remote": COMMON + ["client/remote"],
-    "client/tui": CORE + ["common/sys", "client/remote", "client/tui"],
-    "client/tui/views": CORE + ["client/tui"],
+    "client/tui": CORE + ["common/sys", "client/remote", "client/tui", "client/tui/settings"],
+    "client/tui/settings": CORE + ["common/sys", "client/tui", "client/tui/settings"],
+    "client/tui/views": CORE + ["client/tui", "client/tui/settings"],
     "client/cli/args": COMMON + CLI[:3],
     "client/cli/output": COMMON + CLI[:2],
     "client/cli/commands": COMMON + MONITOR[:5] + ["client/remote", "client/tui"] + CLI,
     "client/cli": COMMON + ["client/remote"] + CLI,
 }
 
-IMPURE = r"client/tui/(export|poller|screen|tui)\.[ch]"
+IMPURE = r"client/tui/(export|poller|screen|settings/settings_file|tui)\.[ch]"
 
 # Files that see less than their room: those not named see only the rooms given, and of
 # their own room not the headers of those named.
 PURE = {
-    "client/tui": (IMPURE, CORE + ["client/tui"]),
-    "client/tui/views": (IMPURE, CORE + ["client/tui"]),
+    "client/tui": (IMPURE, CORE + ["client/tui", "client/tui/settings"]),
+    "client/tui/settings": (IMPURE, CORE + ["client/tui", "client/tui/settings"]),
+    "client/tui/views": (IMPURE, CORE + ["client/tui", "client/tui/settings"]),
 }
 
 # Headers of outside libraries, each with the files that own them.

@@ -52,6 +52,7 @@ const struct key_binding key_bindings[] = {
     BIND(KEYS_VIEW, SORT_REVERSE, 0, "I", "", "", "turn the order round", 'I'),
     BIND(KEYS_VIEW, LONGER, 0, "}", "", "", "ask less often", '}'),
     BIND(KEYS_VIEW, SHORTER, 0, "{", "", "", "ask more often", '{'),
+    BIND(KEYS_VIEW, SETUP, 0, "F2", "", "", "colours, units, refresh, columns", KEY_CODE_F2),
     BIND(SHOWING, REDRAW, 0, "Ctrl-L", "", "", "redraw", KEY_CODE_CTRL_L),
     BIND(KEYS_PROMPT, QUIT, 0, "F10", "", "", NULL, KEY_CODE_F10),
     BIND(KEYS_PROMPT, APPLY, 1, "Enter", "Enter", "do it", NULL, KEY_CODE_ENTER, '\n'),
@@ -65,6 +66,14 @@ const struct key_binding key_bindings[] = {
          KEY_CODE_CTRL_H),
     BIND(KEYS_PROMPT, ERASE_BEHIND, 0, "Delete", "", "", NULL, KEY_CODE_DELETE),
     BIND(KEYS_PROMPT, REDRAW, 0, "Ctrl-L", "", "", NULL, KEY_CODE_CTRL_L),
+    BIND(KEYS_SETUP, QUIT, 2, "q F10", "q", "quit", NULL, 'q', KEY_CODE_F10),
+    BIND(KEYS_SETUP, UP, 0, "Up k", "", "", NULL, KEY_CODE_UP, 'k'),
+    BIND(KEYS_SETUP, DOWN, 0, "Down j", "", "", NULL, KEY_CODE_DOWN, 'j'),
+    BIND(KEYS_SETUP, LEFT, 0, "Left", "", "", NULL, KEY_CODE_LEFT, 'h'),
+    BIND(KEYS_SETUP, RIGHT, 1, "Right Enter", "Left Right", "change", NULL, KEY_CODE_RIGHT,
+         KEY_CODE_ENTER, '\n', ' ', 'l'),
+    BIND(KEYS_SETUP, SETUP, 1, "Esc F2", "Esc", "done", NULL, KEY_CODE_ESCAPE, KEY_CODE_F2),
+    BIND(KEYS_SETUP, REDRAW, 0, "Ctrl-L", "", "", NULL, KEY_CODE_CTRL_L),
     {0},
 };
 

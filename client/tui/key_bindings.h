@@ -19,6 +19,7 @@ enum {
     KEY_CODE_RIGHT,
     KEY_CODE_DELETE,
     KEY_CODE_F1,
+    KEY_CODE_F2,
     KEY_CODE_F3,
     KEY_CODE_F4,
     KEY_CODE_F6,
@@ -72,6 +73,7 @@ enum action {
     ACTION_SEARCH,      // open the search prompt
     ACTION_FIND_NEXT,   // the next row with the searched text
     ACTION_FIND_PREVIOUS,
+    ACTION_SETUP,  // open or close the setup screen
     ACTION_REDRAW, // redraw the whole screen
     ACTION_FILTER, // open the filter prompt.  Only prompts have the actions below
     ACTION_APPLY,  // parse the text, and apply it as the filter; search for it; or clear, if it
@@ -89,6 +91,7 @@ enum key_context {
     KEYS_VIEW = 1 << 0,   // a view, without an overlay
     KEYS_HELP = 1 << 1,   // the help screen, or the details of a row
     KEYS_PROMPT = 1 << 2, // the prompts, which insert unbound characters
+    KEYS_SETUP = 1 << 3,  // the setup screen
 };
 
 enum { KEYS_CODES_MAX = 8 }; // keys of one binding

@@ -30,6 +30,25 @@ enum contact {
     CONTACT_FAULT // the last round ended with another error
 };
 
+enum theme {
+    THEME_DEFAULT, // readable on dark and light terminals
+    THEME_LIGHT,   // darker colours, for a light background
+    THEME_SAFE,    // blue, orange and grey, for the colour-blind
+    THEME_MONO,    // bold and reversed text alone
+    THEME_COUNT
+};
+
+// What the user sets with F2; settings.h changes it.
+struct settings {
+    enum theme theme;
+    bool utc;         // times are in UTC
+    char error[256];  // the first line of the file that is wrong, and why; "": none
+    size_t cursor;    // row of the setup screen
+    unsigned changed; // bit i: setting i is to be written
+    uint64_t
+        columns[MODEL_VIEWS_MAX]; // by view: bit i: the columns of its panel i are to be written
+};
+
 // What is above the view: nothing, help, the details of the cursor's row, or a prompt: of clearing,
 // of the filter, of a search, of an export, or of an alert that is acknowledged or silenced.
 enum overlay {
@@ -41,7 +60,8 @@ enum overlay {
     OVERLAY_SEARCH,
     OVERLAY_EXPORT,
     OVERLAY_ACKNOWLEDGE,
-    OVERLAY_SILENCE
+    OVERLAY_SILENCE,
+    OVERLAY_SETUP
 };
 
 // The last answer to a query.
@@ -72,13 +92,14 @@ struct model {
     enum overlay overlay;
     size_t help_top; // first row of the help, or of the details, that is shown
 
-    struct queries_scope scope;     // the current filter and window, and the view's queries
-    bool filtered;                  // the filter excludes some records
-    char filter_text[PROMPT_SIZE];  // the filter as text; "": no filter
-    struct prompt prompt;           // while one is open
-    struct query change;            // the last query that changes the store
-    bool is_changing;               // it has not been answered yet
-    struct grid_choice choice;      // of all tables
+    struct queries_scope scope;    // the current filter and window, and the view's queries
+    bool filtered;                 // the filter excludes some records
+    char filter_text[PROMPT_SIZE]; // the filter as text; "": no filter
+    struct prompt prompt;          // while one is open
+    struct query change;           // the last query that changes the store
+    bool is_changing;              // it has not been answered yet
+    struct grid_choice choice;     // of all tables
+    struct settings settings;
     char search[MODEL_SEARCH_SIZE]; // what was searched for last; "": nothing
 
     struct model_answer answers[POLL_COUNT]; // by enum polled_query

@@ -28,13 +28,15 @@ struct screen {
 
 // ---- Looks -------------------------------------------------------------------------
 
-// Foregrounds on the terminal's own background, readable on dark and light; -1 is
-// the terminal's own.  With 256 colours, with 8, and what is added to each, and
-// without colours.
-static const struct {
+// Foregrounds on the terminal's own background; -1 is the terminal's own.  With 256 colours, with
+// 8, and what is added to each, and without colours.
+struct look {
     short colour256, colour8;
     attr_t with_colour, without;
-} looks[STYLE_COUNT] = {
+};
+
+// Readable on dark and light.
+static const struct look looks[STYLE_COUNT] = {
     [STYLE_PLAIN] = {-1, -1, A_NORMAL, A_NORMAL},
     [STYLE_DIM] = {244, -1, A_NORMAL, A_DIM},
     [STYLE_STRONG] = {-1, -1, A_BOLD, A_BOLD},
@@ -50,22 +52,55 @@ static const struct {
     [STYLE_BAR_REST] = {244, -1, A_NORMAL, A_DIM},
 };
 
+// The colours of other themes, with 256 and with 8; a style that is not here has those above.
+struct colours {
+    short colour256, colour8; // 0: as above
+};
+
+static const struct colours themes[THEME_COUNT][STYLE_COUNT] = {
+    [THEME_LIGHT] = {[STYLE_DIM] = {240, -1},
+                     [STYLE_FOCUS] = {25, COLOR_BLUE},
+                     [STYLE_HEADING] = {240, -1},
+                     [STYLE_SORTED] = {25, COLOR_BLUE},
+                     [STYLE_KEY] = {25, COLOR_BLUE},
+                     [STYLE_GOOD] = {22, COLOR_GREEN},
+                     [STYLE_WARNING] = {94, COLOR_MAGENTA},
+                     [STYLE_BAD] = {124, COLOR_RED},
+                     [STYLE_BAR] = {24, COLOR_BLUE},
+                     [STYLE_BAR_REST] = {247, -1}},
+    // Blue is good, orange bad: also told apart by those who do not see red or green.
+    [THEME_SAFE] = {[STYLE_GOOD] = {33, COLOR_BLUE},
+                    [STYLE_WARNING] = {178, COLOR_YELLOW},
+                    [STYLE_BAD] = {208, COLOR_MAGENTA},
+                    [STYLE_BAR] = {74, COLOR_BLUE}},
+};
+
+void screen_set_theme(struct screen *screen, enum theme theme)
+{
+    const bool has_colours = screen->colours && theme != THEME_MONO;
+    for (unsigned style = 0; style < STYLE_COUNT; style++) {
+        const struct look *look = &looks[style];
+        const struct colours *own = &themes[theme][style];
+        const short colour256 = own->colour256 ? own->colour256 : look->colour256;
+        const short colour8 = own->colour8 ? own->colour8 : look->colour8;
+        const short colour = !has_colours ? -1 : COLORS >= 256 ? colour256 : colour8;
+        const short pair = (short)(style + 1);
+        screen->attributes[style] = look->without;
+        screen->pairs[style] = 0;
+        if (colour >= 0 && init_pair(pair, colour, -1) == OK) { // eight colours have no grey
+            screen->attributes[style] = look->with_colour;
+            screen->pairs[style] = pair;
+        }
+    }
+    screen->repaint = true;
+}
+
 static void prepare_looks(struct screen *screen, bool colours)
 {
     screen->colours = colours && has_colors() && start_color() == OK;
     if (screen->colours && use_default_colors() != OK)
         screen->colours = false; // a background of ours would fight the terminal's
-    for (unsigned style = 0; style < STYLE_COUNT; style++) {
-        screen->attributes[style] = looks[style].without;
-        if (!screen->colours)
-            continue;
-        short colour = COLORS >= 256 ? looks[style].colour256 : looks[style].colour8;
-        short pair = (short)(style + 1);
-        if (colour >= 0 && init_pair(pair, colour, -1) == OK) { // eight colours have no grey
-            screen->attributes[style] = looks[style].with_colour;
-            screen->pairs[style] = pair;
-        }
-    }
+    screen_set_theme(screen, THEME_DEFAULT);
 }
 
 // ---- The terminal --------------------------------------------------------------------
@@ -267,23 +302,15 @@ static const struct {
     int curses;
     uint32_t code;
 } special_keys[] = {
-    {KEY_UP, KEY_CODE_UP},
-    {KEY_DOWN, KEY_CODE_DOWN},
-    {KEY_PPAGE, KEY_CODE_PAGE_UP},
-    {KEY_NPAGE, KEY_CODE_PAGE_DOWN},
-    {KEY_HOME, KEY_CODE_HOME},
-    {KEY_END, KEY_CODE_END},
-    {KEY_BTAB, KEY_CODE_BACK_TAB},
-    {KEY_ENTER, KEY_CODE_ENTER},
-    {KEY_F(1), KEY_CODE_F1},
-    {KEY_F(3), KEY_CODE_F3},
-    {KEY_F(4), KEY_CODE_F4},
-    {KEY_F(6), KEY_CODE_F6},
-    {KEY_F(10), KEY_CODE_F10},
-    {KEY_LEFT, KEY_CODE_LEFT},
-    {KEY_RIGHT, KEY_CODE_RIGHT},
-    {KEY_DC, KEY_CODE_DELETE},
-    {KEY_BACKSPACE, KEY_CODE_BACKSPACE},
+    {KEY_UP, KEY_CODE_UP},         {KEY_DOWN, KEY_CODE_DOWN},
+    {KEY_PPAGE, KEY_CODE_PAGE_UP}, {KEY_NPAGE, KEY_CODE_PAGE_DOWN},
+    {KEY_HOME, KEY_CODE_HOME},     {KEY_END, KEY_CODE_END},
+    {KEY_BTAB, KEY_CODE_BACK_TAB}, {KEY_ENTER, KEY_CODE_ENTER},
+    {KEY_F(1), KEY_CODE_F1},       {KEY_F(2), KEY_CODE_F2},
+    {KEY_F(3), KEY_CODE_F3},       {KEY_F(4), KEY_CODE_F4},
+    {KEY_F(6), KEY_CODE_F6},       {KEY_F(10), KEY_CODE_F10},
+    {KEY_LEFT, KEY_CODE_LEFT},     {KEY_RIGHT, KEY_CODE_RIGHT},
+    {KEY_DC, KEY_CODE_DELETE},     {KEY_BACKSPACE, KEY_CODE_BACKSPACE},
 };
 
 static bool read_mouse(struct event *event)

@@ -19,6 +19,9 @@ struct screen;
 MUST_CHECK enum status screen_open(struct screen **out, bool mouse, bool colours,
                                    struct error *err);
 
+// Sets the colours; at first they are those of THEME_DEFAULT.
+void screen_set_theme(struct screen *screen, enum theme theme);
+
 // Restores the terminal.
 void screen_close(struct screen *screen);
 

@@ -1,9 +1,15 @@
 #include "client/tui/tui.h"
 
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
 #include "client/tui/canvas.h"
 #include "client/tui/poller.h"
 #include "client/tui/model.h"
 #include "client/tui/screen.h"
+#include "client/tui/settings/settings.h"
+#include "client/tui/settings/settings_file.h"
 #include "client/tui/update.h"
 #include "client/tui/view.h"
 #include "common/sys/clock.h"
@@ -20,9 +26,11 @@ struct tui {
     struct canvas canvas;
     struct model model;
     export_rows *rows;
-    uint64_t drawn_ns; // when the screen was last drawn
-    bool stale;        // the model has changed since
-    bool at_once;      // by the user, who wants to see it
+    const char *settings; // path of their file; NULL: none
+    char *zone;           // TZ at the start; NULL: not set
+    uint64_t drawn_ns;    // when the screen was last drawn
+    bool stale;           // the model has changed since
+    bool at_once;         // by the user, who wants to see it
     bool quit;
 };
 
@@ -34,6 +42,28 @@ static void export(struct tui *tui)
     const enum status status = export_write(tui->model.prompt.text, &tui->canvas,
                                             view_result(&tui->model), tui->rows, &err);
     model_end_export(&tui->model, status, err.text);
+}
+
+static void apply_look(struct tui *tui)
+{
+    const char *zone = tui->model.settings.utc ? "UTC" : tui->zone;
+    screen_set_theme(tui->screen, tui->model.settings.theme);
+    (void)(zone ? setenv("TZ", zone, 1) : unsetenv("TZ"));
+    tzset();
+}
+
+static void save(struct tui *tui)
+{
+    struct error err = {0};
+    const struct settings *settings = &tui->model.settings;
+    if (settings->changed == 0 && !settings_columns_changed(settings))
+        return;
+    if (!tui->settings)
+        model_notify(&tui->model, "not saved: neither XDG_CONFIG_HOME nor HOME is set");
+    else if (settings_save(&tui->model, tui->settings, &err) != STATUS_OK)
+        model_notify(&tui->model, err.text);
+    else
+        model_notify(&tui->model, "saved");
 }
 
 static void happen(struct tui *tui, struct event *event)
@@ -54,6 +84,10 @@ static void happen(struct tui *tui, struct event *event)
         poller_query_now(tui->poller, tui->model.scope.wanted);
     if (effects & EFFECT_STAGES)
         poller_query_now(tui->poller, POLL(STAGES));
+    if (effects & EFFECT_LOOK)
+        apply_look(tui);
+    if (effects & EFFECT_SAVE)
+        save(tui);
     if (effects & EFFECT_EXPORT)
         export(tui);
     if (effects & EFFECT_QUIT)
@@ -164,10 +198,19 @@ static enum status start(struct tui *tui, const struct tui_options *options, str
     tui->model.when = read_time;
     tui->rows = options->rows;
     model_set_filter(&tui->model, options->filter);
+    tui->settings = options->settings;
+    if (tui->settings)
+        settings_load(&tui->model, tui->settings);
+    if (options->interval_seconds != 0)
+        tui->model.interval_seconds = interval;
+    poller_set_interval(tui->poller, tui->model.interval_seconds, false);
 
     status = screen_open(&tui->screen, !options->no_mouse, !options->no_color, err);
     if (status != STATUS_OK)
         return status;
+    const char *zone = getenv("TZ");
+    tui->zone = zone ? strdup(zone) : NULL;
+    apply_look(tui);
     canvas_init(&tui->canvas, options->ascii || !screen_has_unicode(tui->screen));
     struct event event = {.kind = EVENT_RESIZE};
     screen_size(tui->screen, &event.x, &event.y);
@@ -186,5 +229,6 @@ enum status tui_run(const struct tui_options *options, struct error *err)
     poller_close(tui.poller);
     canvas_deinit(&tui.canvas);
     model_deinit(&tui.model);
+    free(tui.zone);
     return status;
 }

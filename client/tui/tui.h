@@ -28,6 +28,7 @@ struct tui_options {
     bool readonly;                     // refuse to clear (delete) records
     bool compact;                      // three lines: figures, trouble, throughput
     export_rows *rows;                 // writes exported rows
+    const char *settings;              // path of the file with the settings; NULL: none
 };
 
 // Runs the dashboard on standard input and output until the user quits or stop_requested

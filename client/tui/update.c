@@ -7,6 +7,7 @@
 #include "client/tui/key_bindings.h"
 #include "client/tui/lists.h"
 #include "client/tui/prompt_actions.h"
+#include "client/tui/settings/settings.h"
 #include "client/tui/view.h"
 #include "common/core/base/text.h"
 #include "common/core/query/query_text.h"
@@ -296,6 +297,10 @@ static unsigned act(struct model *model, enum action action)
     case ACTION_SHORTER:
         change_interval(model, action == ACTION_LONGER ? 1 : -1);
         return EFFECT_PACE;
+    case ACTION_SETUP:
+        model->overlay = OVERLAY_SETUP;
+        model->settings.cursor = 0;
+        break;
     case ACTION_REDRAW:
         return EFFECT_REPAINT;
     case ACTION_FILTER:
@@ -313,12 +318,34 @@ static unsigned act(struct model *model, enum action action)
     return 0;
 }
 
+// Keys of the setup screen.
+static unsigned act_setup(struct model *model, enum action action)
+{
+    const size_t rows = settings_rows(model);
+    size_t *cursor = &model->settings.cursor;
+    if (action == ACTION_SETUP) {
+        model->overlay = OVERLAY_NONE;
+        lists_keep(model);
+        return EFFECT_SAVE;
+    }
+    if (action == ACTION_DOWN && *cursor + 1 < rows)
+        (*cursor)++;
+    if (action == ACTION_UP && *cursor > 0)
+        (*cursor)--;
+    if (action != ACTION_LEFT && action != ACTION_RIGHT)
+        return 0;
+    settings_step(model, *cursor, action == ACTION_LEFT ? -1 : 1);
+    return EFFECT_LOOK | EFFECT_PACE;
+}
+
 static unsigned on_key(struct model *model, uint32_t code)
 {
     const enum action action = key_bindings_find(model_key_context(model), code);
     const bool everywhere = action == ACTION_QUIT || action == ACTION_REDRAW;
     if (model_key_context(model) == KEYS_PROMPT && !everywhere)
         return prompts_act(model, action, code);
+    if (model->overlay == OVERLAY_SETUP && !everywhere)
+        return act_setup(model, action);
     if (action == ACTION_VIEW)
         show_view(model, code - '1');
     return act(model, action);
@@ -373,19 +400,37 @@ static void press_panel(struct model *model, unsigned at, struct rect area, int 
     state->at = 0;
 }
 
-// A press on a view's name shows it; on a panel, gives it the keys; on a heading, sorts by
-// that column, and the next press there turns the order round.
-static void press(struct model *model, int x, int y)
+// A press on a row of the setup screen moves the cursor there; on the cursor's row, changes it.
+static unsigned press_setup(struct model *model, int x, int y)
+{
+    size_t row;
+    const struct rect body = layout_frame(model->width, model->height, false).body;
+    if (!view_setup_row_at(model, body, x, y, &row))
+        return 0;
+    if (row == model->settings.cursor)
+        return act_setup(model, ACTION_RIGHT);
+    model->settings.cursor = row;
+    return 0;
+}
+
+// A press on a view's name shows it; on the window, the next one; on a panel, gives it the keys; on
+// a heading, sorts by that column, and the next press there turns the order round.
+static unsigned press(struct model *model, int x, int y)
 {
     struct rect area;
     unsigned at = panel_at(model, x, y, &area), number;
+    const struct rect title = layout_frame(model->width, model->height, false).title;
+    if (model->overlay == OVERLAY_SETUP)
+        return press_setup(model, x, y);
     if (model->overlay != OVERLAY_NONE || !layout_fits(model->width, model->height))
-        return;
-    if (view_frame_view_at(model, layout_frame(model->width, model->height, false).title, x, y,
-                           &number))
+        return 0;
+    if (view_frame_window_at(model, title, x, y))
+        return change_window(model, ACTION_WINDOW);
+    if (view_frame_view_at(model, title, x, y, &number))
         show_view(model, number);
     else if (at < MODEL_PANELS_MAX)
         press_panel(model, at, area, x, y);
+    return 0;
 }
 
 static void turn_wheel(struct model *model, const struct event *event)
@@ -472,8 +517,7 @@ static unsigned update(struct model *model, const struct event *event)
     case EVENT_KEY:
         return on_key(model, event->code);
     case EVENT_PRESS:
-        press(model, event->x, event->y);
-        break;
+        return press(model, event->x, event->y);
     case EVENT_WHEEL:
         turn_wheel(model, event);
         break;

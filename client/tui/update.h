@@ -42,6 +42,8 @@ enum effect {
     EFFECT_REPAINT = 1 << 4, // redraw the whole screen
     EFFECT_SCOPE = 1 << 5,   // apply the changed model->scope
     EFFECT_EXPORT = 1 << 7,  // write the file that model->prompt names
+    EFFECT_LOOK = 1 << 8,    // apply the changed colours and zone of model->settings
+    EFFECT_SAVE = 1 << 9,    // write the changed settings to their file
     EFFECT_STAGES = 1 << 6,  // ask for the stages of the load of model->scope
 };
 

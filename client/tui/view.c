@@ -309,6 +309,9 @@ void view_draw(const struct model *model, struct canvas *canvas)
         layout_frame(canvas->width, canvas->height, view_frame_has_banner(model));
     view_frame_draw(model, canvas, &frame);
     draw_body(model, canvas, frame.body);
+    const struct rect under = layout_frame(canvas->width, canvas->height, false).body;
+    if (model->overlay == OVERLAY_SETUP)
+        view_setup_draw(model, canvas, under);
     if (model_key_context(model) == KEYS_PROMPT)
         view_prompt_draw(model, canvas, frame.body);
 }

@@ -124,6 +124,9 @@ void view_compact_draw(const struct model *model, struct canvas *canvas);
 bool view_frame_view_at(const struct model *model, struct rect area, int x, int y,
                         unsigned *number);
 
+// True if the right part of the title line, which has the window, is at `x`, `y`.
+bool view_frame_window_at(const struct model *model, struct rect area, int x, int y);
+
 // Returns the number of rows that the whole help has when it is laid out for `area`.
 size_t view_help_rows(struct rect area);
 void view_help_draw(const struct model *model, struct canvas *canvas, struct rect area);
@@ -132,6 +135,10 @@ void view_help_draw(const struct model *model, struct canvas *canvas, struct rec
 // from model->help_top on.
 size_t view_detail_rows(const struct model *model, struct rect area);
 void view_detail_draw(const struct model *model, struct canvas *canvas, struct rect area);
+
+// The setup screen; and its row at a place of the screen, false if there is none.
+void view_setup_draw(const struct model *model, struct canvas *canvas, struct rect area);
+bool view_setup_row_at(const struct model *model, struct rect area, int x, int y, size_t *row);
 
 void view_prompt_draw(const struct model *model, struct canvas *canvas, struct rect area);
 

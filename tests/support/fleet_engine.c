@@ -4,10 +4,11 @@
 //
 //     fleet_engine [--model NAME] [--devices N] [--token-ms MS] [--tokens N] [--seconds S]
 //                  [--uuid PREFIX] [--slow DEVICE:FROM:UNTIL:FACTOR]... [--cycle S]
+//                  [--fail DEVICE:FROM:UNTIL]...
 //
 // Device I is "cuda:I" and has the UUID PREFIX and I as 12 hexadecimal digits.  From FROM to UNTIL
 // seconds after the start, and with --cycle again every S seconds, tokens on DEVICE take FACTOR
-// times as long.  SIGTERM or SIGINT ends it, or --seconds S.
+// times as long, or the requests that begin on it fail.  SIGTERM or SIGINT ends it, or --seconds S.
 #include <math.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -26,7 +27,7 @@ enum { DEVICES_MAX = 16, SLOW_MAX = 16, PROMPT_TOKENS = 128 };
 
 struct slow {
     unsigned int device;
-    double from, until, factor;
+    double from, until, factor; // 0: requests fail
 };
 
 struct settings {
@@ -41,6 +42,7 @@ struct device {
     struct inferstat_inference *inference;
     uint64_t due_ns;   // of the next step
     unsigned int step; // of the request: 0: it arrives, 1, 2, ...: token
+    bool fails;        // the request
     uint64_t requests;
 };
 
@@ -73,9 +75,10 @@ static double find_factor(const struct settings *settings, unsigned int device, 
 }
 
 static void take_step(struct device *device, const struct settings *settings, uint32_t model,
-                      double token_ns)
+                      double token_ns, bool fails)
 {
     if (device->step == 0) {
+        device->fails = fails;
         inferstat_inference_begin(device->inference,
                                   &(struct inferstat_request){.model = model,
                                                               .device = device->name,
@@ -88,7 +91,10 @@ static void take_step(struct device *device, const struct settings *settings, ui
         device->due_ns += (uint64_t)token_ns;
     }
     if (device->step++ == settings->tokens) {
-        inferstat_inference_end(device->inference, INFERSTAT_FINISH_LENGTH);
+        if (device->fails)
+            inferstat_inference_fail(device->inference, "as the test wants");
+        else
+            inferstat_inference_end(device->inference, INFERSTAT_FINISH_LENGTH);
         device->step = 0;
     }
 }
@@ -116,7 +122,9 @@ static void work(struct device *devices, const struct settings *settings, uint32
         }
         if (devices[next].due_ns + LATE_NS < now_ns) // what was overslept is not caught up with
             devices[next].due_ns = now_ns;
-        take_step(&devices[next], settings, model, token_ns * find_factor(settings, next, second));
+        const double factor = find_factor(settings, next, second);
+        take_step(&devices[next], settings, model, factor > 0 ? token_ns * factor : token_ns,
+                  factor <= 0);
     }
 }
 
@@ -168,10 +176,12 @@ static bool read_settings(struct settings *settings, int argc, char **argv)
             settings->seconds = strtod(value, NULL);
         else if (strcmp(option, "--cycle") == 0)
             settings->cycle = strtod(value, NULL);
-        else if (strcmp(option, "--slow") == 0 && settings->slow_count < SLOW_MAX &&
+        else if (settings->slow_count < SLOW_MAX &&
                  sscanf(value, "%u:%lf:%lf:%lf", &slow->device, &slow->from, &slow->until,
-                        &slow->factor) == 4)
-            settings->slow_count++;
+                        &slow->factor) == (strcmp(option, "--slow") == 0   ? 4
+                                           : strcmp(option, "--fail") == 0 ? 3
+                                                                           : -1))
+            settings->slow_count++; // the factor of --fail is 0
         else
             return false;
     }

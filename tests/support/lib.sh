@@ -31,7 +31,7 @@ DB=$WORK/store.db
 mkdir -m 0750 "$WORK/c"
 mkdir -m 0700 "$WORK/run"
 # Nothing of the user's own set-up reaches a test.
-unset INFERSTAT_COLLECTOR INFERSTAT_HOST NO_COLOR XDG_CACHE_HOME XDG_STATE_HOME
+unset INFERSTAT_COLLECTOR INFERSTAT_HOST NO_COLOR XDG_CACHE_HOME XDG_CONFIG_HOME XDG_STATE_HOME
 export XDG_RUNTIME_DIR=$WORK/run INFERSTAT_RUN_DIR=$WORK/run INFERSTAT_SPOOL=$WORK/spool
 export HOME=$WORK LC_ALL=C.UTF-8
 export SHELL=/bin/bash # tmux runs what it is given in it

@@ -5,6 +5,7 @@
 #include "client/cli/output/rows.h"
 #include "client/tui/tui.h"
 #include "common/sys/stop.h"
+#include "common/wire/keys.h"
 
 static enum status write_rows(FILE *out, const struct result *result, bool is_json,
                               struct error *err)
@@ -28,6 +29,9 @@ enum status command_top(struct cli *cli, struct error *err)
         return status;
     stop_on(SIGQUIT); // Ctrl-\ would not restore the terminal
     struct remote_target target = cli_target(cli);
+    char path[KEYS_PATH_SIZE];
+    const char *settings =
+        keys_default_path(path, sizeof path, "top.conf", NULL) == STATUS_OK ? path : NULL;
     struct tui_options options = {
         .target = &target,
         .filter = &cli->query.filter,
@@ -38,6 +42,7 @@ enum status command_top(struct cli *cli, struct error *err)
         .readonly = option_given(&cli->options, OPTION_READONLY),
         .compact = option_given(&cli->options, OPTION_COMPACT),
         .rows = write_rows,
+        .settings = settings,
     };
     return tui_run(&options, err);
 }

@@ -211,6 +211,16 @@ bool view_frame_view_at(const struct model *model, struct rect area, int x, int 
     return false;
 }
 
+bool view_frame_window_at(const struct model *model, struct rect area, int x, int y)
+{
+    struct title title;
+    if (!rect_contains(area, x, y))
+        return false;
+    lay_out_title(&title, model, area);
+    const int width = segments_width(&title.right, title.right_room);
+    return x >= area.x + area.width - TITLE_MARGIN - width;
+}
+
 // "1 host", "2 hosts".
 static void add_count(struct segments *segments, unsigned rank, enum style style, double count,
                       const char *one, const char *many)

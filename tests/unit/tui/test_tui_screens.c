@@ -56,6 +56,15 @@ static void paused(struct model *model)
     tick(model, 12);
 }
 
+static void setup(struct model *model)
+{
+    fixture_many(model);
+    fixture_key(model, KEY_CODE_F2);
+    for (int i = 0; i < 6; i++)
+        fixture_key(model, KEY_CODE_DOWN);
+    fixture_key(model, KEY_CODE_RIGHT);
+}
+
 static void fault(struct model *model)
 {
     fixture_normal(model);
@@ -223,6 +232,8 @@ static const struct {
     {"question-80x24", fixture_normal, "c", 80, 24, SIZES},
     {"question-60x16", fixture_normal, "c", 60, 16, 0},
     {"question-filtered-80x24", fixture_normal, FILTERED "c", 80, 24, 0},
+    {"setup-80x24", setup, "", 80, 24, SIZES},
+    {"setup-60x16", setup, "", 60, 16, 0},
     {"prompt-80x24", fixture_normal, "\\", 80, 24, 0},
     {"prompt-60x16", fixture_normal, "\\", 60, 16, 0},
     {"prompt-error-80x24", fixture_normal, "\\where modle=x since 1h\r", 80, 24, SIZES},

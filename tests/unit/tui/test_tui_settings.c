@@ -1,0 +1,223 @@
+// Settings: made by keys, kept in a file, read at the next start.
+#include "tests/support/folder.h"
+#include "tests/support/test.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/tui/key_bindings.h"
+#include "client/tui/settings/settings.h"
+#include "client/tui/settings/settings_file.h"
+#include "client/tui/view.h"
+#include "tests/support/tui_fixture.h"
+
+static char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE + 32];
+
+static int set_up(void **state)
+{
+    (void)state;
+    folder_make(folder);
+    (void)snprintf(path, sizeof path, "%s/inferstat/top.conf", folder);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    folder_remove(folder);
+    return 0;
+}
+
+static struct model *fresh(void)
+{
+    struct model *model = calloc(1, sizeof *model);
+    assert_non_null(model);
+    fixture_model(model, 80, 24);
+    fixture_many(model);
+    return model;
+}
+
+static void drop(struct model *model)
+{
+    model_deinit(model);
+    free(model);
+}
+
+static void put_settings(const char *text)
+{
+    char place[FOLDER_PATH_SIZE];
+    (void)mkdir(folder_path(place, folder, "inferstat"), 0700);
+    (void)write_text(path, text);
+}
+
+static void press(struct model *model, const uint32_t *codes, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        (void)fixture_key(model, codes[i]);
+}
+
+// Goes to the row whose label it is.
+static void find_row(struct model *model, const char *wanted)
+{
+    const char *label = "", *value;
+    for (size_t row = 0; row < settings_rows(model); row++)
+        fixture_key(model, KEY_CODE_UP);
+    for (size_t row = 0; row < settings_rows(model); row++) {
+        settings_row(model, model->settings.cursor, &label, &value);
+        if (strcmp(label, wanted) == 0)
+            return;
+        fixture_key(model, KEY_CODE_DOWN);
+    }
+    fail_msg("no row %s", wanted);
+}
+
+static const char *value_now(const struct model *model)
+{
+    const char *label, *value;
+    settings_row(model, model->settings.cursor, &label, &value);
+    return value;
+}
+
+TEST_CASE(keys_change_them_at_once)
+{
+    struct model *model = fresh();
+    assert_int_equal(fixture_key(model, KEY_CODE_F2), 0);
+    assert_int_equal(model->overlay, OVERLAY_SETUP);
+    assert_string_equal(value_now(model), "default");
+    assert_true(fixture_key(model, KEY_CODE_RIGHT) & EFFECT_LOOK);
+    assert_int_equal(model->settings.theme, THEME_LIGHT);
+    (void)fixture_key(model, KEY_CODE_LEFT);
+    (void)fixture_key(model, KEY_CODE_LEFT);
+    assert_int_equal(model->settings.theme, THEME_MONO);
+    find_row(model, "refresh");
+    (void)fixture_key(model, KEY_CODE_ENTER);
+    assert_true(model->interval_seconds == 5);
+    find_row(model, "temperatures");
+    assert_true(fixture_key(model, KEY_CODE_ESCAPE) & EFFECT_SAVE);
+    assert_int_equal(model->overlay, OVERLAY_NONE);
+
+    // Columns are of the table that has the keys; its first one stays.
+    fixture_key(model, '2');
+    const struct grid_state *hosts = &model->views[VIEW_HOSTS].panels[0];
+    fixture_key(model, KEY_CODE_F2);
+    for (int i = 0; i < 4; i++)
+        fixture_key(model, KEY_CODE_DOWN);
+    const char *label, *value;
+    settings_row(model, model->settings.cursor, &label, &value);
+    assert_string_equal(label, view_current(model)->panels[0].grid->columns[0].heading);
+    fixture_key(model, KEY_CODE_LEFT);
+    assert_int_equal(hosts->hidden, 0);
+    fixture_key(model, KEY_CODE_DOWN);
+    fixture_key(model, KEY_CODE_LEFT);
+    assert_int_equal(hosts->hidden, 2);
+    fixture_key(model, KEY_CODE_LEFT);
+    assert_int_equal(hosts->hidden, 0);
+    assert_int_equal(hosts->pinned & 2, 2);
+
+    // The mouse: a press on a row, and one more on it.
+    (void)fixture_key(model, KEY_CODE_ESCAPE);
+    fixture_key(model, KEY_CODE_F2);
+    char *screen = fixture_screen(model, false);
+    int y = 0;
+    const char *line = strstr(screen, "temperatures");
+    assert_non_null(line);
+    for (const char *c = screen; c < line; c++)
+        y += *c == '\n';
+    free(screen);
+    const struct event there = {.kind = EVENT_PRESS, .x = 30, .y = y};
+    (void)fixture_event(model, there);
+    assert_int_equal(model->settings.cursor, 1);
+    (void)fixture_event(model, there);
+    assert_true(model->choice.fahrenheit);
+    (void)fixture_event(model, (struct event){.kind = EVENT_PRESS, .x = 0, .y = 0});
+    assert_int_equal(model->overlay, OVERLAY_SETUP);
+    drop(model);
+}
+
+TEST_CASE(the_file_keeps_what_it_does_not_know)
+{
+    struct error err = {0};
+    put_settings("# mine\n\nshape = round\n theme=default # of old\nrefresh = 1s\nrefresh = 10s");
+    struct model *model = fresh();
+    settings_load(model, path);
+    assert_true(model->interval_seconds == 10);
+    const uint32_t codes[] = {KEY_CODE_F2,   KEY_CODE_RIGHT, KEY_CODE_RIGHT, KEY_CODE_DOWN,
+                              KEY_CODE_DOWN, KEY_CODE_DOWN,  KEY_CODE_RIGHT, KEY_CODE_ESCAPE,
+                              '2',           KEY_CODE_F2};
+    press(model, codes, COUNT_OF(codes));
+    find_row(model, "mean");
+    fixture_key(model, KEY_CODE_LEFT);
+    assert_int_equal(settings_save(model, path, &err), STATUS_OK);
+    char *text = read_file(path, NULL);
+    assert_string_equal(text, "# mine\n\nshape = round\ntheme = colour-blind\nrefresh = 30s\n"
+                              "columns.hosts.1 = -cpu_util_mean_ratio\n");
+    free(text);
+
+    struct model *next = fresh();
+    settings_load(next, path);
+    assert_string_equal(next->settings.error, "");
+    assert_int_equal(next->settings.theme, THEME_SAFE);
+    assert_int_equal(next->views[VIEW_HOSTS].panels[0].hidden,
+                     model->views[VIEW_HOSTS].panels[0].hidden);
+    assert_int_equal(settings_save(next, path, &err), STATUS_OK); // nothing was changed
+    text = read_file(path, NULL);
+    assert_non_null(strstr(text, "shape = round\ntheme = colour-blind\n"));
+    free(text);
+    drop(next);
+    drop(model);
+}
+
+TEST_CASE(a_broken_file_is_told_and_kept)
+{
+    static const struct {
+        const char *text, *error;
+    } cases[] = {
+        {"theme = purple\ntemperature = fahrenheit\n", "no such value: \"purple\""},
+        {"nonsense\ntemperature = fahrenheit\n", "top.conf:1"},
+        {"columns.now.1 = - + -nothing +\ntemperature = fahrenheit\n", ""},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct error err = {0};
+        put_settings(cases[i].text);
+        struct model *model = fresh();
+        settings_load(model, path);
+        assert_true(strstr(model->settings.error, cases[i].error) != NULL);
+        assert_int_equal(model->notice[0] != '\0', cases[i].error[0] != '\0');
+        assert_true(model->choice.fahrenheit); // the other lines hold
+        fixture_key(model, KEY_CODE_F2);
+        char *screen = fixture_screen(model, false);
+        assert_int_equal(strstr(screen, "settings:") != NULL, cases[i].error[0] != '\0');
+        free(screen);
+        model->settings.changed = 1u << 2;
+        assert_int_equal(settings_save(model, path, &err), STATUS_OK);
+        char *text = read_file(path, NULL);
+        assert_int_equal(strncmp(text, cases[i].text, strlen(cases[i].text)), 0);
+        assert_string_equal(text + strlen(cases[i].text), "times = local\n");
+        free(text);
+        drop(model);
+    }
+}
+
+TEST_CASE(what_cannot_be_written_is_told)
+{
+    struct error err = {0};
+    struct model *model = fresh();
+    settings_load(model, path); // there is none
+    assert_string_equal(model->settings.error, "");
+    model->settings.changed = 1;
+    assert_int_equal(settings_save(model, path, &err), STATUS_OK);
+    char *text = read_file(path, NULL);
+    assert_string_equal(text, "# inferstat top (F2 changes these lines)\ntheme = default\n");
+    free(text);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkdir(path, 0700), 0); // a folder of that name
+    model->settings.changed = 1;
+    assert_int_not_equal(settings_save(model, path, &err), STATUS_OK);
+    assert_true(err.text[0] != '\0');
+    settings_load(model, path);
+    assert_true(model->settings.error[0] != '\0');
+    drop(model);
+}
+
+TEST_MAIN_EACH(set_up, tear_down, keys_change_them_at_once, the_file_keeps_what_it_does_not_know,
+               a_broken_file_is_told_and_kept, what_cannot_be_written_is_told)
