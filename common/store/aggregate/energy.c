@@ -183,7 +183,8 @@ static enum status visit_devices(struct energy_reader *reader, const struct grou
 {
     size_t count = 0;
     const struct device_names_pair *pairs =
-        device_names_find(&reader->names, requests->keys[HOST], requests->keys[DEVICE], &count);
+        device_names_find(&reader->names, requests->keys[HOST], requests->keys[DEVICE],
+                          requests->keys[MODEL], &count);
     enum status status = STATUS_OK;
     for (size_t i = 0; i < (count ? count : 1) && status == STATUS_OK; i++) {
         const int64_t keys[DEVICE_KEYS] = {requests->keys[HOST],

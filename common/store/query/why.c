@@ -528,7 +528,7 @@ static size_t select_spans(const struct reader *reader, const struct entry *entr
 {
     size_t count = 0, pairs = 0;
     const struct device_names_pair *names =
-        device_names_find(&reader->names, entry->host, entry->device, &pairs);
+        device_names_find(&reader->names, entry->host, entry->device, entry->model, &pairs);
     for (size_t i = 0; i < reader->sample.span_count; i++) {
         const struct why_span *span = &reader->sample.spans[i];
         bool is_same = span->device == 0 || span->device == entry->device;

@@ -37,7 +37,9 @@ void device_names_append(struct sqlite3_str *sql);
 // The names of devices that are sampled, by those that requests use; ids of the table name.
 struct device_names {
     struct device_names_pair {
-        int64_t host, used, sampled;
+        int64_t host, used;
+        int64_t model; // of the run that uses the name; 0: it describes none
+        int64_t sampled;
         int64_t device; // the least name by which the device is sampled, of several
     } * pairs;          // sorted
     size_t count, room;
@@ -48,10 +50,12 @@ MUST_CHECK enum status device_names_read(struct device_names *names, struct stor
                                          struct error *err);
 void device_names_deinit(struct device_names *names);
 
-// The pairs of a device that requests use, `*count` of them; several if runs use the name for
-// different devices.  0: none is known; samples then have the same name.
+// The pairs of a device that requests of a model use, `*count` of them; several if runs use the
+// name for different devices, as engines that each call theirs cuda:0.  If no run that uses the
+// name describes the model, or `model` is 0, those of all models.  0: none is known; samples then
+// have the same name.
 const struct device_names_pair *device_names_find(const struct device_names *names, int64_t host,
-                                                  int64_t used, size_t *count);
+                                                  int64_t used, int64_t model, size_t *count);
 
 // The least name of a device that is sampled by a name; `sampled` itself if no more is known.
 int64_t device_names_device(const struct device_names *names, int64_t host, int64_t sampled);

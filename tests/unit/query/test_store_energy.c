@@ -21,6 +21,17 @@ enum { ENGINE = 1, SAMPLER, OTHER_ENGINE, ENGINES_TOKENS = 100 };
 
 static uint32_t models[2], names[2], sampled[2];
 
+static void describe(int64_t run, uint32_t name, const char *uuid)
+{
+    struct record record;
+    record_init(&record, RECORD_KIND_DEVICE, AT(-100));
+    record_set_int(&record, DEVICE_ORDINAL, 0);
+    record_set_name(&record, DEVICE_NAME, name);
+    record_set_text(&record, DEVICE_UUID, uuid, strlen(uuid));
+    record_set_int(&record, DEVICE_MEMORY_BYTES, 1);
+    (void)rows_add(db, run, &record);
+}
+
 // The engine on alpha calls its devices otherwise than the sampler there; on beta the engine
 // samples its device itself.
 TEST_FIXTURE(set_up)
@@ -36,16 +47,9 @@ TEST_FIXTURE(set_up)
     rows_run(db, SAMPLER, "alpha", AT(-100), AT(10000));
     rows_run(db, OTHER_ENGINE, "beta", AT(-100), AT(10000));
     for (int device = 0; device < 2; device++)
-        for (int run = ENGINE; run <= SAMPLER; run++) {
-            struct record record;
-            const char *uuid = device == 0 ? "GPU-0" : "GPU-1";
-            record_init(&record, RECORD_KIND_DEVICE, AT(-100));
-            record_set_int(&record, DEVICE_ORDINAL, device);
-            record_set_name(&record, DEVICE_NAME, run == ENGINE ? names[device] : sampled[device]);
-            record_set_text(&record, DEVICE_UUID, uuid, strlen(uuid));
-            record_set_int(&record, DEVICE_MEMORY_BYTES, 1);
-            (void)rows_add(db, run, &record);
-        }
+        for (int run = ENGINE; run <= SAMPLER; run++)
+            describe(run, run == ENGINE ? names[device] : sampled[device],
+                     device == 0 ? "GPU-0" : "GPU-1");
     execf("INSERT INTO ledger(run, kind, stored) VALUES(%d, %d, 1), (%d, %d, 1)", ENGINE,
           RECORD_KIND_INFERENCE, SAMPLER, RECORD_KIND_DEVICE_SAMPLE);
     return store_read();
@@ -240,7 +244,42 @@ TEST_CASE(test_coverage)
         }
 }
 
-// Random requests and samples: the sums of plain SQL.
+// Two engines of a host that each call their device cuda:0: each model's requests used its own.
+TEST_CASE(test_engines_with_the_same_name)
+{
+    enum { FIRST = OTHER_ENGINE + 1, SECOND_ENGINE, BESIDE };
+    static const char *const uuids[] = {"GPU-2", "GPU-3"};
+    exec("BEGIN");
+    for (int run = FIRST; run <= BESIDE; run++)
+        rows_run(db, run, "gamma", AT(-100), AT(10000));
+    for (int i = 0; i < 2; i++) {
+        struct record record;
+        record_init(&record, RECORD_KIND_MODEL, AT(-100));
+        record_set_name(&record, MODEL_NAME, models[i]);
+        record_set_text(&record, MODEL_FORMAT, "gguf", 4);
+        (void)rows_add(db, FIRST + i, &record);
+        describe(FIRST + i, names[0], uuids[i]);
+        describe(BESIDE, names[i], uuids[i]);
+        execf("INSERT INTO ledger(run, kind, stored) VALUES(%d, %d, 1)", FIRST + i,
+              RECORD_KIND_INFERENCE);
+        for (int s = 0; s < 100; s++)
+            add_request(FIRST + i, i, 0, AT(s));
+        add_samples(BESIDE, names[i], -50, 150, 200 + 100 * i);
+    }
+    execf("INSERT INTO ledger(run, kind, stored) VALUES(%d, %d, 1)", BESIDE,
+          RECORD_KIND_DEVICE_SAMPLE);
+    exec("COMMIT");
+    const struct query by_model = about("joules_per_request", "m"),
+                       all = about("joules_per_request", "");
+    struct result *result = ask(&by_model);
+    expect_row(result, row_with(result, "model", "small"), "mean", 200);
+    expect_row(result, row_with(result, "model", "large"), "mean", 300);
+    result_free(result);
+    result = ask(&all);
+    expect_row(result, 0, "mean", 250);
+    result_free(result);
+}
+
 // A second run samples a device by a name of its own: its energy is used once, also if the first
 // one ends in between.
 TEST_CASE(test_two_samplers)
@@ -248,16 +287,10 @@ TEST_CASE(test_two_samplers)
     enum { SECOND_SAMPLER = OTHER_ENGINE + 1 };
     const uint32_t name = rows_name(db, "host:gpu");
     struct query query = about("joules_per_request", "");
-    struct record record;
     (void)snprintf(query.filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "alpha");
     add_hosts();
     rows_run(db, SECOND_SAMPLER, "alpha", AT(-100), AT(10000));
-    record_init(&record, RECORD_KIND_DEVICE, AT(-100));
-    record_set_int(&record, DEVICE_ORDINAL, 0);
-    record_set_name(&record, DEVICE_NAME, name);
-    record_set_text(&record, DEVICE_UUID, "GPU-0", 5);
-    record_set_int(&record, DEVICE_MEMORY_BYTES, 1);
-    (void)rows_add(db, SECOND_SAMPLER, &record);
+    describe(SECOND_SAMPLER, name, "GPU-0");
     execf("INSERT INTO ledger(run, kind, stored) VALUES(%d, %d, 1)", SECOND_SAMPLER,
           RECORD_KIND_DEVICE_SAMPLE);
     add_samples(SECOND_SAMPLER, name, -50, 150, 200);
@@ -272,6 +305,7 @@ TEST_CASE(test_two_samplers)
     }
 }
 
+// Random requests and samples: the sums of plain SQL.
 TEST_CASE(test_random_stores)
 {
     uint64_t random = 3;
@@ -322,5 +356,6 @@ TEST_CASE(test_refusals)
     expect_error(&query, STATUS_INVALID, "not status");
 }
 
-TEST_MAIN_EACH(set_up, store_tear_down, test_groups, test_steps, test_coverage, test_two_samplers,
-               test_random_stores, test_refusals)
+TEST_MAIN_EACH(set_up, store_tear_down, test_groups, test_steps, test_coverage,
+               test_engines_with_the_same_name, test_two_samplers, test_random_stores,
+               test_refusals)
