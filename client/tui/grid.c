@@ -45,6 +45,11 @@ static void format_clock(char *text, int64_t time_ns, int64_t now_ns)
 static void format_bare(char *text, enum unit unit, struct value value, int width)
 {
     static const double parts[] = {10, 1}; // tenths, then none
+    if (unit == UNIT_RATIO) {
+        const double percent = value_number(value, 0) * 100;
+        (void)snprintf(text, GRID_CELL_SIZE, "%.*f", percent > 0 && percent < 9.95, percent);
+        return;
+    }
     format_unit(text, unit, value);
     text[strcspn(text, " ")] = '\0';
     for (unsigned i = 0; i < 2 && (int)strlen(text) > width; i++) {
@@ -116,7 +121,8 @@ static void format_cell(char *text, const struct grid_choice *choice,
         format_clock(text, value.i, now_ns);
         return;
     }
-    if (column->format == GRID_BARE || column->format == GRID_IF_ANY)
+    if (column->format == GRID_BARE || column->format == GRID_IF_ANY ||
+        column->format == GRID_SHARE)
         format_bare(text, unit, value, column->width);
     else
         format_unit(text, unit, value);
@@ -142,6 +148,7 @@ static enum style cell_style(enum grid_format format, struct value value, const 
     case GRID_CLOCK:
     case GRID_CLOCK_IF_ANY:
     case GRID_DRAWN:
+    case GRID_TREE:
         break;
     case GRID_OUTCOME:
         return is_bad_outcome(text) ? STYLE_BAD : STYLE_PLAIN;
@@ -185,7 +192,23 @@ struct fitted {
     int width[GRID_COLUMNS_MAX]; // 0: left out
     int found[GRID_COLUMNS_MAX]; // the result's column, or -1
     double scale;                // of drawn cells
+    size_t *groups;              // of a tree (grid_rows_groups), else NULL
+    bool has_groups;             // some row is one
 };
+
+// The text of a row of a tree: "▾ name", and "    name" below it.
+static void format_name(char *text, const struct grid *grid, const struct grid_state *state,
+                        const struct fitted *fitted, const struct result *result, size_t row)
+{
+    char name[GRID_CELL_SIZE - 8];
+    const bool is_child = fitted->groups && fitted->groups[row] != row;
+    const char *mark = is_child                                      ? "    "
+                       : !grid->is_group(result, row)                ? "  "
+                       : grid_rows_is_open(grid, state, result, row) ? "▾ "
+                                                                     : "▸ ";
+    grid->name_of(name, sizeof name, result, row, is_child);
+    (void)snprintf(text, GRID_CELL_SIZE, "%s%s", fitted->has_groups ? mark : "", name);
+}
 
 // The unit of a cell.
 static enum unit unit_of(const struct grid_column *column, const struct result *result, size_t row,
@@ -201,7 +224,8 @@ static enum unit unit_of(const struct grid_column *column, const struct result *
 
 // The columns that what is in a column needs: texts up to its most, numbers whole.
 static int natural_width(const struct grid *grid, const struct grid_state *state,
-                         const struct grid_column *column, const struct result *result, int found)
+                         const struct fitted *fitted, const struct grid_column *column,
+                         const struct result *result, int found)
 {
     int width = column->width;
     int heading = glyph_text_width(column->heading);
@@ -213,10 +237,13 @@ static int natural_width(const struct grid *grid, const struct grid_state *state
     for (size_t row = 0; row < rows && !(column->is_text && width >= column->width_max); row++) {
         char text[GRID_CELL_SIZE];
         struct value value = result_cell(result, row, (unsigned)found);
-        if (column->is_text && value.type != VALUE_TEXT)
+        if (column->is_text && value.type != VALUE_TEXT && column->format != GRID_TREE)
             continue;
-        format_cell(text, state->choice, column, unit_of(column, result, row, found), value,
-                    0); // clocks are all of one width
+        if (column->format == GRID_TREE)
+            format_name(text, grid, state, fitted, result, row);
+        else
+            format_cell(text, state->choice, column, unit_of(column, result, row, found), value,
+                        0); // clocks are all of one width
         if (deserves_look(grid, column, result, row))
             mark(text);
         int needed = glyph_text_width(text);
@@ -276,7 +303,7 @@ static int most_dispensable(const struct grid *grid, const struct grid_state *st
 // Columns of the least width the table can have with what is shown.
 static int least_width(const struct grid *grid, const struct fitted *fitted)
 {
-    struct fitted least = *fitted;
+    struct fitted least = *fitted; // its groups are borrowed
     for (unsigned i = 0; i < grid->count; i++)
         if (least.width[i] > 0 && grid->columns[i].is_text)
             least.width[i] = grid->columns[i].width;
@@ -340,19 +367,23 @@ static void fit(const struct grid *grid, const struct grid_state *state,
                 const struct result *result, int width, struct fitted *fitted)
 {
     assert(grid->count <= GRID_COLUMNS_MAX);
-    fitted->gap = width >= 110 ? GAP : GAP_TIGHT;
+    *fitted = (struct fitted){.gap = width >= 110 ? GAP : GAP_TIGHT,
+                              .groups = grid_rows_groups(grid, result)};
+    for (size_t row = 0; fitted->groups && row < result_row_count(result); row++)
+        fitted->has_groups = fitted->has_groups || grid->is_group(result, row);
     for (unsigned i = 0; i < grid->count; i++) {
         const struct grid_column *column = &grid->columns[i];
         fitted->found[i] = result ? result_find(result, column->key) : -1;
-        fitted->width[i] = natural_width(grid, state, column, result, fitted->found[i]);
+        fitted->width[i] = natural_width(grid, state, fitted, column, result, fitted->found[i]);
         char mark_text[SORT_MARK_SIZE];
         const bool is_sorted = grid_sorts_by(state, i);
         const int heading = glyph_text_width(column->heading) +
                             glyph_text_width(sort_mark(mark_text, grid, state, i));
         if (is_sorted && fitted->width[i] < heading)
             fitted->width[i] = heading;
-        const bool is_optional =
-            column->format == GRID_IF_ANY || column->format == GRID_CLOCK_IF_ANY;
+        const bool is_optional = column->format == GRID_IF_ANY ||
+                                 column->format == GRID_CLOCK_IF_ANY ||
+                                 column->format == GRID_DRAWN;
         if (!is_sorted &&
             ((state->hidden >> i & 1) || (is_optional && !has_value(result, fitted->found[i]))))
             fitted->width[i] = 0;
@@ -405,8 +436,11 @@ static void draw_row(const struct grid *grid, const struct grid_state *state,
             grid->draw(canvas, area, fitted->x[i], y, fitted->width[i], fitted->scale, result, row);
             continue;
         }
-        format_cell(text, state->choice, column, unit_of(column, result, row, fitted->found[i]),
-                    value, now_ns);
+        if (column->format == GRID_TREE)
+            format_name(text, grid, state, fitted, result, row);
+        else
+            format_cell(text, state->choice, column, unit_of(column, result, row, fitted->found[i]),
+                        value, now_ns);
         enum style style = cell_style(column->format, value, text);
         if (deserves_look(grid, column, result, row)) {
             style = STYLE_WARNING;
@@ -414,7 +448,7 @@ static void draw_row(const struct grid *grid, const struct grid_state *state,
         }
         if (!column->is_text && glyph_text_width(text) > fitted->width[i])
             (void)snprintf(text, sizeof text, "…"); // digits of a number would be another one
-        if (column->format == GRID_NAME)
+        if (column->format == GRID_NAME || column->format == GRID_TREE)
             canvas_fit_name(canvas, area, fitted->x[i], y, fitted->width[i], style, text);
         else
             canvas_fit(canvas, area, fitted->x[i], y, fitted->width[i],
@@ -455,6 +489,7 @@ void grid_draw(const struct grid *grid, const struct grid_state *state, const st
         }
     }
     free(rows);
+    free(fitted.groups);
 }
 
 void grid_value_text(char text[GRID_CELL_SIZE], const struct grid_choice *choice,
@@ -475,6 +510,7 @@ int grid_column_at(const struct grid *grid, const struct grid_state *state,
 {
     struct fitted fitted;
     fit(grid, state, result, area.width, &fitted);
+    free(fitted.groups);
     for (unsigned i = 0; i < grid->count; i++)
         if (fitted.width[i] > 0 && x >= fitted.x[i] && x < fitted.x[i] + fitted.width[i])
             return (int)i;

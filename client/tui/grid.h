@@ -15,8 +15,8 @@
 enum grid_format {
     GRID_UNIT, // a number in the unit of the result's column, or a text
     GRID_NAME, // a text that is shortened in the middle
-    GRID_BARE, // like GRID_UNIT, but without the unit's name, which the heading has, and without
-               // the decimals that do not fit
+    GRID_BARE, // like GRID_UNIT, but percents are whole from 10 on, and without the unit's name,
+               // which the heading has, and without the decimals that do not fit
     GRID_IN_ROW_UNIT,  // a number in the unit that the row's column "unit" names
     GRID_IF_ANY,       // like GRID_BARE; the column is omitted where no row has a value, unless the
                        // table is sorted by it
@@ -25,10 +25,12 @@ enum grid_format {
     GRID_OUTCOME,      // a text; "error", "killed", "silent" and "down" in STYLE_BAD
     GRID_LOSS,         // a count; above 0 in STYLE_BAD
     GRID_WHOLE,        // a ratio; below 1 in STYLE_WARNING
-    GRID_SHARE,        // a ratio of what went wrong; above 0 in STYLE_BAD
+    GRID_SHARE,        // a ratio of what went wrong, like GRID_BARE; above 0 in STYLE_BAD
     GRID_VERDICT,      // 1 "yes", 0 "NO", absent "-"
     GRID_STATE,        // a text with a sign before it: a state of NOW, or a verdict of COMPARE
-    GRID_DRAWN,        // drawn by grid.draw; up to `width_max` columns, where there is room
+    GRID_TREE,         // the text of grid.name_of, indented as the row's place in the tree is
+    GRID_DRAWN,        // drawn by grid.draw; up to `width_max` columns, where there is room;
+                       // omitted like GRID_IF_ANY
 };
 
 struct grid_column {
@@ -61,12 +63,22 @@ struct grid {
     // True if the row is folded away, unless grid_state.unfolded.  NULL: no row is.
     bool (*is_folded)(const struct result *result, size_t row);
     const char *folded; // what folded rows are called: "ended"
+    // The next four make a table a tree of two levels, together with `identity`; NULL: it is none.
+    // is_group: the rows behind it, as long as is_in_group is true, are its group's.  is_kept: the
+    // row of a group is shown although that is closed.  name_of: the text of a GRID_TREE cell,
+    // escaped.
+    bool (*is_group)(const struct result *result, size_t row);
+    bool (*is_in_group)(const struct result *result, size_t group, size_t row);
+    bool (*is_kept)(const struct result *result, size_t row);
+    void (*name_of)(char *text, size_t size, const struct result *result, size_t row,
+                    bool is_in_group);
 };
 
 enum {
     GRID_UNSORTED = -1, // no column
     GRID_COLUMNS_MAX = 24,
     GRID_SORTS_MAX = 3,
+    GRID_OPENED_MAX = 16,
     GRID_ONLY_SIZE = 128,
     // Columns of this rank and above are omitted before texts are truncated; others only if
     // truncation does not suffice.
@@ -96,6 +108,7 @@ struct grid_state {
     struct grid_sort before[GRID_SORTS_MAX - 1]; // the sorts that go before `sort`
     unsigned before_count;
     bool unfolded;                    // folded rows are shown
+    uint64_t opened[GRID_OPENED_MAX]; // hashes of the identities of open groups; 0: none
     uint32_t hidden, pinned;          // bit i: column i is never shown; is omitted last
     const struct grid_choice *choice; // borrowed; NULL: none
 };

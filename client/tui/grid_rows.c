@@ -7,8 +7,10 @@
 
 struct order {
     const struct result *result;
+    const size_t *groups;                   // of each row; NULL: the table is no tree
     struct grid_sort sorts[GRID_SORTS_MAX]; // columns of the result
     unsigned count;
+    bool is_reversed; // without columns: the groups are
 };
 
 static int compare_texts(struct value a, struct value b)
@@ -36,14 +38,28 @@ static int compare_by(const struct order *order, const struct grid_sort *sort, s
     return sort->reversed ? -result : result;
 }
 
-// Equal rows stay in the result's order.
+static int compare_values(const struct order *order, size_t row_a, size_t row_b)
+{
+    int result = 0;
+    for (unsigned i = 0; i < order->count && result == 0; i++)
+        result = compare_by(order, &order->sorts[i], row_a, row_b);
+    return result;
+}
+
+// Equal rows stay in the result's order.  Groups stay together, each row behind its group.
 static int compare_rows(const void *left, const void *right, void *context)
 {
     const struct order *order = context;
     const size_t row_a = *(const size_t *)left, row_b = *(const size_t *)right;
-    int result = 0;
-    for (unsigned i = 0; i < order->count && result == 0; i++)
-        result = compare_by(order, &order->sorts[i], row_a, row_b);
+    const size_t group_a = order->groups ? order->groups[row_a] : row_a;
+    const size_t group_b = order->groups ? order->groups[row_b] : row_b;
+    if (group_a != group_b) {
+        const int result = compare_values(order, group_a, group_b);
+        const int place = (group_a > group_b) - (group_a < group_b);
+        return result ? result : order->is_reversed ? -place : place;
+    }
+    int result = (row_b == group_b) - (row_a == group_a); // the group itself comes first
+    result = result ? result : compare_values(order, row_a, row_b);
     return result ? result : (row_a > row_b) - (row_a < row_b);
 }
 
@@ -66,11 +82,14 @@ static struct order order_of(const struct grid *grid, const struct grid_state *s
 
 void grid_state_reset(struct grid_state *state)
 {
+    uint64_t opened[GRID_OPENED_MAX];
+    memcpy(opened, state->opened, sizeof opened);
     *state = (struct grid_state){.sort = GRID_UNSORTED,
                                  .unfolded = state->unfolded,
                                  .hidden = state->hidden,
                                  .pinned = state->pinned,
                                  .choice = state->choice};
+    memcpy(state->opened, opened, sizeof opened);
 }
 
 bool grid_sorts_by(const struct grid_state *state, unsigned column)
@@ -94,56 +113,6 @@ static bool is_wanted(const struct grid_state *state, const struct result *resul
     return false;
 }
 
-static bool is_hidden(const struct grid *grid, const struct grid_state *state,
-                      const struct result *result, size_t row)
-{
-    return grid->is_folded && !state->unfolded && grid->is_folded(result, row);
-}
-
-size_t *grid_rows_shown(const struct grid *grid, const struct grid_state *state,
-                        const struct result *result, size_t *count, size_t *folded)
-{
-    const size_t all = result ? result_row_count(result) : 0;
-    *count = *folded = 0;
-    size_t *rows = all > 0 ? calloc(all, sizeof *rows) : NULL;
-    if (!rows)
-        return NULL;
-    struct order order = order_of(grid, state, result);
-    const bool is_reversed = state->reversed && order.count == 0;
-    const bool has_urgent = grid->is_urgent && order.count == 0;
-    for (int urgent = has_urgent; urgent >= 0; urgent--) { // the urgent ones, then the others
-        for (size_t i = 0; i < all; i++) {
-            const size_t row = is_reversed ? all - 1 - i : i;
-            if ((has_urgent && grid->is_urgent(result, row) != (urgent == 1)) ||
-                !is_wanted(state, result, row))
-                continue;
-            if (is_hidden(grid, state, result, row))
-                (*folded)++;
-            else
-                rows[(*count)++] = row;
-        }
-    }
-    if (order.count > 0)
-        qsort_r(rows, *count, sizeof *rows, compare_rows, &order);
-    return rows;
-}
-
-size_t grid_rows_lines(const struct grid *grid, const struct grid_state *state,
-                       const struct result *result)
-{
-    size_t shown = 0, folded = 0;
-    for (size_t row = 0; result && row < result_row_count(result); row++)
-        if (!is_wanted(state, result, row))
-            continue;
-        else if (is_hidden(grid, state, result, row))
-            folded++;
-        else
-            shown++;
-    return shown + (folded > 0);
-}
-
-// ---- The cursor ---------------------------------------------------------------
-
 // Hash of the cells that identify a row (FNV-1a); never 0.
 static uint64_t identity_of(const struct grid *grid, const struct result *result, size_t row)
 {
@@ -160,6 +129,97 @@ static uint64_t identity_of(const struct grid *grid, const struct result *result
     }
     return hash ? hash : 1;
 }
+
+// ---- The tree ---------------------------------------------------------------
+
+// The place of an open group in `opened`; GRID_OPENED_MAX: it is closed.
+static unsigned find_opened(const struct grid *grid, const struct grid_state *state,
+                            const struct result *result, size_t group)
+{
+    const uint64_t hash = identity_of(grid, result, group);
+    unsigned i = 0;
+    while (i < GRID_OPENED_MAX && state->opened[i] != hash)
+        i++;
+    return i;
+}
+
+bool grid_rows_is_open(const struct grid *grid, const struct grid_state *state,
+                       const struct result *result, size_t group)
+{
+    return find_opened(grid, state, result, group) < GRID_OPENED_MAX;
+}
+
+size_t *grid_rows_groups(const struct grid *grid, const struct result *result)
+{
+    const size_t count = result && grid->is_group ? result_row_count(result) : 0;
+    size_t *groups = count > 0 ? calloc(count, sizeof *groups) : NULL;
+    for (size_t row = 0; groups && row < count; row++) {
+        const bool follows = row > 0 && !grid->is_group(result, row) &&
+                             grid->is_group(result, groups[row - 1]) &&
+                             grid->is_in_group(result, groups[row - 1], row);
+        groups[row] = follows ? groups[row - 1] : row;
+    }
+    return groups;
+}
+
+// ---- The rows that are shown --------------------------------------------------
+
+enum shown { SHOWN, FOLDED, CLOSED };
+
+// `group`: of the row, which may be the row itself.
+static enum shown shown(const struct grid *grid, const struct grid_state *state,
+                        const struct result *result, size_t row, size_t group)
+{
+    const bool is_chosen = state->choice && state->choice->only[0];
+    if (!is_wanted(state, result, row))
+        return CLOSED;
+    if (grid->is_folded && !state->unfolded && grid->is_folded(result, row))
+        return FOLDED;
+    if (group == row || is_chosen || grid->is_kept(result, row) ||
+        grid_rows_is_open(grid, state, result, group))
+        return SHOWN;
+    return CLOSED;
+}
+
+size_t *grid_rows_shown(const struct grid *grid, const struct grid_state *state,
+                        const struct result *result, size_t *count, size_t *folded)
+{
+    const size_t all = result ? result_row_count(result) : 0;
+    *count = *folded = 0;
+    size_t *rows = all > 0 ? calloc(all, sizeof *rows) : NULL;
+    if (!rows)
+        return NULL;
+    size_t *groups = grid_rows_groups(grid, result);
+    struct order order = order_of(grid, state, result);
+    order.groups = groups;
+    order.is_reversed = state->reversed && order.count == 0;
+    const bool has_urgent = grid->is_urgent && order.count == 0;
+    for (int urgent = has_urgent; urgent >= 0; urgent--) { // the urgent ones, then the others
+        for (size_t i = 0; i < all; i++) {
+            const size_t row = order.is_reversed ? all - 1 - i : i;
+            if (has_urgent && grid->is_urgent(result, row) != (urgent == 1))
+                continue;
+            const enum shown is = shown(grid, state, result, row, groups ? groups[row] : row);
+            if (is == SHOWN)
+                rows[(*count)++] = row;
+            *folded += is == FOLDED;
+        }
+    }
+    if (order.count > 0 || groups)
+        qsort_r(rows, *count, sizeof *rows, compare_rows, &order);
+    free(groups);
+    return rows;
+}
+
+size_t grid_rows_lines(const struct grid *grid, const struct grid_state *state,
+                       const struct result *result)
+{
+    size_t count, folded;
+    free(grid_rows_shown(grid, state, result, &count, &folded));
+    return count + (folded > 0);
+}
+
+// ---- The cursor ---------------------------------------------------------------
 
 bool grid_rows_selected(const struct grid *grid, const struct grid_state *state,
                         const struct result *result, size_t *row)
@@ -212,6 +272,30 @@ void grid_rows_move(const struct grid *grid, struct grid_state *state, const str
     if (state->cursor + 1 == count && folded > 0) // the line behind the last row
         state->top = count + 1 > page ? count + 1 - page : 0;
     free(shown);
+}
+
+bool grid_rows_open(const struct grid *grid, struct grid_state *state, const struct result *result,
+                    bool opens, size_t page)
+{
+    size_t row;
+    if (!grid->is_group || !grid_rows_selected(grid, state, result, &row))
+        return false;
+    size_t *groups = grid_rows_groups(grid, result);
+    const size_t group = groups ? groups[row] : row;
+    free(groups);
+    if (!grid->is_group(result, group))
+        return false;
+    const unsigned place = find_opened(grid, state, result, group);
+    if (opens && place == GRID_OPENED_MAX) { // the oldest gives way
+        memmove(state->opened + 1, state->opened, sizeof state->opened - sizeof *state->opened);
+        state->opened[0] = identity_of(grid, result, group);
+    } else if (!opens && place < GRID_OPENED_MAX) {
+        state->opened[place] = 0;
+    }
+    if (!opens)
+        state->at = identity_of(grid, result, group);
+    grid_rows_keep(grid, state, result, page);
+    return true;
 }
 
 void grid_rows_scroll(const struct grid *grid, struct grid_state *state,

@@ -23,6 +23,19 @@ size_t grid_rows_lines(const struct grid *grid, const struct grid_state *state,
 bool grid_rows_selected(const struct grid *grid, const struct grid_state *state,
                         const struct result *result, size_t *row);
 
+// For each row of the result its group, which of others is the row itself; the caller frees it.
+// NULL if the table is no tree, or if memory is short.
+size_t *grid_rows_groups(const struct grid *grid, const struct result *result);
+
+// True if all rows of a group are shown.
+bool grid_rows_is_open(const struct grid *grid, const struct grid_state *state,
+                       const struct result *result, size_t group);
+
+// Opens or closes the group at the cursor; on a row of a group closes that, with the cursor on it.
+// Returns false if the cursor is on neither.
+bool grid_rows_open(const struct grid *grid, struct grid_state *state, const struct result *result,
+                    bool opens, size_t page);
+
 // Moves the cursor by `rows`, at most to the first or last row, and scrolls so that it is among the
 // `page` visible lines.
 void grid_rows_move(const struct grid *grid, struct grid_state *state, const struct result *result,

@@ -67,9 +67,11 @@ enum action {
     ACTION_LATER,       // move it on, at most to now
     ACTION_ACKNOWLEDGE, // open the prompt that acknowledges the cursor's alert
     ACTION_SILENCE,     // open the prompt that silences it for two hours
-    ACTION_GROUP,       // sort by model, by host, or not at all
+    ACTION_GROUP,       // rows by model, or by host
     ACTION_EXPORT,      // open the prompt that writes what is shown to a file
     ACTION_UNFOLD,      // show or hide folded rows
+    ACTION_OPEN,        // show all rows of the cursor's group
+    ACTION_CLOSE,       // only those that need attention
     ACTION_SEARCH,      // open the search prompt
     ACTION_FIND_NEXT,   // the next row with the searched text
     ACTION_FIND_PREVIOUS,

@@ -96,6 +96,10 @@ bool queries_fill(enum polled_query polled, const struct queries_scope *scope, i
         .kind = polls[polled].kind, .limit = polls[polled].limit, .filter = scope->filter};
     if (query->kind == QUERY_RECORDS)
         query->records.kind = polls[polled].record_kind;
+    if (polled == POLL_NOW) {
+        query->group_by[0] = scope->by_host ? QUERY_BY_HOST : QUERY_BY_MODEL;
+        query->group_count = 1;
+    }
     if (polled == POLL_HISTORY)
         query->alert.list = QUERY_ALERTS_HISTORY;
     if (polls[polled].of_window)

@@ -41,6 +41,7 @@ struct queries_scope {
     struct window window; // a filter with times of its own goes before it
     int64_t now_ns;       // where a live window ends, wall clock; 0: at the time of asking
     uint64_t wanted;      // the queries that are repeated
+    bool by_host;         // POLL_NOW has its rows by host, else by model
     struct query load;    // POLL_STAGES; see queries_of_load
     bool has_load;
 };

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/tui/grid_rows.h"
 #include "client/tui/key_bindings.h"
 #include "client/tui/lists.h"
 #include "client/tui/prompt_actions.h"
@@ -120,9 +121,14 @@ static void sort_next(struct model *model, int step)
     sorted->at = 0;
 }
 
-// Sorts by model, then by host, then as the answer is.
-static void group_next(struct model *model)
+// Now has its rows by model, or by host; other views sort by model, then by host, then as the
+// answer is.
+static unsigned group_next(struct model *model)
 {
+    if (view_current(model) == &view_now) {
+        model->scope.by_host = !model->scope.by_host;
+        return EFFECT_SCOPE | EFFECT_ASK;
+    }
     static const char *const keys[] = {"model", "host"};
     struct view_state *state = current(model);
     const struct grid *grid = view_current(model)->panels[state->focus].grid;
@@ -136,6 +142,7 @@ static void group_next(struct model *model)
             sorted->sort = (int)i;
     sorted->reversed = false;
     lists_keep(model);
+    return 0;
 }
 
 void model_set_filter(struct model *model, const struct query_filter *filter)
@@ -274,7 +281,12 @@ static unsigned act(struct model *model, enum action action)
         prompts_open_alert(model, action == ACTION_SILENCE ? OVERLAY_SILENCE : OVERLAY_ACKNOWLEDGE);
         break;
     case ACTION_GROUP:
-        group_next(model);
+        return group_next(model);
+    case ACTION_OPEN:
+    case ACTION_CLOSE:
+        if (list.grid)
+            (void)grid_rows_open(list.grid, list.state, list.result, action == ACTION_OPEN,
+                                 list.page);
         break;
     case ACTION_SEARCH:
         prompts_open(model, OVERLAY_SEARCH, "");
@@ -367,11 +379,22 @@ static unsigned panel_at(const struct model *model, int x, int y, struct rect *a
     return MODEL_PANELS_MAX;
 }
 
-// A press on a row moves the cursor there; on the cursor's row, shows all of it.
-static void press_row(struct model *model, unsigned at, struct rect area, size_t line)
+// A press on a row moves the cursor there; on the cursor's row, shows all of it; on the mark of a
+// group (column `x`), opens or closes that.
+static void press_row(struct model *model, unsigned at, struct rect area, size_t line, int x)
 {
+    enum { MARK_WIDTH = 3 };
     struct list list = list_of_panel(model, at, area);
     const long long moved = (long long)(list.state->top + line) - (long long)list.state->cursor;
+    size_t row;
+    if (x < MARK_WIDTH && list.grid->is_group && list.state->top + line < list.rows) {
+        list_move(list, moved);
+        if (view_selected(model, at, &row))
+            (void)grid_rows_open(list.grid, list.state, list.result,
+                                 !grid_rows_is_open(list.grid, list.state, list.result, row),
+                                 list.page);
+        return;
+    }
     if (moved == 0)
         (void)act(model, ACTION_DETAIL);
     else if (list.state->top + line < list.rows)
@@ -385,7 +408,7 @@ static void press_panel(struct model *model, unsigned at, struct rect area, int 
     current(model)->focus = at;
     struct rect rows = view_panel_list(model, panel, area);
     if (panel->grid && y > rows.y) {
-        press_row(model, at, area, (size_t)(y - rows.y - 1));
+        press_row(model, at, area, (size_t)(y - rows.y - 1), x - rows.x);
         return;
     }
     if (!panel->grid || y != rows.y)

@@ -158,12 +158,14 @@ void fixture_model(struct model *model, int width, int height)
 
 #define WINDOW                                                                                     \
     "inferences|ttft_p95_ns:ns|e2e_p95_ns:ns|request_rate:requests/s|output_token_rate:tok/s|"     \
-    "error_ratio:ratio|window_ns:ns\n"
+    "error_ratio:ratio|window_ns:ns|tpot_p95_ns:ns\n"
 
 #define NOW                                                                                        \
     "model|host|state|since_ns:unix_ns|reason|requests|error_ratio:ratio|request_rate:requests/s|" \
     "output_token_rate:tok/s|ttft_p50_ns:ns|ttft_p95_ns:ns|tokens_per_second_p50:tokens/s|"        \
-    "item_rate:items/s|e2e_p50_ns:ns|e2e_p95_ns:ns|running_requests|waiting_requests\n"
+    "item_rate:items/s|e2e_p50_ns:ns|e2e_p95_ns:ns|running_requests|waiting_requests|"             \
+    "tpot_p95_ns:ns|gpu_util_ratio:ratio|device_memory_ratio:ratio|joules_per_token|trend|"        \
+    "group_by|group_size|group_live\n"
 
 #define HOSTS                                                                                      \
     "host|events|cpu_util_ratio:ratio|memory_available_bytes:bytes|memory_total_bytes:bytes|"      \
@@ -252,14 +254,16 @@ static void answer_steps(struct model *model)
 static void answer_now(struct model *model, const char *name, const char *host)
 {
     char text[1024];
-    (void)snprintf(text, sizeof text,
-                   NOW "%s|%s|ok|1774785000000000000|answers; what is usual at this hour is not "
-                       "known|128|0.0|0.43|13.7|29700000|30200000|44.37|-|728300000|"
-                       "760000000|1|0\n",
-                   name, host);
+    (void)snprintf(
+        text, sizeof text,
+        NOW
+        "%s|%s|ok|1774785000000000000|answers; what is usual at this hour is not "
+        "known|128|0.0|0.43|13.7|29700000|30200000|44.37|-|728300000|"
+        "760000000|1|0|22800000|0.97|0.5|1.25|,,10,12.5,14,13.7,13,12,14,13,14,13.7|model|-|-\n",
+        name, host);
     fixture_answer(model, POLL_NOW, text);
     fixture_answer(model, POLL_WINDOW,
-                   WINDOW "128|30200000|760000000|0.43|13.7|0.0|300000000000\n");
+                   WINDOW "128|30200000|760000000|0.43|13.7|0.0|300000000000|22800000\n");
     answer_steps(model);
 }
 
@@ -346,7 +350,7 @@ void fixture_many(struct model *model)
         now_used += snprintf(
             now + now_used, sizeof now - (size_t)now_used,
             "llama-3-8b-q8_0|gpu-%02d|%s|1774785480000000000|because|%d|%.2f|1.5|%.2f|"
-            "29700000|%d00000|100.1|-|728300000|760000000|2|%d\n",
+            "29700000|%d00000|100.1|-|728300000|760000000|2|%d|-|-|-|-|-|model|-|-\n",
             i, state, 1280 - i, i == 2 ? 0.25 : 0.0, 150.0 + (i * 17) % 40, 302 + i * 7, i % 3);
         runs_used +=
             snprintf(runs + runs_used, sizeof runs - (size_t)runs_used,
@@ -356,6 +360,39 @@ void fixture_many(struct model *model)
     fixture_answer(model, POLL_OVERVIEW, overview);
     fixture_answer(model, POLL_RUNS, runs);
     fixture_answer(model, POLL_NOW, now);
+}
+
+// A model on four hosts, of which one is slow and one is down; another on one host, with errors;
+// two that have ended.
+void fixture_fleet(struct model *model)
+{
+    fixture_normal(model);
+    fixture_answer(
+        model, POLL_NOW,
+        NOW "llama-70b|-|down|1774785480000000000|gpu03: its process ended without closing|2970|"
+            "0.041|9.9|1100|198000000|910000000|22.5|-|-|-|19|2|15000000|0.88|0.64|1.2|"
+            "800,900,950,1000,1100,1000,1050,1100,1080,1100,1100,900|model|4|3\n"
+            "llama-70b|gpu03|down|1774785480000000000|its process ended without closing|-|-|-|-|-|"
+            "-|-|-|-|-|-|-|-|-|-|-|-|model|-|-\n"
+            "llama-70b|gpu01|slow|1774785300000000000|TTFT 717ms, usually 250ms at this hour (9 "
+            "days)|360|0.2|1.2|120|717000000|4400000000|4.1|-|-|-|7|2|40000000|0.97|0.66|4.5|"
+            "400,400,400,380,390,200,100,120,90,120,120,110|model|-|-\n"
+            "llama-70b|gpu02|ok|1774785000000000000|as usual|1300|0.0|4.4|490|180000000|210000000|"
+            "23.1|-|-|-|6|0|15000000|0.85|0.62|1.0|490,490,490,490,490,490,490,490,490,490,490,490|"
+            "model|-|-\n"
+            "llama-70b|gpu04|ok|1774785000000000000|as usual|1310|0.0|4.3|490|181000000|212000000|"
+            "23.2|-|-|-|6|0|15100000|0.84|0.64|1.0|,,,,490,490,490,490,490,490,490,490|model|-|-\n"
+            "qwen2.5-coder-32b-instruct|gpu02.rack7.example.org|errors|1774785540000000000|12 of "
+            "100 requests failed: no room|100|0.12|0.33|31.5|95000000|140000000|31.0|-|-|-|0|0|"
+            "31000000|-|-|-|40,40,40,40,30,30,30,0,0,30,30,30|model|-|-\n"
+            "phi-4|gpu05|ok|1774785000000000000|as usual|900|0.0|3.0|210|60000000|82000000|70.2|-|"
+            "-|-|2|0|14000000|0.41|0.22|0.4|10,0,0,90,210,210,200,210,190,210,210,210|model|-|-\n"
+            "old-a|gpu05|ended|1774785000000000000|its process closed|-|-|-|-|-|-|-|-|-|-|-|-|-|-|"
+            "-|-|-|model|-|-\n"
+            "old-b|gpu05|ended|1774785000000000000|its process closed|-|-|-|-|-|-|-|-|-|-|-|-|-|-|"
+            "-|-|-|model|-|-\n");
+    fixture_answer(model, POLL_WINDOW,
+                   WINDOW "3970|910000000|9100000000|13.2|1341|0.031|300000000000|21000000\n");
 }
 
 void fixture_losses(struct model *model)

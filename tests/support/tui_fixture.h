@@ -26,12 +26,14 @@ void fixture_answer(struct model *model, enum polled_query polled, const char *t
 void fixture_round(struct model *model, enum status status, const char *text);
 
 // Gives it answers: a store with one worker at work; one without a run; one of many
-// hosts; one that has lost records and whose last load failed; one with names that
-// are long, wide and hostile; one with runs of the pipeline, good and bad.
+// hosts; one of models on several hosts, by model; one that has lost records and whose last load
+// failed; one with names that are long, wide and hostile; one with runs of the pipeline, good and
+// bad.
 void fixture_normal(struct model *model);
 void fixture_empty(struct model *model);
 void fixture_unwritable(struct model *model);
 void fixture_many(struct model *model);
+void fixture_fleet(struct model *model);
 void fixture_losses(struct model *model);
 void fixture_names(struct model *model);
 void fixture_pipelines(struct model *model);

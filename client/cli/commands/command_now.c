@@ -38,7 +38,7 @@ static const struct column columns[] = {
     {"e2e_p95_ns", "e2e p95", COLUMN_RIGHT(3), .is_optional = true},
     {"gpu_util_ratio", "gpu", COLUMN_RIGHT(2), .is_optional = true},
     {"device_memory_ratio", "vram", COLUMN_RIGHT(3), .is_optional = true},
-    {"joules_per_token", "per token", COLUMN_RIGHT(3), .is_optional = true},
+    {"joules_per_token", "J/token", COLUMN_RIGHT(3), .is_optional = true},
     {"group_live", "live", COLUMN_RIGHT(1), .is_optional = true},
     {"reason", "why", COLUMN_LEFT(0)},
 };

@@ -235,7 +235,7 @@ static double sum_now(const struct model *model, const char *key)
     double sum = -1;
     for (size_t row = 0; now && row < result_row_count(now); row++) {
         const double value = result_number(now, row, key, NAN);
-        if (isfinite(value))
+        if (isfinite(value) && result_get(now, row, "group_size").type == VALUE_NULL)
             sum = (sum < 0 ? 0 : sum) + value;
     }
     return sum;
@@ -410,7 +410,8 @@ static void find_trouble(struct segments *segments, const struct model *model)
         if (troubles[trouble].style == STYLE_WARNING)
             add_alerts(segments, model, false);
         for (size_t row = 0; now && row < result_row_count(now); row++)
-            if (result_is(now, row, "state", troubles[trouble].state))
+            if (result_is(now, row, "state", troubles[trouble].state) &&
+                result_get(now, row, "group_size").type == VALUE_NULL)
                 add_trouble(segments, model, now, row, trouble);
     }
 }

@@ -32,8 +32,9 @@ static const struct answer_column columns[] = {
     {"waiting_requests", UNIT_COUNT},
     {"gpu_util_ratio", UNIT_RATIO},
     {"device_memory_ratio", UNIT_RATIO},
-    {"joules_per_token", UNIT_JOULES},
+    {"joules_per_token", UNIT_NONE},
     {"trend", UNIT_NONE},
+    {"group_by", UNIT_NONE},
     {"group_size", UNIT_COUNT},
     {"group_live", UNIT_COUNT},
     {"as_of_ns", UNIT_TIME},
@@ -193,6 +194,8 @@ static void set_requests(const struct now *now, const struct figures *figures,
 static void set_figures(const struct now *now, const struct figures *figures, struct result *answer)
 {
     const struct now_device_sums *devices = &figures->devices;
+    if (now->by >= 0)
+        answer_text(answer, "group_by", query_dimension_name(now->query->group_by[0]));
     answer_int(answer, "window_ns", now->as_of_ns - figures->began_ns);
     if (figures->has_requests)
         set_requests(now, figures, answer);

@@ -2,6 +2,7 @@
 #include "tests/support/test.h"
 
 #include "client/tui/key_bindings.h"
+#include "client/tui/lists.h"
 #include "client/tui/view.h"
 #include "tests/support/tui_fixture.h"
 
@@ -338,6 +339,12 @@ TEST_CASE(search_finds_rows)
 TEST_CASE(rows_go_by_model_or_host)
 {
     struct model *model = fresh(120, 40, fixture_many);
+    assert_int_equal(fixture_key(model, 'g'), EFFECT_SCOPE | EFFECT_ASK);
+    assert_true(model->scope.by_host);
+    assert_int_equal(list_of(model)->sort, GRID_UNSORTED);
+    (void)fixture_key(model, 'g');
+    assert_false(model->scope.by_host);
+    (void)fixture_key(model, '3'); // other views sort
     const struct grid *grid = view_current(model)->panels[0].grid;
     static const char *const keys[] = {"model", "host"};
     for (size_t i = 0; i < COUNT_OF(keys); i++) {
@@ -347,6 +354,24 @@ TEST_CASE(rows_go_by_model_or_host)
     }
     fixture_key(model, 'g');
     assert_int_equal(list_of(model)->sort, GRID_UNSORTED);
+    drop(model);
+}
+
+// The hosts of a model that need attention are shown, and all of them once it is opened.
+TEST_CASE(groups_open_and_close)
+{
+    struct model *model = fresh(120, 40, fixture_fleet);
+    assert_int_equal(list_focused(model).rows, 6);
+    fixture_key(model, KEY_CODE_DOWN); // onto a host of the model
+    fixture_key(model, KEY_CODE_RIGHT);
+    assert_int_equal(list_focused(model).rows, 8);
+    assert_int_equal(list_of(model)->cursor, 1);
+    fixture_key(model, KEY_CODE_LEFT);
+    assert_int_equal(list_focused(model).rows, 6);
+    assert_int_equal(list_of(model)->cursor, 0); // on the group
+    const struct event press = {.kind = EVENT_PRESS, .x = 1, .y = 14};
+    (void)fixture_event(model, press); // on its mark
+    assert_int_equal(list_focused(model).rows, 8);
     drop(model);
 }
 
@@ -809,10 +834,11 @@ TEST_MAIN(keys_have_effects, clear_asks_for_the_name, readonly_refuses_to_clear,
           age_counts_from_the_last_answer, the_interval_moves_in_steps,
           the_cursor_moves_within_the_rows, the_cursor_stays_on_its_row,
           what_has_trouble_comes_first, what_has_ended_is_folded, search_finds_rows,
-          rows_go_by_model_or_host, an_export_asks_for_a_name, alerts_are_acknowledged_and_silenced,
-          enter_shows_all_of_a_row, the_window_changes, windows_of_a_file_end_at_its_records,
-          a_silent_collector_shows_the_age_of_data, stages_follow_the_cursor, tab_goes_round,
-          views_keep_what_was_done_to_them, views_are_shown_from_the_help_alone,
-          a_view_shown_again_stands_within_its_rows, sorting_goes_through_the_columns,
-          escape_steps_out, help_scrolls, the_mouse_does_what_keys_do, the_mouse_shows_views,
-          losses_are_added_up, takes_any_sequence_of_events)
+          rows_go_by_model_or_host, groups_open_and_close, an_export_asks_for_a_name,
+          alerts_are_acknowledged_and_silenced, enter_shows_all_of_a_row, the_window_changes,
+          windows_of_a_file_end_at_its_records, a_silent_collector_shows_the_age_of_data,
+          stages_follow_the_cursor, tab_goes_round, views_keep_what_was_done_to_them,
+          views_are_shown_from_the_help_alone, a_view_shown_again_stands_within_its_rows,
+          sorting_goes_through_the_columns, escape_steps_out, help_scrolls,
+          the_mouse_does_what_keys_do, the_mouse_shows_views, losses_are_added_up,
+          takes_any_sequence_of_events)

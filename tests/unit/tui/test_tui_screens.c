@@ -127,10 +127,12 @@ static void items(struct model *model)
 #define PAGE_DOWN "\x01"
 #define BACK_TAB  "\x02"
 #define LEFT      "\x03"
+#define RIGHT     "\x04"
 
 static void press(struct model *model, const char *keys)
 {
-    static const uint32_t codes[] = {0, KEY_CODE_PAGE_DOWN, KEY_CODE_BACK_TAB, KEY_CODE_LEFT};
+    static const uint32_t codes[] = {0, KEY_CODE_PAGE_DOWN, KEY_CODE_BACK_TAB, KEY_CODE_LEFT,
+                                     KEY_CODE_RIGHT};
     for (; *keys; keys++)
         fixture_key(model, (unsigned char)*keys < COUNT_OF(codes) ? codes[(unsigned char)*keys]
                                                                   : (unsigned char)*keys);
@@ -186,6 +188,12 @@ static const struct {
     {"losses-200x60", fixture_losses, "", 200, 60, 0},
     {"names-80x24", fixture_names, "", 80, 24, SIZES},
     {"names-ascii-120x40", fixture_names, "", 120, 40, ASCII},
+    {"fleet-60x16", fixture_fleet, "", 60, 16, SIZES},
+    {"fleet-80x24", fixture_fleet, "", 80, 24, 0},
+    {"fleet-120x40", fixture_fleet, "", 120, 40, 0},
+    {"fleet-200x60", fixture_fleet, "o" RIGHT, 200, 60, SIZES},
+    {"fleet-ascii-80x24", fixture_fleet, "", 80, 24, ASCII},
+    {"fleet-sorted-120x40", fixture_fleet, RIGHT ">>>>>>>>", 120, 40, 0},
     {"many-80x24", fixture_many, "", 80, 24, 0},
     {"many-120x40", fixture_many, "", 120, 40, 0},
     {"lost-contact-80x24", lost_contact, "", 80, 24, 0},
