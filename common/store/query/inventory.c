@@ -51,14 +51,13 @@ static const char host_sql[] =
                                       " clock_offset_ns, max(run) AS newest FROM recent GROUP BY "
                                       "recent.host ORDER BY 1 LIMIT $2";
 
-static const struct answer_column model_columns[] = {
-    {"model", UNIT_NONE},        {"format", UNIT_NONE},      {"architecture", UNIT_NONE},
-    {"quantisation", UNIT_NONE}, {"parameters", UNIT_COUNT}, {"file_bytes", UNIT_BYTES},
-};
+static const struct answer_column model_columns[] = {{"model", UNIT_NONE},
+                                                     {"format", UNIT_NONE},
+                                                     {"architecture", UNIT_NONE},
+                                                     {"quantisation", UNIT_NONE}};
 static const char model_sql[] = RECENT " SELECT " NAME_OF(
-    "m.name") " AS model, m.format, m.architecture, m.quantisation,"
-              " m.parameters, m.file_bytes FROM main.model m WHERE m.id IN (SELECT max(d.id) FROM "
-              "recent r"
+    "m.name") " AS model, m.format, m.architecture, m.quantisation"
+              " FROM main.model m WHERE m.id IN (SELECT max(d.id) FROM recent r"
               " CROSS JOIN main.model d ON d.run = r.run GROUP BY d.name) ORDER BY 1 LIMIT $2";
 
 static const struct answer_column request_columns[] = {

@@ -19,7 +19,7 @@ enum inventory_table {
     // host runs_open os kernel cpu cpu_count container? memory_bytes driver? version
     // clock_offset_ns? (of its newest run)
     INVENTORY_HOSTS,
-    // model format architecture? quantisation? parameters? file_bytes? (as described last)
+    // model format architecture? quantisation? (as described last)
     INVENTORY_MODELS,
     // host model? running_requests? waiting_requests?: sums over the open processes, as last
     // sampled; without a model: of processes that do not say of which model

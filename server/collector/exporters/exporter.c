@@ -259,6 +259,14 @@ static bool can_write(struct exporter *exporter)
     return channels_read_write_error(exporter->channels, why) == 0;
 }
 
+static void read_counters(struct channels *channels, struct metrics_page *page)
+{
+    for (unsigned i = 0; i < RECORD_KIND_COUNT; i++)
+        page->stored[i] = atomic_load_explicit(&channels->stored[i], memory_order_relaxed);
+    for (unsigned i = 0; i < REFUSAL_COUNT; i++)
+        page->rejected[i] = atomic_load_explicit(&channels->rejects.total[i], memory_order_relaxed);
+}
+
 static void answer_metrics(struct exporter *exporter, const struct http_request *request,
                            struct http_response *response)
 {
@@ -273,8 +281,7 @@ static void answer_metrics(struct exporter *exporter, const struct http_request 
         .memory_bytes = (double)process_memory_bytes(),
         .series_max = exporter->options->series,
     };
-    for (unsigned i = 0; i < RECORD_KIND_COUNT; i++)
-        page.stored[i] = atomic_load_explicit(&exporter->channels->stored[i], memory_order_relaxed);
+    read_counters(exporter->channels, &page);
     (void)pthread_mutex_lock(&exporter->lock);
     memcpy(page.tables, exporter->tables, sizeof page.tables);
     page.scrapes = ++exporter->scrapes;

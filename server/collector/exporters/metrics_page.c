@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/core/base/text.h"
@@ -30,9 +29,9 @@ enum part {
 struct writing {
     struct metrics_text *text;
     const struct metrics_page *page;
-    uint64_t left;     // lines
-    size_t cut[PARTS]; // rows that were left out
-    bool has_failed;   // out of memory
+    uint64_t left;                // lines
+    size_t cut[PARTS];            // rows that were left out
+    struct metrics_labels labels; // of the sample that is written
 };
 
 // ---- Sections -----------------------------------------------------------------------------------
@@ -99,9 +98,6 @@ static const struct section sections[] = {
      .samples = RECORD_KIND_HOST_SAMPLE, .prefix = "host_"},
     {INVENTORY_MODELS, PART_MODELS, .labels = {"model", "format", "architecture", "quantisation"},
      .columns = {{NULL, "model", METRICS_INFO, "a model loaded by runs of the last 24 hours"}}},
-    {INVENTORY_MODELS, PART_MODELS, .labels = {"model"},
-     .columns = {{"parameters", "model_parameters", METRICS_GAUGE, "number of weights"},
-                 {"file_bytes", "model_file_bytes", METRICS_GAUGE, "size of the model's file"}}},
     {INVENTORY_STORED, PART_RECORDS, .labels = {"host"},
      .columns =
          {{"stored", "stored_records", METRICS_COUNTER,
@@ -148,101 +144,89 @@ static const struct {
     {"load_1m", "load_average", METRICS_GAUGE},
 };
 
-// A row of a table that is written, and the text of its labels.
-struct row {
-    size_t place;
-    struct metrics_labels labels;
-};
-
+// The rows of a section that are written, and the places of columns of its table.
 struct rows {
-    const struct result *table;
-    size_t count;
-    struct row *rows;
+    const struct section *section;
+    const struct result *table; // NULL: not read yet
+    size_t count;               // of the first that are fresh
+    int labels[LABELS_MAX], sampled_ns, as_of_ns;
 };
 
-static void add_label(struct metrics_labels *labels, const char *name, struct value value)
+// True if the row may be written: if it was sampled lately.
+static bool is_fresh(const struct rows *rows, size_t row)
 {
-    char number[TEXT_NUMBER_SIZE];
-    if (value.type == VALUE_TEXT) {
-        metrics_labels_add(labels, name, value.text.bytes);
-    } else if (value.type == VALUE_INT) {
-        (void)snprintf(number, sizeof number, "%" PRId64, value.i);
-        metrics_labels_add(labels, name, number);
-    }
+    const struct value sampled_ns = result_cell(rows->table, row, (unsigned)rows->sampled_ns);
+    const struct value as_of_ns = result_cell(rows->table, row, (unsigned)rows->as_of_ns);
+    return !rows->section->fresh_only ||
+           (sampled_ns.type == VALUE_INT && sampled_ns.i >= as_of_ns.i - STALE_NS);
 }
 
-static bool is_fresh(const struct result *table, size_t row)
+// Selects the rows for which there are lines left; counts the others as cut.
+static struct rows select_rows(struct writing *writing, const struct section *section)
 {
-    const int64_t as_of_ns = result_integer(table, row, "as_of_ns", 0);
-    return result_integer(table, row, "sampled_ns", INT64_MIN / 2) >= as_of_ns - STALE_NS;
-}
-
-static uint64_t lines_of_row(const struct section *section)
-{
+    struct rows rows = {.section = section, .table = writing->page->tables[section->table]};
     uint64_t lines = section->prefix ? record_kind_info(section->samples)->column_count : 0;
+    size_t fresh = 0;
+    if (!rows.table)
+        return rows;
+    rows.sampled_ns = result_find(rows.table, "sampled_ns");
+    rows.as_of_ns = result_find(rows.table, "as_of_ns");
+    for (unsigned i = 0; section->labels[i]; i++)
+        rows.labels[i] = result_find(rows.table, section->labels[i]);
     for (const struct column *column = section->columns; column->name; column++)
         lines++;
-    return lines;
+    for (size_t i = 0; i < result_row_count(rows.table); i++)
+        fresh += is_fresh(&rows, i);
+    rows.count = writing->left / lines < fresh ? (size_t)(writing->left / lines) : fresh;
+    writing->left -= rows.count * lines;
+    writing->cut[section->part] += fresh - rows.count;
+    return rows;
 }
 
-// Selects the rows that are written, as far as lines are left for all their samples; counts the
-// others as cut.
-static void rows_init(struct rows *rows, struct writing *writing, const struct section *section)
+// The text of a row's labels; valid until the next call.
+static const char *labels_of(struct writing *writing, const struct rows *rows, size_t row)
 {
-    const struct result *table = writing->page->tables[section->table];
-    const size_t count = table ? result_row_count(table) : 0;
-    const uint64_t lines = lines_of_row(section);
-    *rows = (struct rows){.table = table, .rows = calloc(count + 1, sizeof *rows->rows)};
-    writing->has_failed = writing->has_failed || !rows->rows;
-    for (size_t i = 0; i < count && !writing->has_failed; i++) {
-        if (section->fresh_only && !is_fresh(table, i))
-            continue;
-        if (writing->left < lines) {
-            writing->cut[section->part]++;
-            continue;
+    char number[TEXT_NUMBER_SIZE];
+    metrics_labels_clear(&writing->labels);
+    for (unsigned i = 0; rows->section->labels[i]; i++) {
+        const struct value value = result_cell(rows->table, row, (unsigned)rows->labels[i]);
+        const char *text = value.type == VALUE_TEXT ? value.text.bytes : "";
+        if (value.type == VALUE_INT) {
+            (void)snprintf(number, sizeof number, "%" PRId64, value.i);
+            text = number;
         }
-        writing->left -= lines;
-        struct row *row = &rows->rows[rows->count++];
-        row->place = i;
-        for (const char *const *label = section->labels; *label; label++)
-            add_label(&row->labels, *label, result_get(table, i, *label));
-        writing->has_failed = row->labels.text.has_failed;
+        metrics_labels_add(&writing->labels, rows->section->labels[i], text);
     }
-}
-
-static void rows_deinit(struct rows *rows)
-{
-    for (size_t i = 0; i < rows->count; i++)
-        metrics_labels_deinit(&rows->rows[i].labels);
-    free(rows->rows);
+    return metrics_labels_text(&writing->labels);
 }
 
 static void write_column(struct writing *writing, const struct rows *rows, const char *prefix,
                          const struct column *column)
 {
     char name[NAME_SIZE];
-    const int place =
-        rows->count > 0 && column->column ? result_find(rows->table, column->column) : -1;
+    if (rows->count == 0)
+        return;
+    const int place = column->column ? result_find(rows->table, column->column) : -1;
     const enum unit unit =
         place < 0 ? UNIT_NONE : result_column(rows->table, (unsigned)place)->unit;
     const double scale = unit == UNIT_DURATION || unit == UNIT_TIME ? 1e-9 : 1;
     (void)snprintf(name, sizeof name, "inferstat_%s%s", prefix, column->name);
     metrics_text_family(writing->text, name, column->type, column->help);
-    for (size_t i = 0; i < rows->count; i++) {
-        const struct row *row = &rows->rows[i];
-        const double value =
-            column->column
-                ? value_number(result_cell(rows->table, row->place, (unsigned)place), (double)NAN)
-                : 1;
-        metrics_text_real(writing->text, metrics_labels_text(&row->labels), value * scale);
+    for (size_t row = 0, left = rows->count; left > 0; row++) {
+        if (!is_fresh(rows, row))
+            continue;
+        left--;
+        const struct value cell = result_cell(rows->table, row, (unsigned)place);
+        const double value = column->column ? value_number(cell, (double)NAN) * scale : 1;
+        if (!isnan(value))
+            metrics_text_sample(writing->text, labels_of(writing, rows, row), value);
     }
 }
 
 // Writes the columns of a kind of samples.
-static void write_samples(struct writing *writing, const struct rows *rows,
-                          const struct section *section)
+static void write_samples(struct writing *writing, const struct rows *rows)
 {
-    const struct record_kind_info *info = record_kind_info(section->samples);
+    const struct record_kind_info *info = record_kind_info(rows->section->samples);
     for (unsigned i = 0; i < info->column_count; i++) {
         const struct record_column *of = &info->columns[i];
         struct column column = {of->name, of->name, METRICS_GAUGE, of->meaning};
@@ -253,19 +237,17 @@ static void write_samples(struct writing *writing, const struct rows *rows,
             column.type = special[s].type;
         }
         if (of->type != COLUMN_NAME && column.name)
-            write_column(writing, rows, section->prefix, &column);
+            write_column(writing, rows, rows->section->prefix, &column);
     }
 }
 
 static void write_section(struct writing *writing, const struct section *section)
 {
-    struct rows rows;
-    rows_init(&rows, writing, section);
+    const struct rows rows = select_rows(writing, section);
     for (const struct column *column = section->columns; column->name; column++)
         write_column(writing, &rows, "", column);
     if (section->prefix)
-        write_samples(writing, &rows, section);
-    rows_deinit(&rows);
+        write_samples(writing, &rows);
 }
 
 // ---- Totals -------------------------------------------------------------------------------------
@@ -304,48 +286,40 @@ static const struct family histograms[TOTALS_HISTOGRAM_COUNT] = {
                      " apart" TOTALS},
 };
 
-static void write_all_totals(struct writing *writing, const struct metrics_labels *labels)
+static const char *labels_of_series(struct writing *writing, const struct totals_series *series)
 {
-    const struct totals *totals = writing->page->totals;
-    struct metrics_text *text = writing->text;
-    for (unsigned c = 0; c < TOTALS_COUNTER_COUNT; c++) {
-        metrics_text_family(text, counters[c].name, METRICS_COUNTER, counters[c].help);
-        for (size_t i = 0; i < totals_count(totals); i++)
-            metrics_text_count(text, metrics_labels_text(&labels[i]),
-                               totals_at(totals, i)->counters[c]);
-    }
-    for (unsigned h = 0; h < TOTALS_HISTOGRAM_COUNT; h++) {
-        metrics_text_family(text, histograms[h].name, METRICS_HISTOGRAM, histograms[h].help);
-        for (size_t i = 0; i < totals_count(totals); i++) {
-            const struct totals_bins *bins = &totals_at(totals, i)->bins[h];
-            if (bins->count > 0)
-                metrics_text_histogram(text, metrics_labels_text(&labels[i]),
-                                       totals_edges[h].seconds, totals_edges[h].count, bins->counts,
-                                       bins->sum_seconds);
-        }
-    }
+    metrics_labels_clear(&writing->labels);
+    metrics_labels_add(&writing->labels, "host", series->host);
+    metrics_labels_add(&writing->labels, "model", series->model);
+    metrics_labels_add(&writing->labels, "device", series->device);
+    return metrics_labels_text(&writing->labels);
 }
 
 static void write_totals(struct writing *writing)
 {
     const struct totals *totals = writing->page->totals;
-    const size_t count = totals_count(totals);
-    const uint64_t before = writing->text->samples;
-    struct metrics_labels *labels = calloc(count + 1, sizeof *labels);
-    writing->has_failed = writing->has_failed || !labels;
-    for (size_t i = 0; i < count && labels; i++) {
-        const struct totals_series *series = totals_at(totals, i);
-        metrics_labels_add(&labels[i], "host", series->host);
-        metrics_labels_add(&labels[i], "model", series->model);
-        metrics_labels_add(&labels[i], "device", series->device);
-        writing->has_failed = writing->has_failed || labels[i].text.has_failed;
+    struct metrics_text *text = writing->text;
+    const uint64_t before = text->samples;
+    for (unsigned c = 0; c < TOTALS_COUNTER_COUNT; c++) {
+        metrics_text_family(text, counters[c].name, METRICS_COUNTER, counters[c].help);
+        for (size_t i = 0; i < totals_count(totals); i++) {
+            const struct totals_series *series = totals_at(totals, i);
+            metrics_text_sample(text, labels_of_series(writing, series),
+                                (double)series->counters[c]);
+        }
     }
-    if (labels)
-        write_all_totals(writing, labels);
-    for (size_t i = 0; i < count && labels; i++)
-        metrics_labels_deinit(&labels[i]);
-    free(labels);
-    const uint64_t written = writing->text->samples - before;
+    for (unsigned h = 0; h < TOTALS_HISTOGRAM_COUNT; h++) {
+        metrics_text_family(text, histograms[h].name, METRICS_HISTOGRAM, histograms[h].help);
+        for (size_t i = 0; i < totals_count(totals); i++) {
+            const struct totals_series *series = totals_at(totals, i);
+            const struct totals_bins *bins = &series->bins[h];
+            if (bins->count > 0)
+                metrics_text_histogram(text, labels_of_series(writing, series),
+                                       totals_edges[h].seconds, totals_edges[h].count, bins->counts,
+                                       bins->sum_seconds);
+        }
+    }
+    const uint64_t written = text->samples - before;
     writing->left -= written < writing->left ? written : writing->left;
     writing->cut[PART_SERIES] = totals_folded(totals);
 }
@@ -384,24 +358,20 @@ static void write_own(struct writing *writing)
     };
     for (size_t i = 0; i < COUNT_OF(values); i++) {
         metrics_text_family(writing->text, values[i].name, values[i].type, values[i].help);
-        metrics_text_real(writing->text, NULL, values[i].value);
+        metrics_text_sample(writing->text, NULL, values[i].value);
     }
 }
 
-// Writes one sample with one label.
+// Writes one sample with one label, a plain word.
 static void write_labelled(struct writing *writing, const char *name, const char *value, double of)
 {
-    struct metrics_labels labels = {.text = {.bytes = NULL}};
-    metrics_labels_add(&labels, name, value);
-    metrics_text_real(writing->text, metrics_labels_text(&labels), of);
-    writing->has_failed = writing->has_failed || labels.text.has_failed;
-    metrics_labels_deinit(&labels);
+    char label[NAME_SIZE];
+    (void)snprintf(label, sizeof label, "%s=\"%s\"", name, value);
+    metrics_text_sample(writing->text, label, of);
 }
 
 static void write_ingest(struct writing *writing)
 {
-    static const char prefix[] = "rejected_";
-    const struct result *ping = writing->page->tables[METRICS_PAGE_PING];
     metrics_text_family(writing->text, "inferstat_build", METRICS_INFO, "the collector's version");
     write_labelled(writing, "version", INFERSTAT_VERSION, 1);
     metrics_text_family(writing->text, "inferstat_collector_records", METRICS_COUNTER,
@@ -410,13 +380,10 @@ static void write_ingest(struct writing *writing)
         write_labelled(writing, "kind", record_kind_info((enum record_kind)i)->name,
                        (double)writing->page->stored[i]);
     metrics_text_family(writing->text, "inferstat_collector_rejected", METRICS_COUNTER,
-                        "messages, connections and names that were rejected, by reason");
-    for (unsigned i = 0; ping && i < result_column_count(ping); i++) {
-        const char *key = result_column(ping, i)->key;
-        if (strncmp(key, prefix, sizeof prefix - 1) == 0)
-            write_labelled(writing, "reason", key + sizeof prefix - 1,
-                           result_number(ping, 0, key, (double)NAN));
-    }
+                        "messages, connections and names that were rejected" COUNTED ", by reason");
+    for (unsigned i = 0; i < REFUSAL_COUNT; i++)
+        write_labelled(writing, "reason", refusal_key((enum refusal)i),
+                       (double)writing->page->rejected[i]);
 }
 
 static void write_cut(struct writing *writing)
@@ -444,5 +411,6 @@ void metrics_page_write(struct metrics_text *text, const struct metrics_page *pa
         write_section(&writing, &sections[i]);
     write_cut(&writing);
     metrics_text_end(text);
-    text->has_failed = text->has_failed || writing.has_failed;
+    text->has_failed = text->has_failed || writing.labels.text.has_failed;
+    metrics_labels_deinit(&writing.labels);
 }

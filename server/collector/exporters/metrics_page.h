@@ -12,6 +12,7 @@
 #include "common/store/query/inventory.h"
 #include "common/store/query/totals.h"
 #include "server/collector/exporters/metrics_text.h"
+#include "server/collector/threads/reject_counters.h"
 
 // Most lines that the totals of one host, model and device take.
 enum { METRICS_PAGE_LINES_PER_SERIES = 81 };
@@ -31,6 +32,7 @@ struct metrics_page {
     const struct totals *totals;
     const struct result *tables[METRICS_PAGE_TABLES]; // NULL: nothing is known
     uint64_t stored[RECORD_KIND_COUNT];               // records since the start, by kind
+    uint64_t rejected[REFUSAL_COUNT];                 // since the start
     bool can_write;                                   // the last commit succeeded
     double started_seconds;                           // the process, since the epoch
     double cpu_seconds, memory_bytes;                 // of the process

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "common/core/base/text.h"
 
@@ -146,19 +145,12 @@ static void begin_sample(struct metrics_text *text, const char *suffix, const ch
     text->samples++;
 }
 
-void metrics_text_real(struct metrics_text *text, const char *labels, double value)
+void metrics_text_sample(struct metrics_text *text, const char *labels, double value)
 {
     if (isnan(value))
         return;
     begin_sample(text, suffix_of(text->type), labels);
     put_real(text, value);
-    put(text, "\n", 1);
-}
-
-void metrics_text_count(struct metrics_text *text, const char *labels, uint64_t value)
-{
-    begin_sample(text, suffix_of(text->type), labels);
-    put_count(text, value);
     put(text, "\n", 1);
 }
 
@@ -209,30 +201,11 @@ void metrics_text_end(struct metrics_text *text)
         put_text(text, "# EOF\n");
 }
 
-// ---- Formats
-// --------------------------------------------------------------------------------------
-
-// The weight of a media range, 1 if it has none; `range` ends at a comma or the end of the text.
-static double weight_of(const char *range)
-{
-    for (const char *at = range; *at && *at != ','; at++)
-        if (*at == ';' && strncmp(at + 1 + strspn(at + 1, " \t"), "q=", 2) == 0)
-            return strtod(at + 1 + strspn(at + 1, " \t") + 2, NULL);
-    return 1;
-}
+// ---- Formats ------------------------------------------------------------------------------------
 
 bool metrics_text_accepts_openmetrics(const char *accept)
 {
-    static const char openmetrics[] = "application/openmetrics-text", plain[] = "text/plain";
-    double of_openmetrics = 0, of_plain = 0;
-    for (const char *at = accept; *at; at += strcspn(at, ","), at += *at == ',') {
-        at += strspn(at, " \t");
-        if (strncasecmp(at, openmetrics, sizeof openmetrics - 1) == 0)
-            of_openmetrics = fmax(of_openmetrics, weight_of(at));
-        else if (strncasecmp(at, plain, sizeof plain - 1) == 0)
-            of_plain = fmax(of_plain, weight_of(at));
-    }
-    return of_openmetrics > 0 && of_openmetrics >= of_plain;
+    return strcasestr(accept, "application/openmetrics-text") != NULL;
 }
 
 const char *metrics_text_type(bool is_openmetrics)
@@ -241,8 +214,7 @@ const char *metrics_text_type(bool is_openmetrics)
                           : "text/plain; version=0.0.4; charset=utf-8";
 }
 
-// ---- Labels
-// -----------------------------------------------------------------------------------------
+// ---- Labels -------------------------------------------------------------------------------------
 
 void metrics_labels_clear(struct metrics_labels *labels)
 {

@@ -37,10 +37,9 @@ void metrics_text_deinit(struct metrics_text *text);
 void metrics_text_family(struct metrics_text *text, const char *name, enum metrics_type type,
                          const char *help);
 
-// Write a sample of a gauge, counter or info.  `labels` is the text of a struct metrics_labels;
+// Writes a sample of a gauge, counter or info.  `labels` is the text of a struct metrics_labels;
 // NULL: none.  NaN writes nothing.
-void metrics_text_real(struct metrics_text *text, const char *labels, double value);
-void metrics_text_count(struct metrics_text *text, const char *labels, uint64_t value);
+void metrics_text_sample(struct metrics_text *text, const char *labels, double value);
 
 // Writes the samples of a histogram: `counts` has one count per bin, not cumulative: of the values
 // up to edges[0], of those above it up to edges[1], ..., of those above the last edge.
@@ -50,7 +49,7 @@ void metrics_text_histogram(struct metrics_text *text, const char *labels, const
 // Ends the page.
 void metrics_text_end(struct metrics_text *text);
 
-// True if a scraper that sends this header Accept takes OpenMetrics 1.0.0 rather than text.
+// True if the header Accept of a scraper names OpenMetrics.
 bool metrics_text_accepts_openmetrics(const char *accept);
 
 // The Content-Type of a page; static.

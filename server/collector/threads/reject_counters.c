@@ -14,9 +14,10 @@ const char *refusal_key(enum refusal reason)
 void reject_counters_count(struct reject_counters *reject_counters, enum refusal reason,
                            uint64_t count)
 {
-    if (count)
-        (void)atomic_fetch_add_explicit(&reject_counters->unsaved[reason], count,
-                                        memory_order_relaxed);
+    if (count == 0)
+        return;
+    (void)atomic_fetch_add_explicit(&reject_counters->unsaved[reason], count, memory_order_relaxed);
+    (void)atomic_fetch_add_explicit(&reject_counters->total[reason], count, memory_order_relaxed);
 }
 
 bool reject_counters_are_unsaved(struct reject_counters *reject_counters)

@@ -46,7 +46,9 @@ enum refusal {
 };
 
 struct reject_counters {
-    atomic_uint_fast64_t unsaved[REFUSAL_COUNT]; // relaxed, as they publish no other data
+    // Relaxed, as they publish no other data.
+    atomic_uint_fast64_t unsaved[REFUSAL_COUNT];
+    atomic_uint_fast64_t total[REFUSAL_COUNT]; // since the start
 };
 
 // Returns the reason's text in the SQL table; static.
