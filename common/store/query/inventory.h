@@ -14,23 +14,23 @@
 struct groups;
 struct store;
 
-// Hosts and models are those of the runs that are open or were heard of in the last 24 hours.
+// A table without rows may lack columns.  Hosts and models are those of the runs that are open or
+// were heard of in the last 24 hours.
 enum inventory_table {
-    // host runs_open os kernel cpu cpu_count container? memory_bytes driver? version
-    // clock_offset_ns? (of its newest run)
+    // host runs_open os kernel cpu cpu_count container? driver? version clock_offset_ns? (of its
+    // newest run)
     INVENTORY_HOSTS,
     // model format architecture? quantisation? (as described last)
     INVENTORY_MODELS,
     // host model? running_requests? waiting_requests?: sums over the open processes, as last
     // sampled; without a model: of processes that do not say of which model
     INVENTORY_REQUESTS,
-    // host stored coverage?: records stored since inventory_begin, and the share stored of all that
-    // the runs in the store produced
-    INVENTORY_STORED,
-    // host reason lost: records lost since inventory_begin (DELIVERY_REASONS).  Neither count goes
-    // back: what forgetting runs takes from the store stays counted.  Of the first 10,000 hosts and
-    // reasons
-    INVENTORY_LOST,
+    // host reason? stored? lost? coverage?, one row for each host: the records stored since
+    // inventory_begin, and the share stored of all that its runs in the store produced; and one for
+    // each reason of its losses (DELIVERY_REASONS): the records lost since inventory_begin.  Counts
+    // never go back: what forgetting runs takes from the store stays counted.  Of the first 10,000
+    // hosts and reasons
+    INVENTORY_RECORDS,
     INVENTORY_TABLES,
 };
 

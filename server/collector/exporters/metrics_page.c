@@ -1,5 +1,6 @@
 #include "server/collector/exporters/metrics_page.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,24 +14,13 @@
 
 enum { NAME_SIZE = 96, LABELS_MAX = 9, COLUMNS_MAX = 16 };
 
-enum part {
-    PART_SERIES,
-    PART_HOSTS,
-    PART_MODELS,
-    PART_REQUESTS,
-    PART_RECORDS,
-    PART_DEVICES,
-    PART_ALERTS,
-    PARTS,
-};
-
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
 struct writing {
     struct metrics_text *text;
     const struct metrics_page *page;
     uint64_t left;                // lines
-    size_t cut[PARTS];            // rows that were left out
+    size_t cut;                   // rows that were left out
     struct metrics_labels labels; // of the sample that is written
 };
 
@@ -47,7 +37,6 @@ struct column {
 // A table of which each row becomes a sample of several families.
 struct section {
     unsigned table;
-    enum part part;
     bool fresh_only;                    // only rows that were sampled lately
     const char *labels[LABELS_MAX];     // columns; ends with NULL
     struct column columns[COLUMNS_MAX]; // ends with a name of NULL
@@ -58,7 +47,7 @@ struct section {
 #define COUNTED " since the collector's start"
 
 static const struct section sections[] = {
-    {METRICS_PAGE_PING, PART_SERIES,
+    {METRICS_PAGE_PING,
      .columns = {{"runs_open", "collector_open_runs", METRICS_GAUGE, "processes that report now"},
                  {"store_bytes", "collector_store_bytes", METRICS_GAUGE,
                   "the store's file and its write-ahead log"},
@@ -75,42 +64,39 @@ static const struct section sections[] = {
                   "median of the last 1024 commits"},
                  {"commit_p99_ns", "collector_commit_p99_seconds", METRICS_GAUGE,
                   "99th percentile of the last 1024 commits"}}},
-    {METRICS_PAGE_ALERTS, PART_ALERTS,
-     .labels = {"rule", "severity", "state", "host", "model", "device"},
+    {METRICS_PAGE_ALERTS, .labels = {"rule", "severity", "state", "host", "model", "device"},
      .columns = {{NULL, "alert", METRICS_GAUGE,
                   "1 for each alert that is pending, firing or without data"}}},
-    {INVENTORY_REQUESTS, PART_REQUESTS, .labels = {"host", "model"},
+    {INVENTORY_REQUESTS, .labels = {"host", "model"},
      .columns = {{"running_requests", "running_requests", METRICS_GAUGE,
                   "requests in progress, as the open processes sampled them last"},
                  {"waiting_requests", "waiting_requests", METRICS_GAUGE,
                   "of the running requests, those not yet computed on"}}},
-    {INVENTORY_HOSTS, PART_HOSTS,
+    {INVENTORY_HOSTS,
      .labels = {"host", "os", "kernel", "cpu", "cpu_count", "container", "driver", "version"},
      .columns = {{NULL, "host", METRICS_INFO, "a host of the last 24 hours, by its newest run"}}},
-    {INVENTORY_HOSTS, PART_HOSTS, .labels = {"host"},
+    {INVENTORY_HOSTS, .labels = {"host"},
      .columns = {{"runs_open", "host_open_runs", METRICS_GAUGE,
                   "processes that report from the host now"},
                  {"clock_offset_ns", "host_clock_offset_seconds", METRICS_GAUGE,
                   "the host's clock less the collector's, estimated"}}},
-    {METRICS_PAGE_HOST_SAMPLES, PART_HOSTS, .fresh_only = true, .labels = {"host"},
+    {METRICS_PAGE_HOST_SAMPLES, .fresh_only = true, .labels = {"host"},
      .columns = {{"sampled_ns", "host_sampled_timestamp_seconds", METRICS_GAUGE,
                   "when the newest sample ended, by the host's clock"}},
      .samples = RECORD_KIND_HOST_SAMPLE, .prefix = "host_"},
-    {INVENTORY_MODELS, PART_MODELS, .labels = {"model", "format", "architecture", "quantisation"},
+    {INVENTORY_MODELS, .labels = {"model", "format", "architecture", "quantisation"},
      .columns = {{NULL, "model", METRICS_INFO, "a model loaded by runs of the last 24 hours"}}},
-    {INVENTORY_STORED, PART_RECORDS, .labels = {"host"},
+    {INVENTORY_RECORDS, .labels = {"host", "reason"},
      .columns =
          {{"stored", "stored_records", METRICS_COUNTER,
            "records of the host that were stored" COUNTED "; imported ones are not counted"},
+          {"lost", "lost_records", METRICS_COUNTER,
+           "records of the host that were produced but never stored, reported" COUNTED},
           {"coverage", "coverage_ratio", METRICS_GAUGE,
            "stored / (stored + lost) of all records of the host's runs that the store has"}}},
-    {INVENTORY_LOST, PART_RECORDS, .labels = {"host", "reason"},
-     .columns = {{"lost", "lost_records", METRICS_COUNTER,
-                  "records of the host that were produced but never stored, reported" COUNTED}}},
-    {METRICS_PAGE_DEVICES, PART_DEVICES,
-     .labels = {"host", "device", "uuid", "parent_uuid", "driver"},
+    {METRICS_PAGE_DEVICES, .labels = {"host", "device", "uuid", "parent_uuid", "driver"},
      .columns = {{NULL, "device", METRICS_INFO, "a device of the last 24 hours"}}},
-    {METRICS_PAGE_DEVICES, PART_DEVICES, .labels = {"host", "device"},
+    {METRICS_PAGE_DEVICES, .labels = {"host", "device"},
      .columns = {{"power_cap_watts", "device_power_cap_watts", METRICS_GAUGE,
                   "most power it may draw"},
                  {"slowdown_celsius", "device_slowdown_celsius", METRICS_GAUGE,
@@ -120,7 +106,7 @@ static const struct section sections[] = {
                  {"pcie_generation_max", "device_pcie_generation_max", METRICS_GAUGE,
                   "PCIe generation at best"},
                  {"pcie_width_max", "device_pcie_width_max", METRICS_GAUGE, "PCIe lanes at best"}}},
-    {METRICS_PAGE_DEVICES, PART_DEVICES, .fresh_only = true, .labels = {"host", "device"},
+    {METRICS_PAGE_DEVICES, .fresh_only = true, .labels = {"host", "device"},
      .columns = {{"sampled_ns", "device_sampled_timestamp_seconds", METRICS_GAUGE,
                   "when the newest sample ended, by the host's clock"},
                  {"throttled_ratio", "device_throttled", METRICS_GAUGE,
@@ -175,11 +161,12 @@ static struct rows select_rows(struct writing *writing, const struct section *se
         rows.labels[i] = result_find(rows.table, section->labels[i]);
     for (const struct column *column = section->columns; column->name; column++)
         lines++;
+    assert(lines > 0);
     for (size_t i = 0; i < result_row_count(rows.table); i++)
         fresh += is_fresh(&rows, i);
     rows.count = writing->left / lines < fresh ? (size_t)(writing->left / lines) : fresh;
     writing->left -= rows.count * lines;
-    writing->cut[section->part] += fresh - rows.count;
+    writing->cut += fresh - rows.count;
     return rows;
 }
 
@@ -207,9 +194,8 @@ static void write_column(struct writing *writing, const struct rows *rows, const
     if (rows->count == 0)
         return;
     const int place = column->column ? result_find(rows->table, column->column) : -1;
-    const enum unit unit =
-        place < 0 ? UNIT_NONE : result_column(rows->table, (unsigned)place)->unit;
-    const double scale = unit == UNIT_DURATION || unit == UNIT_TIME ? 1e-9 : 1;
+    const size_t size = column->column ? strlen(column->column) : 0;
+    const double scale = size > 3 && strcmp(column->column + size - 3, "_ns") == 0 ? 1e-9 : 1;
     (void)snprintf(name, sizeof name, "inferstat_%s%s", prefix, column->name);
     metrics_text_family(writing->text, name, column->type, column->help);
     for (size_t row = 0, left = rows->count; left > 0; row++) {
@@ -321,7 +307,6 @@ static void write_totals(struct writing *writing)
     }
     const uint64_t written = text->samples - before;
     writing->left -= written < writing->left ? written : writing->left;
-    writing->cut[PART_SERIES] = totals_folded(totals);
 }
 
 // ---- The collector itself -----------------------------------------------------------------------
@@ -388,17 +373,13 @@ static void write_ingest(struct writing *writing)
 
 static void write_cut(struct writing *writing)
 {
-    static const char *const names[PARTS] = {
-        [PART_SERIES] = "series",     [PART_HOSTS] = "hosts",     [PART_MODELS] = "models",
-        [PART_REQUESTS] = "requests", [PART_RECORDS] = "records", [PART_DEVICES] = "devices",
-        [PART_ALERTS] = "alerts",
-    };
-    metrics_text_family(writing->text, "inferstat_collector_cut", METRICS_GAUGE,
-                        "what the limit of series (--metrics-series) left out of this page: hosts,"
-                        " models, ...; part=\"series\": hosts, models and devices whose requests"
-                        " are counted together in host=\"other\"");
-    for (unsigned i = 0; i < PARTS; i++)
-        write_labelled(writing, "part", names[i], (double)writing->cut[i]);
+    metrics_text_family(writing->text, "inferstat_collector_folded_series", METRICS_GAUGE,
+                        "models on devices beyond the limit (--metrics-series): their requests are"
+                        " counted together in host=\"other\"");
+    metrics_text_sample(writing->text, NULL, (double)totals_folded(writing->page->totals));
+    metrics_text_family(writing->text, "inferstat_collector_cut_rows", METRICS_GAUGE,
+                        "hosts, models, devices, alerts and losses that the limit left out");
+    metrics_text_sample(writing->text, NULL, (double)writing->cut);
 }
 
 void metrics_page_write(struct metrics_text *text, const struct metrics_page *page)

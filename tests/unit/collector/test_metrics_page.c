@@ -262,7 +262,8 @@ TEST_CASE(test_what_it_says)
         "inferstat_device_energy_joules_total{" DEVICE0 "} 7.25",
         "inferstat_device_ecc_uncorrected_errors_total{" DEVICE0 "} 2",
         "inferstat_device_processes{" DEVICE0 "} 3",
-        "inferstat_collector_cut{part=\"devices\"} 0",
+        "inferstat_collector_cut_rows 0",
+        "inferstat_collector_folded_series 0",
     };
     read_page(100, 100000);
     char *text = write_page(false);
@@ -288,13 +289,13 @@ TEST_CASE(test_cut)
 {
     static const char *const lines[] = {
         "inferstat_collector_series_limit 300",
-        "inferstat_collector_cut{part=\"series\"} 10",
+        "inferstat_collector_folded_series 10",
         "inferstat_requests_total{host=\"other\",model=\"other\",device=\"other\"} 10",
     };
     read_page(2, 300);
     char *text = write_page(false);
     expect_lines(text, lines, COUNT_OF(lines));
-    assert_null(strstr(text, "inferstat_collector_cut{part=\"devices\"} 0"));
+    assert_null(strstr(text, "inferstat_collector_cut_rows 0"));
     const size_t written = expect_valid(text, false);
     assert_in_range(written, 100, 300 + 90); // and the collector's own
     free(text);

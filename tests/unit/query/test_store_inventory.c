@@ -62,22 +62,21 @@ static int64_t row_of(const struct result *table, const char *host, const char *
     return -1;
 }
 
-static double number_of(enum inventory_table table, const char *host, const char *reason,
-                        const char *key)
+static double number_of(const char *host, const char *reason, const char *key)
 {
-    const int64_t row =
-        row_of(tables[table], host, reason ? "reason" : "host", reason ? reason : host);
-    return row < 0 ? -1 : result_number(tables[table], (size_t)row, key, -2);
+    const struct result *records = tables[INVENTORY_RECORDS];
+    const int64_t row = row_of(records, host, "reason", reason);
+    return row < 0 ? -1 : result_number(records, (size_t)row, key, -2);
 }
 
 static int64_t stored(const char *host)
 {
-    return (int64_t)number_of(INVENTORY_STORED, host, NULL, "stored");
+    return (int64_t)number_of(host, NULL, "stored");
 }
 
 static int64_t lost(const char *host, const char *reason)
 {
-    return (int64_t)number_of(INVENTORY_LOST, host, reason, "lost");
+    return (int64_t)number_of(host, reason, "lost");
 }
 
 TEST_CASE(test_hosts)
@@ -117,7 +116,7 @@ TEST_CASE(test_records_by_host_and_reason)
     assert_int_equal(lost("beta", "ring_full"), -1);
     assert_int_equal(stored("old"), -1); // imported
     assert_int_equal(lost("old", "spool_full"), -1);
-    expect_close(number_of(INVENTORY_STORED, "alpha", NULL, "coverage"), 40.0 / 53, "coverage");
+    expect_close(number_of("alpha", NULL, "coverage"), 40.0 / 53, "coverage");
 }
 
 // All that was there before counts only for the coverage.
@@ -130,7 +129,7 @@ TEST_CASE(test_begins_at_zero)
     read_again();
     assert_int_equal(stored("alpha"), 0);
     assert_int_equal(lost("alpha", "spool_full"), 0);
-    expect_close(number_of(INVENTORY_STORED, "alpha", NULL, "coverage"), 30.0 / 43, "coverage");
+    expect_close(number_of("alpha", NULL, "coverage"), 30.0 / 43, "coverage");
     exec("UPDATE range SET last = 9 WHERE run = 1 AND state = 1");
     read_again();
     assert_int_equal(lost("alpha", "spool_full"), 1);
