@@ -179,6 +179,7 @@ static enum status ask_store(struct query_worker *worker, const struct request *
     if (query->kind != QUERY_IMPORT) // it holds no snapshot of the store
         store_set_log_limit(store,
                             reader_gate_log_limit(&worker->channels->gate, reader_of(request)));
+    store_set_live(store);
     store_set_budget(store, (uint64_t)limits_of(request)->seconds * UINT64_C(1000000000));
     if (publish_store(worker, store))
         status = request->below ? ask_below(worker, request, store, out, err)
