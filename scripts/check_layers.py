@@ -24,7 +24,7 @@ CORE = ["common/core/" + name for name in ("base", "record", "stats", "query", "
 # The sub-rooms of the store; what each may include stands in ROOMS.
 STORE = ["common/store/" + name
          for name in ("sqlite", "schema", "rollup", "read", "aggregate", "compare", "audit", "query",
-                      "retention", "transfer", "alert")] + ["common/store"]
+                      "why", "retention", "transfer", "alert")] + ["common/store"]
 COMMON = CORE + ["common/sys", "common/wire", "common/wire/listener"] + STORE
 # libinferstat's public header is a room by itself.  Its sub-rooms, each of which may
 # include those before it.
@@ -61,7 +61,8 @@ ROOMS = {
     "common/store/query": CORE + ["common/sys"] + STORE[:6] + ["common/store/query"],
     "common/store/retention": CORE + ["common/sys"] + STORE[:4] + ["common/store/retention"],
     "common/store/transfer": CORE + ["common/sys"] + STORE[:7] + ["common/store/transfer"],
-    "common/store/alert": CORE + ["common/sys"] + STORE[:6] + STORE[7:8] + ["common/store/alert"],
+    "common/store/why": CORE + ["common/sys"] + STORE[:6] + STORE[7:9],
+    "common/store/alert": CORE + ["common/sys"] + STORE[:6] + STORE[7:9] + ["common/store/alert"],
     "common/store": CORE + ["common/sys"] + STORE,
     LIBRARY: [],
     "common/monitor/runfile": REPORTS + MONITOR[1:2],

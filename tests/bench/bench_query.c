@@ -5,7 +5,7 @@
 // victoria-metrics where it is installed (query.h says what each does).
 //
 //   bench_query [--json] [--quick] [--inferences N[,N]...] [--queries N] [--keep FOLDER]
-//               [--no-victoria]
+//               [--no-victoria] [--days N]
 //
 // Questions begin when a collector that has just started is at rest.
 //
@@ -77,6 +77,7 @@ struct figures_of {
     int64_t sketches[WINDOW_COUNT], rows[WINDOW_COUNT];
     double caught_up_per_second; // records that were not in the rollups; NaN: all were
     double ready_ns, restart_ns, cold_ns;
+    struct why_times why[WHY_WINDOWS];
     double bytes, rollup_bytes; // of the file; NaN: not counted
 };
 
@@ -292,6 +293,7 @@ static void measure(uint64_t inferences, const struct settings *settings, const 
         found->victoria[window] = (double)NAN;
     if (!settings->no_victoria && inferences <= VICTORIA_ROWS_MAX && victoria_exists())
         victoria_ask(&subject, folder, settings->queries / 10 + 1, found->victoria);
+    why_ask(&subject, settings->queries / 20 + 1, found->why);
     found->ready_ns = (double)subject_start(&subject, folder);
     wait_for_rollups(&subject, found);
     wait_for_rest(&subject);
@@ -335,6 +337,11 @@ static void print_history(const struct settings *settings, const struct figures_
         say(settings, n, "victoria_metrics_ns", window, found->victoria[i], 0);
         say(settings, n, "ratio_to_victoria_metrics", window, found->p50[i] / found->victoria[i],
             3);
+    }
+    for (unsigned i = 0; i < WHY_WINDOWS; i++) {
+        say(settings, n, "why_p50_ns", why_window_name(i), found->why[i].p50, 0);
+        say(settings, n, "why_max_ns", why_window_name(i), found->why[i].most, 0);
+        say(settings, n, "why_processor_ns", why_window_name(i), found->why[i].processor, 0);
     }
     say(settings, n, "ready_ns", "", found->ready_ns, 0);
     say(settings, n, "restart_after_kill_ns", "", found->restart_ns, 0);
@@ -380,7 +387,7 @@ static _Noreturn void usage(void)
 {
     fprintf(stderr,
             "usage: bench_query [--json] [--quick] [--inferences N[,N]...] [--queries N]"
-            " [--keep FOLDER] [--no-victoria]\n"
+            " [--keep FOLDER] [--no-victoria] [--days N]\n"
             "       (up to %d histories of at least 1000; up to %d queries)\n",
             SIZES_MAX, QUERIES_MAX);
     exit(2);
@@ -423,10 +430,13 @@ static struct settings read_arguments(int argc, char **argv)
             settings.queries = (unsigned)strtoul(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--keep") == 0 && has_value)
             settings.keep = argv[++i];
+        else if (strcmp(argv[i], "--days") == 0 && has_value)
+            settings.days = (unsigned)strtoul(argv[++i], NULL, 10);
         else
             usage();
     }
-    if (settings.queries < 1 || settings.queries > QUERIES_MAX)
+    if (settings.queries < 1 || settings.queries > QUERIES_MAX || settings.days < 1 ||
+        settings.days > QUERY_DAYS)
         usage();
     return settings;
 }

@@ -77,4 +77,16 @@ void answers_compare(const struct window_answer *ours, const struct window_answe
 void victoria_ask(const struct subject *subject, const char *folder, unsigned times,
                   double medians[WINDOW_COUNT]);
 
+// WHY over windows up to the end, each planted with its worst case: every request slower, and many
+// events of every host.  Nanoseconds: of the clock, and of this process's processor.
+enum { WHY_WINDOWS = 4, WHY_QUERIES_MAX = 400 };
+
+struct why_times {
+    double p50, most, processor;
+};
+
+const char *why_window_name(unsigned window);
+// Asks each window `times` times, at most WHY_QUERIES_MAX.  No collector may have the store open.
+void why_ask(const struct subject *subject, unsigned times, struct why_times out[WHY_WINDOWS]);
+
 #endif

@@ -7,12 +7,17 @@
 #include <sqlite3.h>
 
 #include "client/remote/remote.h"
+#include "common/core/record/record.h"
 #include "common/store/sqlite/database.h"
 #include "common/sys/clock.h"
+#include "common/store/why/why_cause.h"
 #include "common/store/schema/database_open.h"
+#include "common/store/store.h"
 #include "tests/bench/query.h"
+#include "tests/support/store/rows.h"
 
-#define SPREAD_NS INT64_C(3600000000000)
+#define SECOND    INT64_C(1000000000)
+#define SPREAD_NS (3600 * SECOND)
 
 static const struct {
     const char *name;
@@ -176,5 +181,95 @@ void answers_compare(const struct window_answer *ours, const struct window_answe
                        a->p95, b ? (long long)b->count : 0, b ? b->mean : 0,
                        b ? (long long)b->min : 0, b ? (long long)b->max : 0, b ? b->p95 : 0);
         bench_die(windows[window].name, text);
+    }
+}
+
+// ---- WHY: asked of the file by this process, whose processor time is exact ----------------------
+
+static const struct {
+    const char *name;
+    int64_t seconds;
+} why_windows[WHY_WINDOWS] = {{"10m", 600}, {"1h", 3600}, {"24h", 86400}, {"7d", 604800}};
+
+enum { EVENTS = 4000 };
+
+const char *why_window_name(unsigned window)
+{
+    return why_windows[window].name;
+}
+
+// Doubles the time per token of all requests from `since_ns` on, and of no others, while the clocks
+// of all devices are reduced again and again.
+static void slow_down(const struct subject *subject, int64_t since_ns)
+{
+    struct error err = {0};
+    char sql[512];
+    sqlite3 *db = NULL;
+    if (database_open_writer(&db, subject->path, &err) != STATUS_OK)
+        bench_die("store", err.text);
+    rows_exec(db, "BEGIN");
+    rows_exec(db, "UPDATE inference SET decode_ns = decode_ns / 2, e2e_ns = e2e_ns - decode_ns / 2"
+                  " WHERE started_ns >= (SELECT min(started_ns) FROM event WHERE code = 77)"
+                  " AND decode_ns > itl_max_ns / 2.0 * (generated_tokens - 1)");
+    (void)snprintf(sql, sizeof sql,
+                   "UPDATE inference SET decode_ns = 2 * decode_ns, e2e_ns = e2e_ns + decode_ns"
+                   " WHERE started_ns >= %lld",
+                   (long long)since_ns);
+    rows_exec(db, sql);
+    rows_exec(db, "DELETE FROM event WHERE code = 77");
+    // Of a store that is kept, as earlier rounds restarted its collector.
+    (void)snprintf(sql, sizeof sql, "UPDATE run SET heard_ns = %lld WHERE heard_ns > %lld",
+                   (long long)subject->until_ns, (long long)subject->until_ns);
+    rows_exec(db, sql);
+    int64_t runs = 0;
+    if (database_integer(db, "SELECT max(run) FROM run WHERE worker_version = 'history'", &runs,
+                         &err) != STATUS_OK)
+        bench_die("store", err.text);
+    for (int64_t i = 0; i < EVENTS; i++) {
+        struct record record;
+        record_init(&record, RECORD_KIND_EVENT,
+                    since_ns + (subject->until_ns - since_ns) / EVENTS * i);
+        record_set_name(&record, EVENT_EVENT, rows_name(db, why_cause_name(WHY_THROTTLING)));
+        record_set_name(&record, EVENT_DEVICE, rows_name(db, "gpu"));
+        record_set_int(&record, EVENT_DURATION_NS, (subject->until_ns - since_ns) / EVENTS / 2);
+        record_set_int(&record, EVENT_CODE, 77);
+        (void)rows_add(db, runs - i % QUERY_HOSTS, &record);
+    }
+    rows_exec(db, "COMMIT");
+    database_close(db);
+}
+
+static void ask_why(struct store *store, unsigned window, unsigned times, struct why_times *out)
+{
+    static double wall[WHY_QUERIES_MAX], processor[WHY_QUERIES_MAX];
+    struct error err = {0};
+    for (unsigned i = 0; i < times; i++) {
+        struct result *result = NULL;
+        struct query query = {.kind = QUERY_WHY};
+        query.filter.since_ns = clock_wall_ns() - why_windows[window].seconds * SECOND;
+        const uint64_t began = clock_monotonic_ns(), worked = clock_thread_ns();
+        if (store_query(store, &query, &result, &err) != STATUS_OK)
+            bench_die("why", err.text);
+        wall[i] = (double)(clock_monotonic_ns() - began);
+        processor[i] = (double)(clock_thread_ns() - worked);
+        result_free(result);
+    }
+    out->p50 = bench_quantile(wall, times, 0.5);
+    out->most = bench_quantile(wall, times, 1);
+    out->processor = bench_quantile(processor, times, 0.5);
+}
+
+void why_ask(const struct subject *subject, unsigned times, struct why_times out[WHY_WINDOWS])
+{
+    struct error err = {0};
+    if (times > WHY_QUERIES_MAX)
+        times = WHY_QUERIES_MAX;
+    for (unsigned window = 0; window < WHY_WINDOWS; window++) {
+        struct store *store = NULL;
+        slow_down(subject, subject->until_ns - why_windows[window].seconds * SECOND);
+        if (store_open(&store, subject->path, &err) != STATUS_OK)
+            bench_die("store", err.text);
+        ask_why(store, window, times, &out[window]);
+        store_close(store);
     }
 }

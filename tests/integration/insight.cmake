@@ -1,5 +1,6 @@
 # What is slow, and why, of real workers.
 inferstat_script_test(cli.insight test_insight.sh LABELS cli)
+inferstat_script_test(cli.why test_why.sh LABELS cli)
 
 # What is going on now, of engines that are killed, stopped and started again.
 inferstat_script_test(cli.now test_now.sh LABELS cli)

@@ -1,20 +1,34 @@
 // inferstat why
+#include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "client/cli/cli.h"
+#include "common/core/base/glyph.h"
 #include "common/core/base/text.h"
 #include "common/core/base/unit.h"
 
-// A cell of text between two texts; nothing if it is null.
-static void print_text(FILE *out, const char *before, const struct result *result, size_t row,
-                       const char *key, const char *after)
+enum { LINE_SIZE = 4096, CAUSE_INDENT = 19 };
+
+// Prints a text of words, of which the first begins at the column `at`, in the terminal's width;
+// further lines begin at the column `indent`.
+static void print_words(const struct cli *cli, int at, int indent, const char *text)
 {
-    const struct value value = result_get(result, row, key);
-    char *text =
-        value.type == VALUE_TEXT ? text_escape_new(value.text.bytes, value.text.size) : NULL;
-    if (text)
-        (void)fprintf(out, "%s%s%s", before, text, after);
-    free(text);
+    const int width = option_given(&cli->options, OPTION_WIDE) ? 0 : (int)cli->env.width;
+    for (bool is_first = true; *text; is_first = false) {
+        const char *end = text + strcspn(text, " ");
+        int columns = 0;
+        for (const char *next = text; next < end;)
+            columns += glyph_width(glyph_next(&next));
+        if (!is_first && width > 0 && at + 1 + columns > width)
+            at = fprintf(cli->env.out, "\n%*s", indent, "") - 1;
+        else if (!is_first)
+            at += fprintf(cli->env.out, " ");
+        at += columns;
+        (void)fprintf(cli->env.out, "%.*s", (int)(end - text), text);
+        text = end + strspn(end, " ");
+    }
+    (void)fprintf(cli->env.out, "\n");
 }
 
 static const char *number(char text[UNIT_TEXT_SIZE], const struct result *result, size_t row,
@@ -24,61 +38,127 @@ static const char *number(char text[UNIT_TEXT_SIZE], const struct result *result
 }
 
 // What the causes of a model explain; it is printed above the first of them.
-static void print_model(FILE *out, const struct result *result, size_t row)
+static void print_model(const struct cli *cli, const struct result *result, size_t row)
 {
-    char now[UNIT_TEXT_SIZE], usual[UNIT_TEXT_SIZE];
-    const bool is_ttft = result_is(result, row, "metric", "ttft_ns");
+    char line[LINE_SIZE], model[LINE_SIZE / 2], texts[5][UNIT_TEXT_SIZE];
     const int64_t hosts = result_integer(result, row, "hosts", 0);
-    print_text(out, "", result, row, "model", "");
-    (void)fprintf(out, " is slower than usual on %lld of %lld host%s, in %s: ",
-                  (long long)result_integer(result, row, "slow_hosts", 0), (long long)hosts,
-                  cli_plural(hosts), is_ttft ? "time to first token" : "time of a request");
-    (void)fprintf(out, "median %s, usually %s", number(now, result, row, "p50_ns", UNIT_DURATION),
-                  number(usual, result, row, "usual_p50_ns", UNIT_DURATION));
-    (void)fprintf(out, "; p95 %s, usually %s.\n", number(now, result, row, "p95_ns", UNIT_DURATION),
-                  number(usual, result, row, "usual_p95_ns", UNIT_DURATION));
+    const bool is_p50 = result_is(result, row, "quantile", "p50");
+    const double more = result_number(result, row, is_p50 ? "p50_ns" : "p95_ns", 0) -
+                        result_number(result, row, is_p50 ? "usual_p50_ns" : "usual_p95_ns", 0);
+    (void)snprintf(line, sizeof line,
+                   "%s is slower than usual on %lld of %lld host%s. %s: median %s, usually %s;"
+                   " p95 %s, usually %s. Of the %s more in the %s:",
+                   result_text(model, sizeof model, result, row, "model"),
+                   (long long)result_integer(result, row, "slow_hosts", 0), (long long)hosts,
+                   cli_plural(hosts),
+                   result_is(result, row, "metric", "ttft_ns") ? "Time to first token"
+                                                               : "Time of a request",
+                   number(texts[0], result, row, "p50_ns", UNIT_DURATION),
+                   number(texts[1], result, row, "usual_p50_ns", UNIT_DURATION),
+                   number(texts[2], result, row, "p95_ns", UNIT_DURATION),
+                   number(texts[3], result, row, "usual_p95_ns", UNIT_DURATION),
+                   unit_format(texts[4], UNIT_DURATION, more), is_p50 ? "median" : "p95");
+    print_words(cli, 0, 0, line);
 }
 
-static void print_cause(FILE *out, const struct result *result, size_t row)
+static void print_cause(const struct cli *cli, const struct result *result, size_t row)
 {
-    char share[UNIT_TEXT_SIZE], time[UNIT_TEXT_SIZE];
+    char line[LINE_SIZE], name[LINE_SIZE / 4], text[LINE_SIZE / 2], share[UNIT_TEXT_SIZE];
+    char time[UNIT_TEXT_SIZE];
     const bool is_part = result_get(result, row, "share_ratio").type == VALUE_REAL;
-    (void)fprintf(out, "  ");
+    static const char *const keys[] = {"model", "host"};
+    size_t used = 0;
+    for (size_t i = is_part; i < sizeof keys / sizeof *keys; i++) // the model is above its parts
+        if (result_get(result, row, keys[i]).type == VALUE_TEXT)
+            used += (size_t)snprintf(line + used, sizeof line - used,
+                                     "%s: ", result_text(name, sizeof name, result, row, keys[i]));
+    (void)snprintf(line + used, sizeof line - used, "%s",
+                   result_text(text, sizeof text, result, row, "text"));
+    const int indent = is_part ? CAUSE_INDENT : 4;
     if (is_part)
-        (void)fprintf(out, "%6s %8s  ", number(share, result, row, "share_ratio", UNIT_RATIO),
+        (void)fprintf(cli->env.out, "  %6s %8s  ",
+                      number(share, result, row, "share_ratio", UNIT_RATIO),
                       number(time, result, row, "explained_ns", UNIT_DURATION));
     else
-        print_text(out, "", result, row, "model", ": ");
-    print_text(out, "", result, row, "host", ": ");
-    print_text(out, "", result, row, "text", "\n");
-    print_text(out, is_part ? "                   " : "    ", result, row, "evidence", "\n");
+        (void)fprintf(cli->env.out, "  ");
+    print_words(cli, is_part ? indent : 2, indent, line);
+    const struct value evidence = result_get(result, row, "evidence"); // quoted for a shell
+    (void)fprintf(cli->env.out, "%*s%s\n", indent, "", evidence.text.bytes);
 }
 
-static void print_all(FILE *out, const struct result *result)
+static void print_all(const struct cli *cli, const struct result *result)
 {
-    char length[UNIT_TEXT_SIZE], time[UNIT_TEXT_SIZE];
+    char line[LINE_SIZE], length[UNIT_TEXT_SIZE], time[UNIT_TEXT_SIZE], usual[128] = "";
     const int64_t as_of_ns = result_integer(result, 0, "as_of_ns", 0);
     const int64_t window_ns = as_of_ns - result_integer(result, 0, "since_ns", 0);
-    size_t compared = 0; // the first row of a model
+    struct value last = {.type = VALUE_NULL}; // the model whose parts are printed
     for (size_t i = 0; i < result_row_count(result); i++) {
-        bool is_first = result_is(result, i, "verdict", "WORSE");
         const struct value model = result_get(result, i, "model");
-        for (size_t k = 0; k < i && is_first; k++)
-            is_first = !result_is(result, k, "verdict", "WORSE") ||
-                       !result_is(result, k, "model", model.text.bytes);
-        if (is_first)
-            print_model(out, result, i);
-        print_cause(out, result, i);
+        if (result_is(result, i, "verdict", "WORSE") && !value_is_same(model, last)) {
+            print_model(cli, result, i);
+            last = model;
+        }
+        print_cause(cli, result, i);
+        if (!usual[0] && result_get(result, i, "usual").type == VALUE_TEXT)
+            (void)result_text(usual, sizeof usual, result, i, "usual");
     }
-    (void)fprintf(out, "\nThe last %s", unit_format_int(length, UNIT_DURATION, window_ns));
-    while (compared + 1 < result_row_count(result) &&
-           result_get(result, compared, "usual").type == VALUE_NULL)
-        compared++;
-    print_text(out, " against ", result, compared, "usual", "");
-    if (result_get(result, 0, "note").type == VALUE_TEXT)
-        (void)fprintf(out, ", as of %s, the last message in this file",
-                      unit_format_int(time, UNIT_TIME, as_of_ns));
-    (void)fprintf(out, ".\n");
+    const bool is_file = result_get(result, 0, "note").type == VALUE_TEXT;
+    (void)snprintf(line, sizeof line, "The last %s%s%s%s%s%s.",
+                   unit_format_int(length, UNIT_DURATION, window_ns), usual[0] ? " against " : "",
+                   usual, is_file ? ", as of " : "",
+                   is_file ? unit_format_int(time, UNIT_TIME, as_of_ns) : "",
+                   is_file ? ", the last message in this file" : "");
+    (void)fprintf(cli->env.out, "\n");
+    print_words(cli, 0, 0, line);
+}
+
+// Appends the options that name the source, as the user gave them.
+static void write_source(FILE *out, const struct cli_options *options)
+{
+    const struct {
+        enum cli_option option;
+        const char *value; // NULL: it has none
+    } source[] = {{OPTION_COLLECTOR, options->collector},
+                  {OPTION_DB, options->db},
+                  {OPTION_COLLECTOR_USER, options->trust.collector_user},
+                  {OPTION_KEY, options->trust.key_file},
+                  {OPTION_SERVER_KEY, options->trust.server_key},
+                  {OPTION_INSECURE, NULL}};
+    for (size_t i = 0; i < sizeof source / sizeof *source; i++) {
+        char quoted[TEXT_QUOTED_SIZE(PATH_MAX)];
+        if (!option_given(options, source[i].option))
+            continue;
+        (void)fprintf(out, " --%s", option_row(source[i].option)->name);
+        if (source[i].value)
+            (void)fprintf(out, " %s", text_quote(quoted, sizeof quoted, source[i].value));
+    }
+}
+
+// Names the source in the command of each cause.
+static enum status add_source(const struct cli_options *options, struct result *result)
+{
+    static const char program[] = "inferstat";
+    const int column = result_find(result, "evidence");
+    for (size_t i = 0; i < result_row_count(result); i++) {
+        const struct value value = result_cell(result, i, (unsigned)column);
+        char *text = NULL;
+        size_t size = 0;
+        FILE *out = value.type == VALUE_TEXT && value.text.size >= sizeof program - 1
+                        ? open_memstream(&text, &size)
+                        : NULL;
+        if (!out)
+            return STATUS_NOMEM;
+        (void)fputs(program, out);
+        write_source(out, options);
+        (void)fputs(value.text.bytes + sizeof program - 1, out);
+        enum status status = fclose(out) == 0 ? STATUS_OK : STATUS_NOMEM;
+        if (status == STATUS_OK)
+            status = result_replace_text(result, i, (unsigned)column, text, size);
+        free(text);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
 }
 
 enum status command_why(struct cli *cli, struct error *err)
@@ -87,8 +167,11 @@ enum status command_why(struct cli *cli, struct error *err)
     enum status status = cli_ask_for(cli, &cli->query, "why", &result, err);
     if (status != STATUS_OK)
         return status;
-    if (cli->options.format == FORMAT_TEXT)
-        print_all(cli->env.out, result);
+    status = add_source(&cli->options, result);
+    if (status != STATUS_OK)
+        status = error_no_memory(err, "why");
+    else if (cli->options.format == FORMAT_TEXT)
+        print_all(cli, result);
     else
         status = cli_print(cli, NULL, result, err);
     result_free(result);

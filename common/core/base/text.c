@@ -128,6 +128,43 @@ char *text_escape_new(const char *text, size_t size)
     return out ? text_escape(out, room, text, size) : NULL;
 }
 
+// True if a terminal shows each character of the text.
+static bool is_plain(const char *text)
+{
+    for (uint32_t code; *text; text++) {
+        const size_t length = text_character(text, strlen(text), &code);
+        if (length == 0 || text_is_unsafe(code))
+            return false;
+        text += length - 1;
+    }
+    return true;
+}
+
+char *text_quote(char *out, size_t out_size, const char *word)
+{
+    static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                               "0123456789._-:/@+,=";
+    const bool plain = is_plain(word);
+    size_t used = 0;
+    if (*word && *word != '~' && strspn(word, safe) == strlen(word)) {
+        (void)snprintf(out, out_size, "%s", word);
+        return out;
+    }
+    used = (size_t)snprintf(out, out_size, plain ? "'" : "$'");
+    for (; *word && used + 6 <= out_size; word++) {
+        const unsigned char byte = (unsigned char)*word;
+        const bool is_octal = !plain && (byte < ' ' || byte >= 127);
+        used += (size_t)snprintf(out + used, out_size - used,
+                                 is_octal                                   ? "\\%03o"
+                                 : *word == '\'' && plain                   ? "'\\''"
+                                 : !plain && (byte == '\'' || byte == '\\') ? "\\%c"
+                                                                            : "%c",
+                                 byte);
+    }
+    (void)snprintf(out + used, out_size - used, "'");
+    return out;
+}
+
 char *text_from_real(char out[TEXT_NUMBER_SIZE], double value)
 {
     enum { DIGITS_ENOUGH = 17 }; // for any double, by IEEE 754

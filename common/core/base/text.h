@@ -36,6 +36,12 @@ char *text_escape(char *out, size_t out_size, const char *text, size_t size);
 // Returns NULL if memory is out.
 char *text_escape_new(const char *text, size_t size);
 
+// Writes `word` as one word for a shell (bash, zsh, ksh): as it is, in '...', or, with characters
+// that text_escape escapes, as $'...'.  Cut to `out_size` bytes, including its NUL; a
+// NUL-terminated word fits TEXT_QUOTED_SIZE(its size).  Returns `out`.
+#define TEXT_QUOTED_SIZE(word_size) (4 * (word_size) + 4)
+char *text_quote(char *out, size_t out_size, const char *word);
+
 // Formats a finite double with the fewest digits that read back as the same value.  Returns `out`.
 enum { TEXT_NUMBER_SIZE = 32 };
 char *text_from_real(char out[TEXT_NUMBER_SIZE], double value);

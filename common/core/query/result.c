@@ -89,17 +89,17 @@ enum status result_add_row(struct result *result)
     return STATUS_OK;
 }
 
-static void set_cell(struct result *result, unsigned column, struct value value)
+static void set_cell(struct result *result, size_t row, unsigned column, struct value value)
 {
     if (result->status != STATUS_OK)
         return;
-    assert(result->row_count > 0 && column < result->column_count);
-    result->cells[(result->row_count - 1) * result->column_count + column] = value;
+    assert(row < result->row_count && column < result->column_count);
+    result->cells[row * result->column_count + column] = value;
 }
 
 void result_set_int(struct result *result, unsigned column, int64_t value)
 {
-    set_cell(result, column, (struct value){.type = VALUE_INT, .i = value});
+    set_cell(result, result->row_count - 1, column, (struct value){.type = VALUE_INT, .i = value});
 }
 
 void result_set_real(struct result *result, unsigned column, double value)
@@ -107,10 +107,16 @@ void result_set_real(struct result *result, unsigned column, double value)
     struct value cell = {.type = VALUE_NULL};
     if (isfinite(value))
         cell = (struct value){.type = VALUE_REAL, .r = value};
-    set_cell(result, column, cell);
+    set_cell(result, result->row_count - 1, column, cell);
 }
 
 enum status result_set_text(struct result *result, unsigned column, const char *bytes, size_t size)
+{
+    return result_replace_text(result, result->row_count - 1, column, bytes, size);
+}
+
+enum status result_replace_text(struct result *result, size_t row, unsigned column,
+                                const char *bytes, size_t size)
 {
     struct block *block = result->blocks;
     if (!block || block->size - block->used <= size) {
@@ -128,7 +134,7 @@ enum status result_set_text(struct result *result, unsigned column, const char *
         memcpy(copy, bytes, size);
     copy[size] = '\0';
     block->used += size + 1;
-    set_cell(result, column,
+    set_cell(result, row, column,
              (struct value){.type = VALUE_TEXT, .text = {.bytes = copy, .size = size}});
     return result->status;
 }

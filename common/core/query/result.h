@@ -52,6 +52,9 @@ enum status result_add_row(struct result *result);
 void result_set_int(struct result *result, unsigned column, int64_t value);
 void result_set_real(struct result *result, unsigned column, double value);
 enum status result_set_text(struct result *result, unsigned column, const char *bytes, size_t size);
+// The same in any row; a client may change an answer.
+enum status result_replace_text(struct result *result, size_t row, unsigned column,
+                                const char *bytes, size_t size);
 
 // Returns STATUS_NOMEM if a row or a text could not be added: the result is then incomplete, and
 // later additions do nothing.

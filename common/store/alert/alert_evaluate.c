@@ -7,7 +7,7 @@
 
 #include "common/core/base/array.h"
 #include "common/store/query/query_list.h"
-#include "common/store/query/why.h"
+#include "common/store/why/why.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/read/session.h"
 #include "common/sys/log.h"

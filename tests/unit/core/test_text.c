@@ -135,4 +135,28 @@ TEST_CASE(test_uuid)
         assert_false(text_to_uuid(back, wrong[i]));
 }
 
-TEST_MAIN(test_utf8, test_encode, test_cut, test_escape, test_uuid)
+TEST_CASE(test_quote)
+{
+    static const struct {
+        const char *text, *quoted;
+    } cases[] = {
+        {"", "''"},
+        {"stories-15M", "stories-15M"},
+        {"~root", "'~root'"},
+        {"a b", "'a b'"},
+        {"b\xc3\xbcro", "'b\xc3\xbcro'"},
+        {"it's $(x) \\", "'it'\\''s $(x) \\'"},
+        {"it's\n\\", "$'it\\'s\\012\\\\'"},
+        {"\x1b[31m", "$'\\033[31m'"},
+        {"\xe2\x80\xae", "$'\\342\\200\\256'"},
+        {"\xff", "$'\\377'"},
+    };
+    for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+        char out[64];
+        assert_string_equal(text_quote(out, sizeof out, cases[i].text), cases[i].quoted);
+    }
+    char small[8];
+    assert_string_equal(text_quote(small, sizeof small, "a b c d e f"), "'a '");
+}
+
+TEST_MAIN(test_utf8, test_encode, test_cut, test_escape, test_quote, test_uuid)

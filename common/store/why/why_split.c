@@ -1,4 +1,4 @@
-#include "common/store/query/why_split.h"
+#include "common/store/why/why_split.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static bool is_outlier(const struct why_series *series, enum why_metric metric, 
     size_t pieces = 0, count = 0;
     int64_t since_ns = 0;
     for (size_t i = 0; i < series->counts[WHY_USUAL]; i++) {
-        const struct why_request *request = &series->of[WHY_USUAL][i];
+        const struct why_request *request = series->of[WHY_USUAL][i];
         if (count == 0 || count == now_count ||
             request->started_ns - since_ns >= series->window_ns) {
             pieces = add_piece(medians, pieces, values, count);
@@ -59,46 +59,54 @@ static bool is_outlier(const struct why_series *series, enum why_metric metric, 
            median > (1 + WHY_MARGIN) * usual.median && median - usual.median > score * usual.spread;
 }
 
-enum status why_compare(struct why_level *out, const struct why_series *series,
-                        enum why_metric metric, enum why_quantile quantile, double error_rate,
-                        double *values)
+// Compares one quantile of two samples.
+static enum status compare_quantile(struct why_level *out, const struct stats_sample of[WHY_SIDES],
+                                    enum why_quantile quantile, double error_rate)
 {
     const double share = quantiles[quantile].share;
     const size_t needed = stats_samples_min(STATS_SERIAL, share, error_rate);
+    const size_t least =
+        of[WHY_NOW].count < of[WHY_USUAL].count ? of[WHY_NOW].count : of[WHY_USUAL].count;
+    const bool is_serial = least >= needed;
+    struct stats_median medians[WHY_SIDES];
     struct stats_sample samples[WHY_SIDES];
-    struct stats_median of[WHY_SIDES];
-    bool is_serial = true;
-    for (int side = 0; side < WHY_SIDES; side++) {
-        size_t count = 0;
-        samples[side] = (struct stats_sample){.values = values};
-        for (size_t i = 0; i < series->counts[side]; i++)
-            if (!isnan(series->of[side][i].metrics[metric]))
-                values[count++] = series->of[side][i].metrics[metric];
-        samples[side].count = count;
-        values += count;
-        is_serial = is_serial && count >= needed;
-    }
-    double *const room = values - samples[WHY_NOW].count - samples[WHY_USUAL].count;
     enum status status = STATUS_OK;
     for (int side = 0; side < WHY_SIDES && status == STATUS_OK; side++) {
+        samples[side] = of[side];
         samples[side].sampling = is_serial ? STATS_SERIAL : STATS_INDEPENDENT;
-        status = stats_quantile_of(&of[side], &samples[side], share, error_rate);
-        out->of[side] = of[side].median;
+        status = stats_quantile_of(&medians[side], &samples[side], share, error_rate);
+        out->of[side] = medians[side].median;
     }
-    if (status != STATUS_OK)
-        return status;
-    const bool is_few =
-        samples[WHY_NOW].count < STATS_FEW_MIN || samples[WHY_USUAL].count < STATS_FEW_MIN;
     out->effect = (struct stats_effect){NAN, NAN, NAN, STATS_UNDECIDED};
-    if (is_serial)
-        out->effect = stats_compare(&of[WHY_USUAL], &of[WHY_NOW], STATS_LESS, WHY_MARGIN);
-    else if (!is_few && quantile == WHY_P50)
+    if (status == STATUS_OK && is_serial)
+        out->effect = stats_compare(&medians[WHY_USUAL], &medians[WHY_NOW], STATS_LESS, WHY_MARGIN);
+    else if (status == STATUS_OK && least >= STATS_FEW_MIN && quantile == WHY_P50)
         status = stats_compare_few(&out->effect, &samples[WHY_USUAL], &samples[WHY_NOW], STATS_LESS,
                                    WHY_MARGIN, error_rate);
-    if (quantile == WHY_P50 && out->effect.verdict == STATS_UNDECIDED && !is_few &&
-        is_outlier(series, metric, out->of[WHY_NOW], samples[WHY_NOW].count, error_rate, room))
-        out->effect.verdict = STATS_WORSE;
     return status;
+}
+
+enum status why_compare(struct why_level out[WHY_QUANTILES], const struct why_series *series,
+                        enum why_metric metric, double error_rate, double *values)
+{
+    struct stats_sample samples[WHY_SIDES];
+    double *to = values;
+    for (int side = 0; side < WHY_SIDES; side++) {
+        samples[side] = (struct stats_sample){.values = to};
+        for (size_t i = 0; i < series->counts[side]; i++)
+            if (!isnan(series->of[side][i]->metrics[metric]))
+                *to++ = series->of[side][i]->metrics[metric];
+        samples[side].count = (size_t)(to - samples[side].values);
+    }
+    for (int q = 0; q < WHY_QUANTILES; q++)
+        if (compare_quantile(&out[q], samples, (enum why_quantile)q, error_rate) != STATUS_OK)
+            return STATUS_NOMEM;
+    struct stats_effect *effect = &out[WHY_P50].effect;
+    if (effect->verdict == STATS_UNDECIDED && samples[WHY_NOW].count >= STATS_FEW_MIN &&
+        is_outlier(series, metric, out[WHY_P50].of[WHY_NOW], samples[WHY_NOW].count, error_rate,
+                   values))
+        effect->verdict = STATS_WORSE;
+    return STATUS_OK;
 }
 
 // ---- The requests near a quantile -------------------------------------------------------------
@@ -119,18 +127,10 @@ struct band {
     double present[ATTRIBUTION_PHASES][WHY_LASTING_END];
 };
 
-static int by_e2e(const void *left, const void *right)
+static int by_time(const void *left, const void *right)
 {
-    const double a = (*(const struct why_request *const *)left)->metrics[WHY_E2E];
-    const double b = (*(const struct why_request *const *)right)->metrics[WHY_E2E];
-    return (a > b) - (a < b);
-}
-
-static int by_ttft(const void *left, const void *right)
-{
-    const double a = (*(const struct why_request *const *)left)->metrics[WHY_TTFT];
-    const double b = (*(const struct why_request *const *)right)->metrics[WHY_TTFT];
-    return (a > b) - (a < b);
+    const struct why_ranked *a = left, *b = right;
+    return (a->ns > b->ns) - (a->ns < b->ns);
 }
 
 static double figure_of(const struct why_request *request, unsigned figure)
@@ -149,12 +149,12 @@ static double figure_of(const struct why_request *request, unsigned figure)
     }
 }
 
-static void set_mean(struct band *band, const struct why_request **list, unsigned figure)
+static void set_mean(struct band *band, const struct why_ranked *ranked, unsigned figure)
 {
     double sum = 0, squares = 0;
     size_t count = 0;
     for (size_t i = 0; i < band->count; i++) {
-        const double value = figure_of(list[i], figure);
+        const double value = figure_of(ranked[i].request, figure);
         if (isnan(value))
             continue;
         sum += value;
@@ -167,43 +167,41 @@ static void set_mean(struct band *band, const struct why_request **list, unsigne
         count > 1 ? sqrt(fmax(squares / n - mean * mean, 0) / (n - 1)) : (double)INFINITY;
 }
 
-static void add_presence(struct band *band, const struct why_series *series,
+static void add_presence(struct band *band, const struct why_presence *presence,
                          const struct why_request *request)
 {
     double since_ns = (double)request->started_ns;
     for (unsigned phase = 0; phase < ATTRIBUTION_PHASES; phase++) {
         const double until_ns = since_ns + request->phases[phase];
-        double present[WHY_LASTING_END] = {0};
-        for (size_t i = 0; i < series->span_count; i++) {
-            const struct why_span *span = &series->spans[i];
-            const double common =
-                fmin((double)span->until_ns, until_ns) - fmax((double)span->since_ns, since_ns);
-            if (common > 0)
-                present[span->kind] += common * span->weight;
-        }
         for (unsigned kind = WHY_LASTING; kind < WHY_LASTING_END; kind++)
             band->present[phase][kind] +=
-                fmin(present[kind], request->phases[phase]) / (double)band->count;
+                fmin(why_presence_of(presence, (enum why_cause_kind)kind, since_ns, until_ns),
+                     request->phases[phase]) /
+                (double)band->count;
         since_ns = until_ns;
     }
 }
 
-static void find_band(struct band *band, const struct why_series *series, int side,
-                      enum why_metric metric, enum why_quantile quantile,
-                      const struct why_request **list)
+// The bands of one side, around each quantile of the metric.
+static void find_bands(struct band bands[WHY_QUANTILES], const struct why_series *series, int side,
+                       enum why_metric metric, struct why_ranked *ranked)
 {
     size_t count = 0;
-    for (size_t i = 0; i < series->counts[side]; i++)
-        if (!isnan(series->of[side][i].metrics[metric]))
-            list[count++] = &series->of[side][i];
-    qsort(list, count, sizeof *list, metric == WHY_E2E ? by_e2e : by_ttft);
-    const size_t first = (size_t)((double)count * quantiles[quantile].first);
-    const size_t last = (size_t)ceil((double)count * quantiles[quantile].last);
-    *band = (struct band){.count = last - first};
-    for (unsigned i = 0; i < MEAN_COUNT; i++)
-        set_mean(band, list + first, i);
-    for (size_t i = first; i < last; i++)
-        add_presence(band, series, list[i]);
+    for (size_t i = 0; i < series->counts[side]; i++) {
+        const struct why_request *request = series->of[side][i];
+        if (!isnan(request->metrics[metric]))
+            ranked[count++] = (struct why_ranked){request->metrics[metric], request};
+    }
+    qsort(ranked, count, sizeof *ranked, by_time);
+    for (int q = 0; q < WHY_QUANTILES; q++) {
+        const size_t first = (size_t)((double)count * quantiles[q].first);
+        const size_t last = (size_t)ceil((double)count * quantiles[q].last);
+        bands[q] = (struct band){.count = last - first};
+        for (unsigned i = 0; i < MEAN_COUNT; i++)
+            set_mean(&bands[q], ranked + first, i);
+        for (size_t i = first; i < last; i++)
+            add_presence(&bands[q], series->presence, ranked[i].request);
+    }
 }
 
 // True if a mean is surely and notably higher or lower.
@@ -268,56 +266,57 @@ static void split_phase(double parts[WHY_CAUSE_COUNT], const struct why_series *
     parts[is_queue ? WHY_CONCURRENCY : series->is_alone ? WHY_HOST : WHY_UNEXPLAINED] += left;
 }
 
-static double per_unit(double time, double units)
+// The time of a phase for more (or less) work than usual, up to all of its excess.
+static double work_of(const struct band *now, const struct band *usual, unsigned phase,
+                      unsigned units)
 {
-    return time > 0 && units > 0 ? time / units : 0;
+    const double excess = now->means[phase] - usual->means[phase];
+    if (!differs(now, usual, units) || !(usual->means[units] > 0))
+        return 0;
+    const double work = usual->means[phase] * (now->means[units] / usual->means[units] - 1);
+    return excess * work > 0 && fabs(work) > fabs(excess) ? excess : work;
 }
 
-// The phases as latency_attribution.h splits them; its causes are left to split_phase.
-static void set_phases(struct attribution *attribution, const struct band *now,
-                       const struct band *usual, enum why_metric metric)
+static void split_quantile(struct why_parts *out, const struct why_series *series,
+                           const struct band *now, const struct band *usual, enum why_metric metric,
+                           double difference_ns)
 {
-    const unsigned units[] = {[PHASE_PREFILL] =
-                                  usual->means[MEAN_ITEMS] > 0 ? MEAN_ITEMS : MEAN_PROMPT,
-                              [PHASE_DECODE] = MEAN_TOKENS};
-    for (unsigned i = 0; i < ATTRIBUTION_PHASES; i++) {
-        struct attribution_times *phase = &attribution->phases[i];
-        phase->known = metric == WHY_E2E || i != PHASE_DECODE;
-        phase->took_ns = llround(now->means[i]);
-        phase->median_ns = llround(usual->means[i]);
-        if (i != PHASE_QUEUE && differs(now, usual, units[i])) {
-            phase->more_units = now->means[units[i]] - usual->means[units[i]];
-            phase->unit_ns = per_unit(usual->means[i], usual->means[units[i]]);
-        }
-        attribution->took_ns += phase->known ? phase->took_ns : 0;
-        attribution->median_ns += phase->known ? phase->median_ns : 0;
-    }
-}
-
-void why_split(struct why_parts *out, const struct why_series *series, enum why_metric metric,
-               enum why_quantile quantile, double difference_ns, const struct why_request **list)
-{
-    struct band now, usual;
-    struct attribution attribution = {0};
-    int64_t split[ATTRIBUTION_PART_COUNT];
-    double *parts = out->ns;
-    find_band(&now, series, WHY_NOW, metric, quantile, list);
-    find_band(&usual, series, WHY_USUAL, metric, quantile, list);
+    const bool has_items = usual->means[MEAN_ITEMS] > 0;
+    const struct {
+        enum why_cause_kind cause; // more work
+        unsigned units;
+    } phases[ATTRIBUTION_PHASES] = {
+        [PHASE_PREFILL] = {has_items ? WHY_ITEMS : WHY_PROMPT,
+                           has_items ? MEAN_ITEMS : MEAN_PROMPT},
+        [PHASE_DECODE] = {WHY_TOKENS, MEAN_TOKENS},
+    };
+    double found = 0;
     memset(out, 0, sizeof *out);
-    memcpy(out->means[WHY_NOW], now.means + MEAN_PROMPT, sizeof out->means[WHY_NOW]);
-    memcpy(out->means[WHY_USUAL], usual.means + MEAN_PROMPT, sizeof out->means[WHY_USUAL]);
-    set_phases(&attribution, &now, &usual, metric);
-    attribution_split(&attribution, split);
-    parts[usual.means[MEAN_ITEMS] > 0 ? WHY_ITEMS : WHY_PROMPT] = (double)split[ATTRIBUTION_PROMPT];
-    parts[WHY_TOKENS] = (double)split[ATTRIBUTION_TOKENS];
-    split_phase(parts, series, &now, &usual, PHASE_QUEUE, (double)split[ATTRIBUTION_QUEUE]);
-    split_phase(parts, series, &now, &usual, PHASE_PREFILL, (double)split[ATTRIBUTION_PREFILL]);
-    split_phase(parts, series, &now, &usual, PHASE_DECODE, (double)split[ATTRIBUTION_DECODE]);
+    memcpy(out->means[WHY_NOW], now->means + MEAN_PROMPT, sizeof out->means[WHY_NOW]);
+    memcpy(out->means[WHY_USUAL], usual->means + MEAN_PROMPT, sizeof out->means[WHY_USUAL]);
+    for (unsigned i = 0; i < ATTRIBUTION_PHASES && (i != PHASE_DECODE || metric == WHY_E2E); i++) {
+        const double excess = now->means[i] - usual->means[i];
+        const double work = i == PHASE_QUEUE ? 0 : work_of(now, usual, i, phases[i].units);
+        out->ns[phases[i].cause] += work;
+        split_phase(out->ns, series, now, usual, i, excess - work);
+        found += excess;
+    }
     // The means near a quantile differ about as much as the quantile itself.
-    const double found = (double)(attribution.took_ns - attribution.median_ns);
     const double scale = found > 0 && difference_ns > 0 ? difference_ns / found : 0;
     for (unsigned kind = 0; kind < WHY_CAUSE_COUNT; kind++)
-        parts[kind] *= scale;
+        out->ns[kind] *= scale;
     if (!(scale > 0))
-        parts[WHY_UNEXPLAINED] = difference_ns;
+        out->ns[WHY_UNEXPLAINED] = difference_ns;
+}
+
+void why_split(struct why_parts out[WHY_QUANTILES], const struct why_series *series,
+               enum why_metric metric, const struct why_level levels[WHY_QUANTILES],
+               struct why_ranked *ranked)
+{
+    struct band bands[WHY_SIDES][WHY_QUANTILES];
+    for (int side = 0; side < WHY_SIDES; side++)
+        find_bands(bands[side], series, side, metric, ranked);
+    for (int q = 0; q < WHY_QUANTILES; q++)
+        split_quantile(&out[q], series, &bands[WHY_NOW][q], &bands[WHY_USUAL][q], metric,
+                       levels[q].of[WHY_NOW] - levels[q].of[WHY_USUAL]);
 }

@@ -1,4 +1,4 @@
-#include "common/store/query/why_cause.h"
+#include "common/store/why/why_cause.h"
 
 #include <assert.h>
 

@@ -1,9 +1,8 @@
 // WHY: a row per cause of slow requests, the most important first.
 #include <math.h>
 
-#include "common/sys/clock.h"
 #include "common/store/query/query_list.h"
-#include "common/store/query/why.h"
+#include "common/store/why/why.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/read/session.h"
 
@@ -44,7 +43,7 @@ static void set_subject(struct result *answer, const struct why_cause *cause,
     }
     answer_real(answer, "p50_explained_ns", cause->explained_ns[WHY_P50]);
     answer_real(answer, "p95_explained_ns", cause->explained_ns[WHY_P95]);
-    answer_text(answer, "metric", subject->metric);
+    answer_text(answer, "metric", subject->metric == WHY_TTFT ? "ttft_ns" : "e2e_ns");
     answer_text(answer, "verdict", stats_verdict_text(subject->verdict));
     answer_text(answer, "usual", subject->usual);
     answer_int(answer, "requests", (int64_t)subject->requests);
@@ -80,17 +79,12 @@ enum status query_why(struct store *store, const struct query *query, struct res
                       struct error *err)
 {
     struct why_question question = {.model = query->filter.by[QUERY_BY_MODEL],
-                                    .host = query->filter.by[QUERY_BY_HOST]};
+                                    .host = query->filter.by[QUERY_BY_HOST],
+                                    .since_ns = query->filter.since_ns};
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
         if (query->filter.by[i][0] && i != QUERY_BY_MODEL && i != QUERY_BY_HOST)
             return error_set(err, STATUS_INVALID, "why: filters are model and host, not %s",
                              query_dimension_name((enum query_dimension)i));
-    if (query->filter.since_ns > 0) {
-        const int64_t seconds = (clock_wall_ns() - query->filter.since_ns + 500000000) / 1000000000;
-        if (seconds <= 0)
-            return error_set(err, STATUS_INVALID, "why: the window has up to 24 hours before now");
-        question.window_ns = seconds * 1000000000;
-    }
     struct why why;
     enum status status = why_read(&why, store, &question, err);
     if (status == STATUS_OK)

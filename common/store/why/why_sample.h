@@ -1,17 +1,17 @@
 // Reads what the query WHY compares: requests of its window and of usual times, what lasted
-// meanwhile on hosts and devices, and processes that ended without closing.
+// meanwhile on hosts and devices, and settings.
 //
 // What is read is bounded.  A time is cut into equal parts; of each part the first requests are
 // read, by the index on their starts.
-#ifndef INFERSTAT_STORE_QUERY_WHY_SAMPLE_H
-#define INFERSTAT_STORE_QUERY_WHY_SAMPLE_H
+#ifndef INFERSTAT_STORE_WHY_WHY_SAMPLE_H
+#define INFERSTAT_STORE_WHY_WHY_SAMPLE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "common/core/base/error.h"
-#include "common/store/query/why_split.h"
+#include "common/store/why/why_split.h"
 
 struct store;
 
@@ -41,18 +41,10 @@ MUST_CHECK enum status why_sample_requests(struct why_sample *sample, struct sto
 MUST_CHECK enum status why_sample_spans(struct why_sample *sample, struct store *store,
                                         int64_t since_ns, int64_t until_ns, struct error *err);
 
-// A process that ended without closing or is silent.  Unless it was replaced, in the last 24 h,
-// else since `since_ns`.
-struct why_lost_process {
-    int64_t host, model; // model 0: unknown
-    enum why_cause_kind kind;
-    int64_t at_ns;
-};
-
-typedef enum status why_on_lost(void *context, const struct why_lost_process *process,
-                                struct error *err);
-MUST_CHECK enum status why_sample_lost(const struct why_sample *sample, struct store *store,
-                                       int64_t since_ns, int64_t as_of_ns, why_on_lost *on_lost,
-                                       void *context, struct error *err);
+// Compares the settings of the newest runs of both sides of a series, which have requests.  Sets
+// `*out` to those that differ, which the caller frees; leaves it if none do.
+MUST_CHECK enum status why_sample_settings(char **out, struct store *store,
+                                           const struct why_series *series, int64_t since_ns,
+                                           struct error *err);
 
 #endif

@@ -1,7 +1,7 @@
 // Compares the requests of a series with usual ones, and splits the difference into causes (why.h).
 // Pure, no I/O.
-#ifndef INFERSTAT_STORE_QUERY_WHY_SPLIT_H
-#define INFERSTAT_STORE_QUERY_WHY_SPLIT_H
+#ifndef INFERSTAT_STORE_WHY_WHY_SPLIT_H
+#define INFERSTAT_STORE_WHY_WHY_SPLIT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,11 +9,10 @@
 
 #include "common/core/stats/stats.h"
 #include "common/store/query/latency_attribution.h"
-#include "common/store/query/why_cause.h"
+#include "common/store/why/why_presence.h"
 
 // WHY_USUAL: of the time before the window, or in its place WHY_DAYS: of former days.
 enum why_side { WHY_NOW, WHY_USUAL, WHY_SIDES, WHY_DAYS = WHY_SIDES, WHY_READ };
-enum why_metric { WHY_E2E, WHY_TTFT, WHY_METRICS };
 
 struct why_request {
     int64_t model, host, device; // ids of the table name
@@ -25,23 +24,13 @@ struct why_request {
     double concurrent;                 // NaN: unknown
 };
 
-// A time in which a cause of the kinds from WHY_LASTING to WHY_LASTING_END was present.
-struct why_span {
-    enum why_cause_kind kind;
-    int64_t host, device; // device 0: the whole host
-    int64_t since_ns, until_ns;
-    double weight; // share of the time
-};
-
-// The requests of a model on a host's device; their arrays are borrowed.
+// The requests of a model on a host's device, in order of time; its arrays are borrowed.
 struct why_series {
-    const struct why_request *of[WHY_SIDES];
+    const struct why_request *const *of[WHY_SIDES];
     size_t counts[WHY_SIDES];
     double rates[WHY_SIDES]; // requests per second
     int64_t window_ns;
-    // Of its host and device.
-    const struct why_span *spans;
-    size_t span_count;
+    const struct why_presence *presence; // on its host and device
     bool setting_changed, is_alone;
 };
 
@@ -51,13 +40,13 @@ struct why_level {
     struct stats_effect effect;
 };
 
-// Compares a quantile of the metric.  Where no interval of the ratio (stats.h) says so, a median is
-// also WORSE if it lies outside of what such windows have usually: it is an outlier
+// Compares the quantiles of a metric.  Where no interval of the ratio (stats.h) says so, a median
+// is also WORSE if it lies outside of what such windows have usually: it is an outlier
 // (stats_find_usual) among the medians of successive times of the window's length, and more than
 // WHY_MARGIN above their median.  A window in which requests get slower and slower has no narrow
 // interval.  `values` has room for all requests of the series.
-MUST_CHECK enum status why_compare(struct why_level *out, const struct why_series *series,
-                                   enum why_metric metric, enum why_quantile quantile,
+MUST_CHECK enum status why_compare(struct why_level out[WHY_QUANTILES],
+                                   const struct why_series *series, enum why_metric metric,
                                    double error_rate, double *values);
 
 // Means of the requests near a quantile, in the window and usually; NaN: none has the value.
@@ -68,9 +57,16 @@ struct why_parts {
     double means[WHY_SIDES][WHY_MEANS];
 };
 
-// Splits the difference of a quantile, `difference_ns`, into parts by cause, which add up to it.
-// `list` has room for all requests of the series.
-void why_split(struct why_parts *out, const struct why_series *series, enum why_metric metric,
-               enum why_quantile quantile, double difference_ns, const struct why_request **list);
+// A request, and the time by which requests are ranked.
+struct why_ranked {
+    double ns;
+    const struct why_request *request;
+};
+
+// Splits the difference of each quantile of a metric into parts by cause, which add up to it.
+// `ranked` has room for all requests of the series.
+void why_split(struct why_parts out[WHY_QUANTILES], const struct why_series *series,
+               enum why_metric metric, const struct why_level levels[WHY_QUANTILES],
+               struct why_ranked *ranked);
 
 #endif

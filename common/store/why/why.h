@@ -2,8 +2,9 @@
 // difference into causes.  Used by the query WHY and by alerts.
 //
 // Usual are, for each model, host and device, the requests of the same hour of former days, as in
-// NOW (now.h), if enough of those days have enough of them; else those of the time before the
-// window, WHY_BEFORE_WINDOWS times as long.  A bounded sample of both is read (why_sample.h).
+// NOW (now.h), if enough of those days have enough of them and the window has at most a day; else
+// those of the time before the window, WHY_BEFORE_WINDOWS times as long.  A bounded sample of both
+// is read (why_sample.h).
 //
 // Requests are slower if the median or the 95th percentile of their time (e2e_ns; if that is as
 // usual, ttft_ns) is surely more than WHY_MARGIN above the usual one (stats.h): in a series (a
@@ -20,16 +21,17 @@
 // more with that model, else `unexplained`.
 //
 // A cause was present at the time.  That it caused the delay is likely, not proven.
-#ifndef INFERSTAT_STORE_QUERY_WHY_H
-#define INFERSTAT_STORE_QUERY_WHY_H
+#ifndef INFERSTAT_STORE_WHY_WHY_H
+#define INFERSTAT_STORE_WHY_WHY_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "common/core/base/error.h"
+#include "common/core/base/text.h"
 #include "common/core/query/query.h"
 #include "common/core/stats/stats.h"
-#include "common/store/query/why_cause.h"
+#include "common/store/why/why_cause.h"
 
 struct store;
 
@@ -37,17 +39,20 @@ enum {
     WHY_BEFORE_WINDOWS = 6,
     WHY_HOSTS_LEAST = 3,
     WHY_TEXT_SIZE = 512,
+    WHY_EVIDENCE_SIZE = 2 * TEXT_QUOTED_SIZE(QUERY_TEXT_SIZE) + 128,
 };
 
 struct why_question {
     const char *model, *host; // NULL or "": any
-    int64_t window_ns;        // up to the present (reader_as_of); 0: WHY_WINDOW_NS
+    // The start of the window, which ends now (reader_as_of); 0: WHY_WINDOW_NS before.  Of a file
+    // that ends earlier, the window is as long as that to the clock's time, or, if that is more
+    // than WHY_WINDOW_MAX_NS, as that to the file's end.
+    int64_t since_ns;
 };
 
 // A model whose requests were compared: of the hosts and devices where it is slower, else of all.
 struct why_subject {
-    char model[QUERY_TEXT_SIZE];
-    const char *metric;              // "e2e_ns" or "ttft_ns"; static
+    enum why_metric metric;          // that is slower; WHY_E2E: none
     enum stats_verdict verdict;      // WORSE: slower; UNDECIDED: too few requests
     size_t requests, usual_requests; // that were compared
     unsigned hosts, slow_hosts;      // hosts with requests in the window; of them slower ones
@@ -55,6 +60,7 @@ struct why_subject {
     double usual_ns[WHY_QUANTILES];  // NaN: unknown
     enum why_quantile main;          // its difference decides the order of the causes
     const char *usual;               // which time is the usual one; static
+    size_t first, end;               // internal: its series
 };
 
 struct why_cause {
@@ -65,17 +71,19 @@ struct why_cause {
     // What it explains of the quantile's difference, and the share of that; NaN: it is no part of a
     // difference.
     double explained_ns[WHY_QUANTILES], share[WHY_QUANTILES];
-    double main_share;            // the share of the subject's main quantile; 0: none
-    char text[WHY_TEXT_SIZE];     // one sentence, without a full stop
-    char evidence[WHY_TEXT_SIZE]; // the command that shows it
+    double main_share;                // the share of the subject's main quantile; 0: none
+    double excess;                    // of the subject: that quantile / the usual one; 0: none
+    char text[WHY_TEXT_SIZE];         // one sentence, without a full stop
+    char evidence[WHY_EVIDENCE_SIZE]; // the command that shows it
 };
 
 struct why {
     int64_t since_ns, as_of_ns; // the window
     struct why_subject *subjects;
     size_t subject_count;
-    // First processes that are down, silent or were replaced, then by the share that is explained,
-    // of each model the unexplained rest last; then losses; then models that are as usual.
+    // First processes that are down, silent or were replaced; then model by model, the one that is
+    // slowest against its usual first, by the share that is explained, the unexplained rest last;
+    // then losses; then models that are as usual.
     struct why_cause *causes;
     size_t cause_count; // at least 1 after success
 };

@@ -1,4 +1,4 @@
-#include "common/store/query/why_sample.h"
+#include "common/store/why/why_sample.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,12 +9,12 @@
 #include "common/core/base/array.h"
 #include "common/core/base/saturate.h"
 #include "common/core/record/record.h"
+#include "common/store/compare/environment.h"
 #include "common/store/query/slowest_peers.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/session.h"
 
-#define HOUR_NS INT64_C(3600000000000)
-#define DAY_NS  (24 * HOUR_NS)
+#define DAY_NS INT64_C(86400000000000)
 
 enum { PARTS = 24 }; // of a time, of a whole sample
 
@@ -227,48 +227,50 @@ enum status why_sample_spans(struct why_sample *sample, struct store *store, int
     return status;
 }
 
-// ---- Processes that ended ---------------------------------------------------------------------
+// ---- Settings ---------------------------------------------------------------------------------
 
-struct lost_reader {
-    const struct why_sample *sample;
-    why_on_lost *on_lost;
-    void *context;
-};
-
-static enum status on_lost_row(void *context, sqlite3_stmt *row, struct error *err)
+static enum status read_environment(struct environment *out, struct store *store,
+                                    const struct why_request *request, int64_t since_ns,
+                                    struct error *err)
 {
-    const struct lost_reader *reader = context;
-    const struct why_lost_process process = {.host = sqlite3_column_int64(row, 0),
-                                             .model = sqlite3_column_int64(row, 1),
-                                             .kind =
-                                                 (enum why_cause_kind)sqlite3_column_int(row, 2),
-                                             .at_ns = sqlite3_column_int64(row, 3)};
-    if ((reader->sample->model && process.model != reader->sample->model) ||
-        (reader->sample->host && process.host != reader->sample->host))
-        return STATUS_OK;
-    return reader->on_lost(reader->context, &process, err);
+    const struct sample_key key = {
+        .kind = RECORD_KIND_INFERENCE, .subject = request->model, .device = request->device};
+    const struct query_filter filter = {.since_ns = since_ns};
+    struct samples samples = {.runs.width = 1};
+    struct sample_group *group;
+    size_t number;
+    enum status status = samples_group(&samples, &key, &group, err);
+    if (status == STATUS_OK && key_index_add(&samples.runs, &request->run, &number) != STATUS_OK)
+        status = error_no_memory(err, "store");
+    if (status == STATUS_OK)
+        status = environment_collect(out, store, &samples, &filter, err);
+    samples_deinit(&samples);
+    return status;
 }
 
-// Runs without an owner are imported: this collector never heard of them.
-enum status why_sample_lost(const struct why_sample *sample, struct store *store, int64_t since_ns,
-                            int64_t as_of_ns, why_on_lost *on_lost, void *context,
-                            struct error *err)
+enum status why_sample_settings(char **out, struct store *store, const struct why_series *series,
+                                int64_t since_ns, struct error *err)
 {
-    struct lost_reader reader = {sample, on_lost, context};
-    const int64_t numbers[] = {as_of_ns - DAY_NS, since_ns};
-    sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendf(
-        sql,
-        "WITH lost AS MATERIALIZED (SELECT r.*, coalesce(r.ended_ns, r.heard_ns) AS at,"
-        " (SELECT m.name FROM main.model m WHERE m.run = r.run LIMIT 1) AS model"
-        " FROM main.run r WHERE r.heard_ns >= $1 AND r.\"end\" IN (%d, %d) AND (r.\"end\" = %d"
-        " OR r.owner <> 0)), judged AS (SELECT *, EXISTS (SELECT 1 FROM main.run n"
-        " WHERE n.host = l.host AND n.run <> l.run AND n.started_ns > l.at"
-        " AND (l.model IS NULL OR EXISTS (SELECT 1 FROM main.model m WHERE m.run = n.run"
-        " AND m.name = l.model))) AS replaced FROM lost l)"
-        " SELECT host, coalesce(model, 0), CASE WHEN replaced THEN %d WHEN ended_ns THEN %d ELSE %d"
-        " END, at FROM judged WHERE at >= $2 OR NOT replaced ORDER BY at DESC",
-        RECORD_RUN_END_KILLED, RECORD_RUN_END_SILENT, RECORD_RUN_END_KILLED, WHY_KILLED, WHY_DOWN,
-        WHY_SILENT);
-    return reader_scan_with(store, sql, NULL, numbers, 2, on_lost_row, &reader, err);
+    struct environment sides[WHY_SIDES] = {{0}};
+    const struct why_request *newest[WHY_SIDES];
+    for (int i = 0; i < WHY_SIDES; i++)
+        newest[i] = series->of[i][series->counts[i] - 1];
+    if (newest[WHY_NOW]->run == newest[WHY_USUAL]->run)
+        return STATUS_OK;
+    sqlite3_str *text = sqlite3_str_new(store->db);
+    enum status status = STATUS_OK;
+    for (int i = 0; i < WHY_SIDES && status == STATUS_OK; i++)
+        status = read_environment(&sides[i], store, newest[i], since_ns, err);
+    for (int decisive = 1; decisive >= 0 && status == STATUS_OK && sqlite3_str_length(text) == 0;
+         decisive--)
+        status = environment_append_differences(text, store, &sides[WHY_USUAL], &sides[WHY_NOW],
+                                                decisive, err);
+    if (status == STATUS_OK && sqlite3_str_length(text) > 0) {
+        *out = strdup(sqlite3_str_value(text));
+        status = *out ? STATUS_OK : error_no_memory(err, "store");
+    }
+    sqlite3_free(sqlite3_str_finish(text));
+    for (int i = 0; i < WHY_SIDES; i++)
+        environment_deinit(&sides[i]);
+    return status;
 }

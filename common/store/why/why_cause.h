@@ -1,19 +1,21 @@
 // Causes of slow requests (why.h), and what else its modules share.
-#ifndef INFERSTAT_STORE_QUERY_WHY_CAUSE_H
-#define INFERSTAT_STORE_QUERY_WHY_CAUSE_H
+#ifndef INFERSTAT_STORE_WHY_WHY_CAUSE_H
+#define INFERSTAT_STORE_WHY_WHY_CAUSE_H
 
 #include <stdint.h>
 
-#define WHY_WINDOW_NS INT64_C(600000000000) // unless another one is asked for
-#define WHY_MARGIN    0.1                   // differences up to this share count as usual
+#define WHY_WINDOW_NS     INT64_C(600000000000)    // unless another one is asked for
+#define WHY_WINDOW_MAX_NS INT64_C(604800000000000) // a week
+#define WHY_MARGIN        0.1                      // differences up to this share count as usual
 
 enum why_quantile { WHY_P50, WHY_P95, WHY_QUANTILES };
+enum why_metric { WHY_E2E, WHY_TTFT, WHY_METRICS };
 
 // X(enum suffix, name, words).  Those from THROTTLING to COPY_STARVED last for a time; the names of
 // events are those of records.
 #define WHY_CAUSES(X)                                                                              \
     X(DOWN, "down", "a process ended without closing")                                             \
-    X(SILENT, "silent", "nothing is heard of a process")                                           \
+    X(SILENT, "silent", "nothing was heard of a process")                                          \
     X(KILLED, "killed", "a process ended without closing and was replaced")                        \
     X(THROTTLING, "throttling", "clocks of the device were reduced")                               \
     X(XID, "xid", "the driver reported an error of the device (XID)")                              \
@@ -38,7 +40,7 @@ enum why_quantile { WHY_P50, WHY_P95, WHY_QUANTILES };
     X(LOSSES, "losses", "records were lost")                                                       \
     X(AS_USUAL, "as_usual", "as usual")                                                            \
     X(FASTER, "faster", "faster than usual")                                                       \
-    X(TOO_FEW, "too_few", "too few requests to compare")
+    X(TOO_FEW, "too_few", "too few requests to be sure")
 
 enum why_cause_kind {
 #define WHY_CAUSE_ENUM(name, text, words) WHY_##name,

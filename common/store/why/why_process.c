@@ -1,0 +1,91 @@
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/store/aggregate/coverage.h"
+#include "common/store/why/why_reader.h"
+#include "common/store/read/answer_cells.h"
+#include "common/store/read/reader.h"
+#include "common/store/read/session.h"
+
+#define DAY_NS INT64_C(86400000000000)
+
+#define LEAST_COVERAGE 0.99 // of the records; more losses are told
+
+// One cause for all processes of a host: the newest.
+static bool is_known(const struct why *why, enum why_cause_kind kind, const char *host)
+{
+    for (size_t i = 0; i < why->cause_count; i++)
+        if (why->causes[i].kind == kind && strcmp(why->causes[i].host, host) == 0)
+            return true;
+    return false;
+}
+
+// Host, model, kind, time.
+static enum status on_process(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct why_reader *reader = context;
+    const int64_t host = sqlite3_column_int64(row, 0), model = sqlite3_column_int64(row, 1);
+    const int64_t ago_ns = reader->out->as_of_ns - sqlite3_column_int64(row, 3);
+    const enum why_cause_kind kind = (enum why_cause_kind)sqlite3_column_int(row, 2);
+    char name[QUERY_TEXT_SIZE], ago[UNIT_TEXT_SIZE];
+    struct why_cause *cause;
+    (void)answer_name_text(reader->store, host, name);
+    if (is_known(reader->out, kind, name))
+        return STATUS_OK;
+    enum status status = why_add_cause(reader, &cause, kind, model, host, err);
+    if (status == STATUS_OK)
+        why_say(cause, kind == WHY_SILENT ? " for %s" : " %s ago",
+                unit_format_int(ago, UNIT_DURATION, ago_ns > 0 ? ago_ns : 0));
+    return status;
+}
+
+// Runs without an owner are imported: this collector never heard of them.
+enum status why_add_processes(struct why_reader *reader, struct error *err)
+{
+    const int64_t numbers[] = {reader->out->as_of_ns - DAY_NS, reader->out->since_ns,
+                               reader->sample.model, reader->sample.host};
+    sqlite3_str *sql = sqlite3_str_new(reader->store->db);
+    sqlite3_str_appendf(
+        sql,
+        "WITH lost AS MATERIALIZED (SELECT r.*, coalesce(r.ended_ns, r.heard_ns) AS at,"
+        " (SELECT m.name FROM main.model m WHERE m.run = r.run LIMIT 1) AS model"
+        " FROM main.run r WHERE r.heard_ns >= $1 AND r.\"end\" IN (%d, %d) AND (r.\"end\" = %d"
+        " OR r.owner <> 0)), judged AS (SELECT *, EXISTS (SELECT 1 FROM main.run n"
+        " WHERE n.host = l.host AND n.run <> l.run AND n.started_ns > l.at"
+        " AND (l.model IS NULL OR EXISTS (SELECT 1 FROM main.model m WHERE m.run = n.run"
+        " AND m.name = l.model))) AS replaced FROM lost l)"
+        " SELECT host, coalesce(model, 0), CASE WHEN replaced THEN %d WHEN ended_ns THEN %d ELSE %d"
+        " END, at FROM judged WHERE (at >= $2 OR NOT replaced) AND $3 IN (0, coalesce(model, 0))"
+        " AND $4 IN (0, host) ORDER BY at DESC",
+        RECORD_RUN_END_KILLED, RECORD_RUN_END_SILENT, RECORD_RUN_END_KILLED, WHY_KILLED, WHY_DOWN,
+        WHY_SILENT);
+    return reader_scan_with(reader->store, sql, NULL, numbers, 4, on_process, reader, err);
+}
+
+enum status why_add_losses(struct why_reader *reader, struct error *err)
+{
+    struct query query = {.kind = QUERY_AVERAGE,
+                          .filter = {.since_ns = reader->out->since_ns},
+                          .group_by = {QUERY_BY_HOST},
+                          .group_count = 1};
+    struct coverage coverage = {0};
+    if (reader->sample.host)
+        (void)answer_name_text(reader->store, reader->sample.host, query.filter.by[QUERY_BY_HOST]);
+    enum status status = coverage_read(&coverage, reader->store, &query, err);
+    for (size_t i = 0; status == STATUS_OK && i < groups_count(coverage.shares); i++) {
+        const int64_t of = groups_at(coverage.shares, i)->keys[0];
+        struct why_cause *cause;
+        double ratio;
+        int64_t lost;
+        coverage_of(&coverage, of, 0, 0, &ratio, &lost);
+        if (!(ratio < LEAST_COVERAGE))
+            continue;
+        status = why_add_cause(reader, &cause, WHY_LOSSES, 0, of, err);
+        if (status == STATUS_OK)
+            why_say(cause, ": %lld, %.0f %% of all: figures may be wrong", (long long)lost,
+                    (1 - ratio) * 100);
+    }
+    coverage_deinit(&coverage);
+    return status;
+}

@@ -1,0 +1,72 @@
+// What the modules of WHY (why.h) share during one call of why_read.
+//   why.c          reads the requests and ranks the causes
+//   why_model.c    compares the series of a model and splits their differences
+//   why_words.c    writes causes, and the commands that show them
+//   why_process.c  finds processes that ended, and lost records
+#ifndef INFERSTAT_STORE_WHY_WHY_READER_H
+#define INFERSTAT_STORE_WHY_WHY_READER_H
+
+#include "common/store/why/why.h"
+#include "common/store/why/why_sample.h"
+#include "common/store/read/device_names.h"
+
+// A series, and what was found of it.
+struct why_entry {
+    struct why_series series;
+    int64_t model, host, device;
+    bool has_days, is_slow;
+    struct why_level levels[WHY_METRICS][WHY_QUANTILES];
+    struct why_parts parts[WHY_QUANTILES];
+    char *settings; // that changed; NULL: none
+};
+
+struct why_reader {
+    struct store *store;
+    struct why *out;
+    struct why_sample sample;
+    struct device_names names;
+    char since[32]; // of commands, for --since: "600s" or a time
+    int64_t window_ns;
+    struct why_entry *entries; // by model, host and device
+    size_t count, room;
+    size_t settings_read; // series whose settings were compared
+    // Each has room for all requests.
+    const struct why_request **order; // by series, side and start
+    const struct why_request **merged;
+    struct why_ranked *ranked;
+    double *values;
+    size_t cause_room, subject_room;
+};
+
+// Fails with STATUS_TIMEOUT if the query must stop (session.h).
+MUST_CHECK enum status why_go_on(const struct why_reader *reader, struct error *err);
+
+// Compares the series of a model, entries[first .. end - 1] of the subject, and sets its figures.
+MUST_CHECK enum status why_compare_model(struct why_reader *reader, struct why_subject *subject,
+                                         struct error *err);
+
+// Splits the differences of its slow series, after why_sample_spans.
+MUST_CHECK enum status why_split_model(struct why_reader *reader, const struct why_subject *subject,
+                                       struct error *err);
+
+// Adds the causes of a model that is slower, or else its verdict.  `subject` is its index.
+MUST_CHECK enum status why_add_model(struct why_reader *reader, size_t subject, struct error *err);
+
+// Adds processes that ended without closing or are silent: unless they were replaced, in the last
+// 24 h, else in the window.
+MUST_CHECK enum status why_add_processes(struct why_reader *reader, struct error *err);
+
+// Adds the hosts with notable losses of records in the window.
+MUST_CHECK enum status why_add_losses(struct why_reader *reader, struct error *err);
+
+// Adds a cause of a model and host (ids of the table name; 0: none, several) to the answer, with
+// its words and the command that shows it.
+MUST_CHECK enum status why_add_cause(struct why_reader *reader, struct why_cause **out,
+                                     enum why_cause_kind kind, int64_t model, int64_t host,
+                                     struct error *err);
+
+// Appends to the text of a cause.
+void why_say(struct why_cause *cause, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

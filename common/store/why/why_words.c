@@ -1,0 +1,236 @@
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/core/base/array.h"
+#include "common/core/base/text.h"
+#include "common/store/why/why_reader.h"
+#include "common/store/read/answer_cells.h"
+
+#define HOUR_NS     INT64_C(3600000000000)
+#define LEAST_SHARE 0.05 // of the difference; less is left to what is unexplained
+
+// ---- A cause ------------------------------------------------------------------------------------
+
+// The command that shows each cause; NULL: `inferstat events`.
+static const char *const commands[WHY_CAUSE_COUNT] = {
+    [WHY_DOWN] = "runs",
+    [WHY_SILENT] = "runs",
+    [WHY_KILLED] = "runs",
+    [WHY_LOAD] = "loads",
+    [WHY_COPY] = "pipelines",
+    [WHY_COPY_STARVED] = "pipelines",
+    [WHY_CONCURRENCY] = "avg concurrent_requests",
+    [WHY_SETTING] = "runs",
+    [WHY_PROMPT] = "avg prompt_tokens",
+    [WHY_TOKENS] = "avg generated_tokens",
+    [WHY_ITEMS] = "avg items",
+    [WHY_HOST] = "fleet",
+    [WHY_UNEXPLAINED] = "inferences --slowest 10",
+    [WHY_LOSSES] = "summary",
+    [WHY_AS_USUAL] = "avg e2e_ns",
+    [WHY_FASTER] = "avg e2e_ns",
+    [WHY_TOO_FEW] = "avg e2e_ns",
+};
+
+static void append_option(struct why_cause *cause, const char *option, const char *word)
+{
+    const size_t used = strlen(cause->evidence);
+    char quoted[TEXT_QUOTED_SIZE(QUERY_TEXT_SIZE)];
+    if (*word)
+        (void)snprintf(cause->evidence + used, sizeof cause->evidence - used, " %s %s", option,
+                       text_quote(quoted, sizeof quoted, word));
+}
+
+static void set_evidence(struct why_cause *cause, const struct why_reader *reader)
+{
+    const enum why_cause_kind kind = cause->kind;
+    const char *command = commands[kind] ? commands[kind] : "events";
+    (void)snprintf(cause->evidence, sizeof cause->evidence, "inferstat %s", command);
+    if (strncmp(command, "avg", 3) == 0)
+        append_option(cause, "--step",
+                      reader->window_ns <= HOUR_NS        ? "1m"
+                      : reader->window_ns <= 24 * HOUR_NS ? "30m"
+                                                          : "6h");
+    if (kind >= WHY_CONCURRENCY && kind != WHY_SETTING && kind != WHY_LOSSES)
+        append_option(cause, "--model", cause->model);
+    if (kind != WHY_HOST)
+        append_option(cause, "--host", cause->host);
+    if (kind > WHY_KILLED && kind != WHY_SETTING)
+        append_option(cause, "--since", reader->since);
+}
+
+enum status why_add_cause(struct why_reader *reader, struct why_cause **out,
+                          enum why_cause_kind kind, int64_t model, int64_t host, struct error *err)
+{
+    struct why *why = reader->out;
+    if (!ARRAY_RESERVE(&why->causes, &reader->cause_room, why->cause_count + 1))
+        return error_no_memory(err, "store");
+    struct why_cause *cause = *out = &why->causes[why->cause_count++];
+    *cause = (struct why_cause){.kind = kind, .subject = SIZE_MAX};
+    for (int i = 0; i < WHY_QUANTILES; i++)
+        cause->explained_ns[i] = cause->share[i] = NAN;
+    if (model)
+        (void)answer_name_text(reader->store, model, cause->model);
+    if (host)
+        (void)answer_name_text(reader->store, host, cause->host);
+    why_say(cause, "%s", why_cause_words(kind));
+    set_evidence(cause, reader);
+    return STATUS_OK;
+}
+
+void why_say(struct why_cause *cause, const char *format, ...)
+{
+    const size_t used = strlen(cause->text);
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(cause->text + used, sizeof cause->text - used, format, arguments);
+    va_end(arguments);
+}
+
+// ---- Parts of a difference ----------------------------------------------------------------------
+
+// A cause in all slow series: what it explains of their mean difference; the only host that has it
+// (0: several), and the series that has most of it.
+struct total {
+    double ns[WHY_QUANTILES], share[WHY_QUANTILES];
+    int64_t host;
+    const struct why_entry *most;
+};
+
+static struct total add_up(const struct why_reader *reader, const struct why_subject *subject,
+                           enum why_cause_kind kind)
+{
+    double weight = 0, best = -INFINITY;
+    struct total out = {.host = -1};
+    for (size_t i = subject->first; i < subject->end; i++) {
+        const struct why_entry *entry = &reader->entries[i];
+        const double rate = entry->series.rates[WHY_NOW];
+        if (!entry->is_slow)
+            continue;
+        weight += rate;
+        for (int q = 0; q < WHY_QUANTILES; q++)
+            out.ns[q] += entry->parts[q].ns[kind] * rate;
+        const double part = entry->parts[subject->main].ns[kind] * rate;
+        if (fabs(part) > 0)
+            out.host = out.host == -1 || out.host == entry->host ? entry->host : 0;
+        if (!out.most || part > best) {
+            best = part;
+            out.most = entry;
+        }
+    }
+    for (int q = 0; q < WHY_QUANTILES; q++) {
+        const double difference = subject->now_ns[q] - subject->usual_ns[q];
+        out.ns[q] /= weight;
+        out.share[q] = difference > 0 ? out.ns[q] / difference : (double)NAN;
+    }
+    return out;
+}
+
+static void describe(struct why_cause *cause, const struct total *total,
+                     const struct why_subject *subject)
+{
+    const struct why_parts *parts = &total->most->parts[subject->main];
+    const double *now = parts->means[WHY_NOW], *usual = parts->means[WHY_USUAL];
+    switch ((int)cause->kind) {
+    case WHY_PROMPT:
+        why_say(cause, ": %.0f tokens to compute, usually %.0f", now[WHY_MEAN_PROMPT],
+                usual[WHY_MEAN_PROMPT]);
+        break;
+    case WHY_TOKENS:
+        why_say(cause, ": %.0f tokens, usually %.0f", now[WHY_MEAN_TOKENS], usual[WHY_MEAN_TOKENS]);
+        break;
+    case WHY_ITEMS:
+        why_say(cause, ": %.0f, usually %.0f", now[WHY_MEAN_ITEMS], usual[WHY_MEAN_ITEMS]);
+        break;
+    case WHY_CONCURRENCY:
+        why_say(cause, ": %.1f, usually %.1f", now[WHY_MEAN_CONCURRENT],
+                usual[WHY_MEAN_CONCURRENT]);
+        break;
+    case WHY_SETTING:
+        why_say(cause, ": %s", total->most->settings ? total->most->settings : "unknown");
+        break;
+    case WHY_HOST:
+        why_say(cause, ": %u of %u hosts are as usual", subject->hosts - subject->slow_hosts,
+                subject->hosts);
+        break;
+    default:
+        break;
+    }
+}
+
+static enum status add_part(struct why_reader *reader, size_t index, enum why_cause_kind kind,
+                            const struct total *total, struct error *err)
+{
+    struct why_cause *cause;
+    const struct why_subject *subject = &reader->out->subjects[index];
+    enum status status = why_add_cause(reader, &cause, kind, total->most->model,
+                                       total->host > 0 ? total->host : 0, err);
+    if (status != STATUS_OK)
+        return status;
+    cause->subject = index;
+    memcpy(cause->explained_ns, total->ns, sizeof total->ns);
+    memcpy(cause->share, total->share, sizeof total->share);
+    cause->main_share = total->share[subject->main];
+    cause->excess = subject->now_ns[subject->main] / subject->usual_ns[subject->main];
+    describe(cause, total, subject);
+    return STATUS_OK;
+}
+
+static enum status add_parts(struct why_reader *reader, size_t index, struct error *err)
+{
+    const struct why_subject *subject = &reader->out->subjects[index];
+    struct total rest = add_up(reader, subject, WHY_UNEXPLAINED);
+    enum status status = STATUS_OK;
+    if (!rest.most)
+        return STATUS_OK; // no series is slow
+    for (int k = 0; k < WHY_UNEXPLAINED && status == STATUS_OK; k++) {
+        const struct total total = add_up(reader, subject, (enum why_cause_kind)k);
+        if (total.share[subject->main] >= LEAST_SHARE) {
+            status = add_part(reader, index, (enum why_cause_kind)k, &total, err);
+            continue;
+        }
+        for (int q = 0; q < WHY_QUANTILES; q++) {
+            rest.ns[q] += total.ns[q];
+            rest.share[q] += total.share[q];
+        }
+    }
+    if (status == STATUS_OK && fabs(rest.share[subject->main]) >= LEAST_SHARE)
+        status = add_part(reader, index, WHY_UNEXPLAINED, &rest, err);
+    return status;
+}
+
+// ---- Verdicts -----------------------------------------------------------------------------------
+
+static enum status add_verdict(struct why_reader *reader, size_t index, struct error *err)
+{
+    static const enum why_cause_kind kinds[STATS_VERDICT_COUNT] = {
+        [STATS_BETTER] = WHY_FASTER, [STATS_SAME] = WHY_AS_USUAL, [STATS_UNDECIDED] = WHY_TOO_FEW};
+    const struct why_subject *subject = &reader->out->subjects[index];
+    char now[UNIT_TEXT_SIZE], usual[UNIT_TEXT_SIZE];
+    struct why_cause *cause;
+    enum status status =
+        why_add_cause(reader, &cause, kinds[subject->verdict],
+                      reader->entries[subject->first].model, reader->sample.host, err);
+    if (status != STATUS_OK)
+        return status;
+    cause->subject = index;
+    if (subject->usual_requests == 0)
+        why_say(cause, ": %zu in the window, none before it", subject->requests);
+    else if (subject->verdict == STATS_UNDECIDED)
+        why_say(cause, ": %zu, usually %zu", subject->requests, subject->usual_requests);
+    for (int q = 0; q < WHY_QUANTILES && subject->usual_requests > 0; q++)
+        why_say(
+            cause, "%s %s %s, usually %s", q > 0 || subject->verdict == STATS_UNDECIDED ? ";" : ":",
+            q == WHY_P50 ? "median" : "p95", unit_format(now, UNIT_DURATION, subject->now_ns[q]),
+            unit_format(usual, UNIT_DURATION, subject->usual_ns[q]));
+    return STATUS_OK;
+}
+
+enum status why_add_model(struct why_reader *reader, size_t subject, struct error *err)
+{
+    return reader->out->subjects[subject].verdict == STATS_WORSE
+               ? add_parts(reader, subject, err)
+               : add_verdict(reader, subject, err);
+}
