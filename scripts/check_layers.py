@@ -40,6 +40,7 @@ COLLECTOR = ["server/collector/" + name
 HTTP = ["server/http"]
 # The sub-rooms of the command line: arguments and output do not know the commands.
 CLI = ["client/cli/" + name for name in ("args", "output")] + ["client/cli", "client/cli/commands"]
+TUI = ["client/tui", "client/tui/prompt", "client/tui/settings"]
 ROOMS = {
     "common/core/base": CORE[:1],
     "common/core/record": CORE[:2],
@@ -91,9 +92,10 @@ ROOMS = {
     "server/http": CORE + ["common/sys", "server/http"],
     "client/man": CORE + ["common/store/schema", "client/man"],
     "client/remote": COMMON + ["client/remote"],
-    "client/tui": CORE + ["common/sys", "client/remote", "client/tui", "client/tui/settings"],
-    "client/tui/settings": CORE + ["common/sys", "client/tui", "client/tui/settings"],
-    "client/tui/views": CORE + ["client/tui", "client/tui/settings"],
+    "client/tui": CORE + ["common/sys", "client/remote"] + TUI,
+    "client/tui/prompt": CORE + TUI[:2],
+    "client/tui/settings": CORE + ["common/sys"] + TUI,
+    "client/tui/views": CORE + TUI,
     "client/cli/args": COMMON + CLI[:3],
     "client/cli/output": COMMON + CLI[:2],
     "client/cli/commands": COMMON + MONITOR[:5] + ["client/remote", "client/tui"] + CLI,
@@ -105,9 +107,10 @@ IMPURE = r"client/tui/(export|poller|screen|settings/settings_file|tui)\.[ch]"
 # Files that see less than their room: those not named see only the rooms given, and of
 # their own room not the headers of those named.
 PURE = {
-    "client/tui": (IMPURE, CORE + ["client/tui", "client/tui/settings"]),
-    "client/tui/settings": (IMPURE, CORE + ["client/tui", "client/tui/settings"]),
-    "client/tui/views": (IMPURE, CORE + ["client/tui", "client/tui/settings"]),
+    "client/tui": (IMPURE, CORE + TUI),
+    "client/tui/prompt": (IMPURE, CORE + TUI[:2]),
+    "client/tui/settings": (IMPURE, CORE + TUI),
+    "client/tui/views": (IMPURE, CORE + TUI),
 }
 
 # Headers of outside libraries, each with the files that own them.

@@ -113,17 +113,18 @@ static enum status write_into(FILE *out, const char *path, const struct canvas *
     return STATUS_OK;
 }
 
-enum status export_write(const char *path, const struct canvas *canvas, const struct result *result,
-                         export_rows *rows, struct error *err)
+enum status export_write(const char *path, bool replace, const struct canvas *canvas,
+                         const struct result *result, export_rows *rows, struct error *err)
 {
     const bool is_rows = ends_in(path, ".csv") || ends_in(path, ".json");
     if (!is_rows && !ends_in(path, ".txt") && !ends_in(path, ".svg"))
         return error_set(err, STATUS_INVALID, "the name must end in .txt, .svg, .csv or .json");
     if (is_rows && (!result || result_row_count(result) == 0))
         return error_set(err, STATUS_NO_DATA, "this panel has no rows");
-    FILE *out = fopen(path, "wxe");
+    FILE *out = fopen(path, replace ? "we" : "wxe");
     if (!out)
-        return error_set(err, STATUS_IO, "%s: %s", path, strerror(errno));
+        return error_set(err, errno == EEXIST ? STATUS_BUSY : STATUS_IO, "%s: %s", path,
+                         strerror(errno));
     enum status status = write_into(out, path, canvas, result, rows, err);
     const bool failed = ferror(out);
     if ((fclose(out) != 0 || failed) && status == STATUS_OK)

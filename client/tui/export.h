@@ -16,10 +16,11 @@
 typedef enum status export_rows(FILE *out, const struct result *result, bool is_json,
                                 struct error *err);
 
-// Creates the file `path`, which must not exist, and writes `canvas` or the rows of `result` (NULL:
-// there are none).  Returns STATUS_INVALID if the name has another ending, STATUS_NO_DATA if there
-// are no rows, STATUS_IO if the file cannot be written; nothing is left then.
-MUST_CHECK enum status export_write(const char *path, const struct canvas *canvas,
+// Creates the file `path`, or with `replace` replaces it, and writes `canvas` or the rows of
+// `result` (NULL: there are none).  Returns STATUS_BUSY if the file exists, STATUS_INVALID if the
+// name has another ending, STATUS_NO_DATA if there are no rows, STATUS_IO if the file cannot be
+// written; nothing is left then.
+MUST_CHECK enum status export_write(const char *path, bool replace, const struct canvas *canvas,
                                     const struct result *result, export_rows *rows,
                                     struct error *err);
 

@@ -86,6 +86,7 @@ enum action {
     ACTION_ERASE_BEFORE, // delete the character before the cursor
     ACTION_ERASE_BEHIND, // delete the character after the cursor
     ACTION_EMPTY,        // delete the whole text
+    ACTION_COMPLETE,     // complete the word before the cursor
 };
 
 // Contexts: the part of the dashboard that has the keyboard focus.

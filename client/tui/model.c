@@ -25,9 +25,19 @@ void model_deinit(struct model *model)
 void model_filter(struct model *model, const struct query_filter *filter, const char *text)
 {
     model->scope.filter = *filter;
+    model->choice.only[0] = '\0';
     model->filtered = query_filter_narrows(filter);
     (void)snprintf(model->filter_text, sizeof model->filter_text, "%s",
                    model->filtered ? text : "");
+}
+
+void model_filter_rows(struct model *model, const char *text)
+{
+    const struct query_filter none = {0};
+    model_filter(model, &none, "");
+    (void)snprintf(model->choice.only, sizeof model->choice.only, "%s", text);
+    (void)snprintf(model->filter_text, sizeof model->filter_text, "%s", model->choice.only);
+    model->filtered = model->choice.only[0] != '\0';
 }
 
 int64_t model_reference_ns(const struct model *model)

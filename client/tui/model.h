@@ -9,7 +9,7 @@
 #include "client/tui/queries.h"
 #include "client/tui/grid.h"
 #include "client/tui/key_bindings.h"
-#include "client/tui/prompt.h"
+#include "client/tui/prompt/prompt.h"
 #include "common/core/base/error.h"
 #include "common/core/query/query.h"
 #include "common/core/query/result.h"
@@ -96,10 +96,12 @@ struct model {
     bool filtered;                 // the filter excludes some records
     char filter_text[PROMPT_SIZE]; // the filter as text; "": no filter
     struct prompt prompt;          // while one is open
-    struct query change;           // the last query that changes the store
-    bool is_changing;              // it has not been answered yet
-    struct grid_choice choice;     // of all tables
+    struct prompt_history filters, searches;
+    struct query change;       // the last query that changes the store
+    bool is_changing;          // it has not been answered yet
+    struct grid_choice choice; // of all tables
     struct settings settings;
+    char written[MODEL_NAME_SIZE];  // a file that exports may replace; "": none
     char search[MODEL_SEARCH_SIZE]; // what was searched for last; "": nothing
 
     struct model_answer answers[POLL_COUNT]; // by enum polled_query
@@ -123,6 +125,9 @@ void model_deinit(struct model *model);
 
 // Sets the current filter and its text.
 void model_filter(struct model *model, const struct query_filter *filter, const char *text);
+
+// Shows only rows that have the text; "": all.  There is no other filter then.
+void model_filter_rows(struct model *model, const char *text);
 
 // Where a live window ends: now; of a file, at its newest request, load or pipeline run.
 int64_t model_reference_ns(const struct model *model);

@@ -15,7 +15,8 @@ static const uint64_t second_ns = UINT64_C(1000000000);
 
 // Between two rounds, whatever new records come: a tenth of a second, and four
 // times as long as the last round took, so that the dashboard leaves whoever
-// answers four fifths of the time.
+// answers four fifths of the time; but an interval, or two seconds, at most: a
+// collector that hung for a while is asked again soon.
 static const uint64_t pause_least_ns = UINT64_C(100000000);
 enum { PAUSE_FACTOR = 4 };
 
@@ -136,8 +137,11 @@ static enum status make_query(struct poller *poller, enum polled_query polled,
 
 // Sends the stale queries and posts their answers together, so that a frame shows one round.
 // A failed query does not prevent the others, unless the source is unreachable.
-static void make_round(struct poller *poller, const struct queries_scope *scope)
+static void make_round(struct poller *poller, const struct commands *commands)
 {
+    const struct queries_scope *scope = &commands->scope;
+    const uint64_t pause_most_ns =
+        commands->interval_ns > retry_ns ? commands->interval_ns : retry_ns;
     const uint64_t began_ns = clock_monotonic_ns();
     const bool is_full = (poller->stale & scope->wanted) == scope->wanted;
     struct poller_news news = {.round_error.status = STATUS_OK};
@@ -156,7 +160,8 @@ static void make_round(struct poller *poller, const struct queries_scope *scope)
     if (poller->failed || is_full)
         poller->last_ns = began_ns;
     const uint64_t now_ns = clock_monotonic_ns();
-    const uint64_t pause_ns = poller->failed ? 0 : (now_ns - began_ns) * PAUSE_FACTOR;
+    uint64_t pause_ns = poller->failed ? 0 : (now_ns - began_ns) * PAUSE_FACTOR;
+    pause_ns = pause_ns < pause_most_ns ? pause_ns : pause_most_ns;
     poller->earliest_ns = now_ns + (pause_ns > pause_least_ns ? pause_ns : pause_least_ns);
     news.round = news.round_error.status != STATUS_CANCELLED;
     post(poller, &news);
@@ -210,7 +215,7 @@ static void *poll_on(void *argument)
         if (!commands.paused && (poller->last_ns == 0 || now_ns >= round_ns))
             poller->stale = commands.scope.wanted;
         if (commands.urgent || (!commands.paused && poller->stale && now_ns >= poller->earliest_ns))
-            make_round(poller, &commands.scope);
+            make_round(poller, &commands);
         else if (commands.paused)
             wait_until(poller, now_ns + second_ns);
         else

@@ -39,8 +39,9 @@ static void export(struct tui *tui)
 {
     struct error err = {0};
     view_draw(&tui->model, &tui->canvas);
-    const enum status status = export_write(tui->model.prompt.text, &tui->canvas,
-                                            view_result(&tui->model), tui->rows, &err);
+    const enum status status =
+        export_write(tui->model.prompt.text, model_may_replace(&tui->model), &tui->canvas,
+                     view_result(&tui->model), tui->rows, &err);
     model_end_export(&tui->model, status, err.text);
 }
 

@@ -7,7 +7,7 @@
 #include "client/tui/grid_rows.h"
 #include "client/tui/key_bindings.h"
 #include "client/tui/lists.h"
-#include "client/tui/prompt_actions.h"
+#include "client/tui/prompt/prompt_actions.h"
 #include "client/tui/settings/settings.h"
 #include "client/tui/view.h"
 #include "common/core/base/text.h"
@@ -155,9 +155,23 @@ void model_set_filter(struct model *model, const struct query_filter *filter)
     model_filter(model, filter ? filter : &none, text);
 }
 
+bool model_may_replace(const struct model *model)
+{
+    return model->written[0] && strcmp(model->written, model->prompt.text) == 0;
+}
+
 void model_end_export(struct model *model, enum status status, const char *why)
 {
     char text[MODEL_NOTICE_SIZE];
+    if ((status == STATUS_OK || status == STATUS_BUSY) &&
+        model->prompt.size < sizeof model->written)
+        memcpy(model->written, model->prompt.text, model->prompt.size + 1);
+    if (status == STATUS_BUSY && model_may_replace(model)) {
+        model->overlay = OVERLAY_EXPORT;
+        (void)snprintf(model->prompt.error, sizeof model->prompt.error,
+                       "the file exists: Enter replaces it");
+        return;
+    }
     (void)snprintf(text, sizeof text,
                    status == STATUS_OK ? "written: %.200s" : "not written: %.200s",
                    status == STATUS_OK ? model->prompt.text : why);
@@ -325,6 +339,7 @@ static unsigned act(struct model *model, enum action action)
     case ACTION_ERASE_BEFORE:
     case ACTION_ERASE_BEHIND:
     case ACTION_EMPTY:
+    case ACTION_COMPLETE:
         break; // of the prompt
     }
     return 0;

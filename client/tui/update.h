@@ -50,8 +50,12 @@ enum effect {
 // Sets the filter that the command line gives; NULL: none.
 void model_set_filter(struct model *model, const struct query_filter *filter);
 
-// Notes how the export to the file of model->prompt has ended.
+// Notes how the export to the file of model->prompt has ended.  After STATUS_BUSY, as the file
+// exists, the prompt asks whether to replace it: once, also if it is written again later.
 void model_end_export(struct model *model, enum status status, const char *why);
+
+// True if the file of model->prompt may be replaced.
+bool model_may_replace(const struct model *model);
 
 // Applies `event` to `model`; returns a bit set of enum effect.
 unsigned model_update(struct model *model, const struct event *event);

@@ -47,7 +47,7 @@ static void draw_source(const struct model *model, struct canvas *canvas, struct
     enum { GAP = 2 };
     const int wanted = glyph_text_width(model->filter_text);
     int name = glyph_text_width(model->name);
-    if (room < SOURCE_NAME_MIN)
+    if (room < SOURCE_NAME_MIN && (!model->filtered || room < wanted))
         return;
     if (!model->filtered) {
         canvas_fit(canvas, area, x, 0, room, ALIGN_LEFT, STYLE_DIM, model->name);
@@ -461,6 +461,8 @@ static bool is_of_use(const struct model *model, enum action action)
         return (model->overlay == OVERLAY_HELP && view_help_rows(body) > (size_t)body.height) ||
                (model->overlay == OVERLAY_DETAIL &&
                 view_detail_rows(model, body) > (size_t)body.height);
+    if (action == ACTION_COMPLETE || action == ACTION_UP)
+        return model->overlay == OVERLAY_FILTER || model->overlay == OVERLAY_SEARCH;
     return view_current(model)->panel_count > 1 ||
            (action != ACTION_NEXT_PANEL && action != ACTION_ENLARGE);
 }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/tui/prompt.h"
+#include "client/tui/prompt/prompt.h"
 #include "common/core/base/text.h"
 #include "common/core/base/glyph.h"
 
@@ -74,13 +74,14 @@ static int draw_question(const struct model *model, struct canvas *canvas, struc
 {
     char what[PROMPT_SIZE + 32], counts[96], how[QUERY_TEXT_SIZE + 64];
     const int width = box.width - 2 * INDENT;
-    if (model->filtered)
+    const bool narrows = query_filter_narrows(&model->scope.filter);
+    if (narrows)
         (void)snprintf(what, sizeof what, "Clear the records of: %s", model->filter_text);
     else
         (void)snprintf(what, sizeof what, "Clear all records of the store");
     (void)snprintf(counts, sizeof counts,
                    "%s: inferences %.0f, loads %.0f, pipelines %.0f, operations %.0f",
-                   model->filtered ? "These are" : "It holds", model_figure(model, "inferences", 0),
+                   narrows ? "These are" : "It holds", model_figure(model, "inferences", 0),
                    model_figure(model, "loads", 0), model_figure(model, "pipelines", 0),
                    model_figure(model, "operations", 0));
     (void)snprintf(how, sizeof how, "And samples; runs and their ledgers stay.  To clear, type: %s",
@@ -96,7 +97,7 @@ void view_prompt_draw(const struct model *model, struct canvas *canvas, struct r
     static const struct {
         const char *title, *hint, *enter;
     } texts[] = {
-        [OVERLAY_FILTER] = {" Show only ", "where model=NAME and host=NAME since 1h until 10m",
+        [OVERLAY_FILTER] = {" Show only ", "a text of rows, or: model=NAME and host=NAME since 1h",
                             "show only these"},
         [OVERLAY_SEARCH] = {" Search ", "a text in any value of a row", "search"},
         [OVERLAY_EXPORT] = {" Write to a file ", ".csv .json: the rows; .txt .svg: the screen",
@@ -121,8 +122,12 @@ void view_prompt_draw(const struct model *model, struct canvas *canvas, struct r
     if (!clears)
         draw_marks(prompt, canvas, line, first);
     canvas_fit(canvas, box, INDENT, above + 3, width, ALIGN_LEFT,
-               prompt->error[0] ? STYLE_BAD : STYLE_DIM,
-               prompt->error[0] ? prompt->error : texts[model->overlay].hint);
+               prompt->error[0]     ? STYLE_BAD
+               : prompt->choices[0] ? STYLE_PLAIN
+                                    : STYLE_DIM,
+               prompt->error[0]     ? prompt->error
+               : prompt->choices[0] ? prompt->choices
+                                    : texts[model->overlay].hint);
     struct segments answers = {.separator = "    "};
     segments_add_key(&answers, 0, "Enter", texts[model->overlay].enter);
     segments_add_key(&answers, 1, "Esc", "cancel");

@@ -38,7 +38,8 @@ TEST_CASE(the_ending_of_the_name_says_the_format)
         {"b.svg", STATUS_OK, "<rect x=\"0\" y=\"17\" width=\"96\""},
         {"a.csv", STATUS_OK, "csv 2\n"},
         {"a.json", STATUS_OK, "json 2\n"},
-        {"a.txt", STATUS_IO, NULL}, // it exists
+        {"a.txt", STATUS_BUSY, NULL},     // it exists
+        {"+a.txt", STATUS_OK, "<a&b>\n"}, // it may be replaced
         {"a.png", STATUS_INVALID, NULL},
         {".txt", STATUS_INVALID, NULL},
         {"none/a.txt", STATUS_IO, NULL},
@@ -52,7 +53,11 @@ TEST_CASE(the_ending_of_the_name_says_the_format)
         (void)snprintf(path, sizeof path, "%s/%s", folder, cases[i].name);
         if (cases[i].name[0] == '.')
             (void)snprintf(path, sizeof path, "%s", cases[i].name);
-        assert_int_equal(export_write(path, &canvas, result, write_rows, &err), cases[i].status);
+        const bool replaces = cases[i].name[0] == '+';
+        if (replaces)
+            (void)snprintf(path, sizeof path, "%s/%s", folder, cases[i].name + 1);
+        assert_int_equal(export_write(path, replaces, &canvas, result, write_rows, &err),
+                         cases[i].status);
         if (!cases[i].has)
             continue;
         char *text = read_file(path, NULL);
@@ -61,7 +66,7 @@ TEST_CASE(the_ending_of_the_name_says_the_format)
     }
     struct error err = {0};
     (void)snprintf(path, sizeof path, "%s/c.csv", folder);
-    assert_int_equal(export_write(path, &canvas, NULL, write_rows, &err), STATUS_NO_DATA);
+    assert_int_equal(export_write(path, false, &canvas, NULL, write_rows, &err), STATUS_NO_DATA);
     assert_int_not_equal(access(path, F_OK), 0);
     folder_remove(folder);
     result_free(result);

@@ -2,6 +2,7 @@
 #include "tests/support/test.h"
 
 #include "client/tui/key_bindings.h"
+#include "client/tui/view.h"
 #include "tests/support/tui_fixture.h"
 
 #define HOUR_NS INT64_C(3600000000000)
@@ -216,6 +217,110 @@ TEST_CASE(a_filter_ends_the_pause)
     drop(model);
 }
 
+// A text without conditions is one that rows have.
+TEST_CASE(a_text_filters_rows)
+{
+    struct model *model = fresh();
+    fixture_many(model);
+    const size_t all = view_panel_rows(model, view_current(model)->panels);
+    fixture_key(model, '\\');
+    type(model, "GPU-01");
+    assert_true(fixture_key(model, KEY_CODE_ENTER) & EFFECT_ASK);
+    assert_true(model->filtered && !query_filter_narrows(&model->scope.filter));
+    const size_t few = view_panel_rows(model, view_current(model)->panels);
+    assert_true(few > 0 && few < all);
+    char *screen = fixture_screen(model, false);
+    assert_non_null(strstr(screen, "GPU-01"));
+    free(screen);
+    assert_string_equal(model_clear_word(model), "everything");
+    fixture_key(model, '\\');
+    type(model, "x");
+    fixture_key(model, KEY_CODE_ESCAPE);
+    assert_string_equal(model->choice.only, "GPU-01");
+    fixture_key(model, '\\');
+    fixture_key(model, KEY_CODE_CTRL_U);
+    type(model, "model=m");
+    fixture_key(model, KEY_CODE_ENTER);
+    assert_string_equal(model->choice.only, "");
+    fixture_key(model, '\\');
+    fixture_key(model, KEY_CODE_CTRL_U);
+    fixture_key(model, KEY_CODE_ENTER);
+    assert_false(model->filtered);
+    assert_int_equal(view_panel_rows(model, view_current(model)->panels), all);
+    drop(model);
+}
+
+TEST_CASE(what_was_entered_is_there_again)
+{
+    static const struct {
+        uint32_t key;
+        const char *text;
+    } steps[] = {{KEY_CODE_UP, "c"},     {KEY_CODE_UP, "a"},    {KEY_CODE_UP, "b"},
+                 {KEY_CODE_UP, "b"},     {KEY_CODE_DOWN, "a"},  {KEY_CODE_DOWN, "c"},
+                 {KEY_CODE_DOWN, "own"}, {KEY_CODE_DOWN, "own"}};
+    struct model *model = fresh();
+    const char *const entered[] = {"a", "b", "a", "c", ""};
+    for (size_t i = 0; i < COUNT_OF(entered); i++) {
+        fixture_key(model, '\\');
+        fixture_key(model, KEY_CODE_CTRL_U);
+        type(model, entered[i]);
+        fixture_key(model, KEY_CODE_ENTER);
+    }
+    fixture_key(model, '\\');
+    type(model, "own");
+    for (size_t i = 0; i < COUNT_OF(steps); i++) {
+        fixture_key(model, steps[i].key);
+        assert_string_equal(model->prompt.text, steps[i].text);
+    }
+    fixture_key(model, KEY_CODE_ESCAPE);
+    fixture_key(model, '/'); // searches have their own
+    fixture_key(model, KEY_CODE_UP);
+    assert_string_equal(model->prompt.text, "");
+    drop(model);
+
+    struct prompt_history history = {0};
+    char line[8];
+    for (int i = 0; i < 40; i++) {
+        (void)snprintf(line, sizeof line, "%d", i);
+        prompt_history_add(&history, line);
+    }
+    assert_int_equal(history.count, PROMPT_HISTORY_MAX);
+    assert_string_equal(history.lines[0], "39");
+    assert_string_equal(history.lines[PROMPT_HISTORY_MAX - 1], "24");
+}
+
+TEST_CASE(names_are_completed)
+{
+    static const struct {
+        const char *typed, *text, *choices;
+    } cases[] = {
+        {"mo", "model=", ""},
+        {"model=q", "model=qwen-7b", ""},
+        {"model=gpu", "model=gpu", ""},
+        {"host=no", "host=node-0", "node-01 node-02"},
+        {"host=node-02 si", "host=node-02 since", ""},
+        {"LLA", "llama-8b", ""},
+        {"host=node-01 model=", "host=node-01 model=", "qwen-7b llama-8b synthetic-15m"},
+        {"zzz", "zzz", ""},
+    };
+    struct model *model = fresh();
+    fixture_answer(
+        model, POLL_NOW,
+        "model|host|state\nqwen-7b|node-01|ok\nllama-8b|node-02|ok\nqwen-7b|node-02|ok\n");
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        fixture_key(model, '\\');
+        fixture_key(model, KEY_CODE_CTRL_U);
+        type(model, cases[i].typed);
+        fixture_key(model, KEY_CODE_TAB);
+        assert_string_equal(model->prompt.text, cases[i].text);
+        assert_string_equal(model->prompt.choices, cases[i].choices);
+        assert_int_equal(model->prompt.cursor, strlen(cases[i].text));
+        fixture_key(model, KEY_CODE_ESCAPE);
+    }
+    drop(model);
+}
+
 TEST_MAIN(a_line_is_edited, a_line_takes_characters_only, a_filter_is_applied,
           what_is_wrong_is_said_in_the_prompt, escape_leaves_the_filter_as_it_was, other_keys,
-          a_filter_ends_the_pause)
+          a_filter_ends_the_pause, a_text_filters_rows, what_was_entered_is_there_again,
+          names_are_completed)

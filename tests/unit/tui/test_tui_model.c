@@ -387,6 +387,22 @@ TEST_CASE(an_export_asks_for_a_name)
     assert_string_equal(model->notice, "written: x.svg");
     model_end_export(model, STATUS_IO, "x.svg: File\x1b exists");
     assert_string_equal(model->notice, "not written: x.svg: File\\x1B exists");
+    assert_true(model_may_replace(model)); // what it wrote itself
+
+    // A file of others is replaced after one more Enter.
+    fixture_key(model, 'e');
+    fixture_key(model, KEY_CODE_CTRL_U);
+    assert_int_equal(type(model, "y.svg"), EFFECT_EXPORT);
+    assert_false(model_may_replace(model));
+    model_end_export(model, STATUS_BUSY, "y.svg: it exists");
+    assert_int_equal(model->overlay, OVERLAY_EXPORT);
+    assert_string_equal(model->prompt.error, "the file exists: Enter replaces it");
+    assert_int_equal(fixture_key(model, KEY_CODE_ENTER), EFFECT_EXPORT);
+    assert_true(model_may_replace(model));
+    fixture_key(model, 'e');
+    fixture_key(model, KEY_CODE_CTRL_U);
+    type(model, "z.svg");
+    assert_false(model_may_replace(model));
     drop(model);
 }
 

@@ -1,10 +1,11 @@
-#include "client/tui/prompt_actions.h"
+#include "client/tui/prompt/prompt_actions.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "client/tui/grid_rows.h"
 #include "client/tui/lists.h"
+#include "client/tui/prompt/completion.h"
 #include "client/tui/update.h"
 #include "client/tui/view.h"
 #include "common/core/base/text.h"
@@ -47,15 +48,34 @@ static unsigned close_prompt(struct model *model)
     return EFFECT_SCOPE | EFFECT_ASK | EFFECT_PACE;
 }
 
+// True if the text is of conditions and times; else it is one that rows have.
+static bool is_query(const char *text)
+{
+    static const char *const clauses[] = {"where", "since", "until"};
+    bool is = strchr(text, '=') != NULL;
+    for (unsigned i = 0; i < sizeof clauses / sizeof *clauses; i++) {
+        const size_t size = strlen(clauses[i]);
+        is |= strncmp(text, clauses[i], size) == 0 && (text[size] == ' ' || !text[size]);
+    }
+    return is;
+}
+
 static unsigned apply(struct model *model)
 {
     struct query_filter filter;
     struct prompt *prompt = &model->prompt;
     struct error err = {0};
+    if (!is_query(prompt->text)) {
+        prompt_history_add(&model->filters, prompt->text);
+        model_filter_rows(model, prompt->text);
+        lists_keep(model);
+        return close_prompt(model);
+    }
     if (read_filter(model, &filter, &prompt->place, &err) != STATUS_OK) {
         (void)text_escape(prompt->error, sizeof prompt->error, err.text, strlen(err.text));
         return 0;
     }
+    prompt_history_add(&model->filters, prompt->text);
     model_filter(model, &filter, prompt->text);
     return close_prompt(model);
 }
@@ -74,6 +94,7 @@ void prompts_find(struct model *model, int step)
 static unsigned search(struct model *model)
 {
     model->overlay = OVERLAY_NONE;
+    prompt_history_add(&model->searches, model->prompt.text);
     (void)text_escape(model->search, sizeof model->search, model->prompt.text, model->prompt.size);
     if (model->search[0])
         prompts_find(model, 0);
@@ -167,8 +188,14 @@ unsigned prompts_act(struct model *model, enum action action, uint32_t code)
     model->is_changing |= (effects & EFFECT_CHANGE) != 0;
     if (action == ACTION_APPLY)
         return effects;
+    const bool has_history = model->overlay == OVERLAY_FILTER || model->overlay == OVERLAY_SEARCH;
     if (action == ACTION_CANCEL)
         model->overlay = OVERLAY_NONE;
+    else if (action == ACTION_COMPLETE && has_history)
+        completion_complete(model);
+    else if ((action == ACTION_UP || action == ACTION_DOWN) && has_history)
+        prompt_history_step(model->overlay == OVERLAY_FILTER ? &model->filters : &model->searches,
+                            &model->prompt, action == ACTION_UP ? 1 : -1);
     else
         prompt_edit(&model->prompt, action, code);
     return 0;

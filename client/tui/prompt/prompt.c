@@ -1,5 +1,6 @@
-#include "client/tui/prompt.h"
+#include "client/tui/prompt/prompt.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "common/core/base/text.h"
@@ -14,7 +15,7 @@ void prompt_open(struct prompt *prompt, const char *text)
 
 static void forgive(struct prompt *prompt)
 {
-    prompt->error[0] = '\0';
+    prompt->error[0] = prompt->choices[0] = '\0';
     prompt->place = (struct query_place){0};
 }
 
@@ -90,4 +91,45 @@ void prompt_edit(struct prompt *prompt, enum action action, uint32_t code)
     default:
         break;
     }
+}
+
+void prompt_replace(struct prompt *prompt, size_t from, const char *text)
+{
+    const size_t size = strlen(text), behind = prompt->size - prompt->cursor;
+    if (from + size + behind >= PROMPT_SIZE)
+        return;
+    memmove(prompt->text + from + size, prompt->text + prompt->cursor, behind + 1);
+    memcpy(prompt->text + from, text, size);
+    prompt->size = from + size + behind;
+    prompt->cursor = from + size;
+}
+
+// ---- History ------------------------------------------------------------------------
+
+void prompt_history_add(struct prompt_history *history, const char *text)
+{
+    unsigned at = 0;
+    if (!text[0] || strlen(text) >= PROMPT_HISTORY_SIZE)
+        return;
+    while (at < history->count && strcmp(history->lines[at], text) != 0)
+        at++;
+    if (at == history->count && history->count < PROMPT_HISTORY_MAX)
+        history->count++;
+    if (at == PROMPT_HISTORY_MAX)
+        at--; // the oldest goes
+    memmove(history->lines + 1, history->lines, at * sizeof *history->lines);
+    (void)snprintf(history->lines[0], PROMPT_HISTORY_SIZE, "%s", text);
+}
+
+void prompt_history_step(const struct prompt_history *history, struct prompt *prompt, int step)
+{
+    char own[PROMPT_HISTORY_SIZE];
+    const unsigned line = prompt->line + (unsigned)step;
+    if (line > history->count) // also before the first
+        return;
+    const char *kept = prompt->line == 0 ? prompt->text : prompt->own;
+    (void)snprintf(own, sizeof own, "%.255s", kept);
+    prompt_open(prompt, line == 0 ? own : history->lines[line - 1]);
+    memcpy(prompt->own, own, sizeof own);
+    prompt->line = line;
 }
