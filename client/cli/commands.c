@@ -228,18 +228,19 @@ const struct cli_command cli_commands[] = {
     },
     {
         .name = "alerts",
-        ARGUMENTS("[ack|unack ID|silence [RULE]|unsilence ID|silences|rules [FILE]]", 0, 2),
+        ARGUMENTS("[ack|unack ID|silence [RULE]|unsilence ID|silences|trouble|rules [FILE]]", 0, 2),
         .summary = "alerts that are pending or fire, and why; acknowledge, silence, check rules",
         .details =
             "--history lists all that fired, the newest first.  --check exits with status 1 while\n"
             "one fires that is not silenced.  ack ID notes who looks after an alert, and why\n"
             "(--text).  silence [RULE] --for 2h calls no hooks for the alerts of the rule, model,\n"
-            "host and device.  rules lists the built-in rules; rules --check FILE checks a file "
-            "of\n"
-            "rules, and with --db or --collector counts the groups for which each rule holds now.\n"
-            "inferstatd-alerts(5) describes rules.",
-        .options = TAKES(SOURCE, OPTION_MODEL, OPTION_HOST, OPTION_DEVICE, WINDOW, ROWS,
-                         OPTION_LIMIT, OPTION_CHECK, OPTION_HISTORY, OPTION_FOR, OPTION_REASON),
+            "host and device; --all for all.  trouble lists rules that cannot be read, hooks that\n"
+            "fail, and a file that is wrong.  rules lists the built-in rules; rules --check FILE\n"
+            "checks a file of rules and hooks, and with --db or --collector counts the groups for\n"
+            "which each rule holds now.  inferstatd-alerts(5) describes rules.",
+        .options =
+            TAKES(SOURCE, OPTION_MODEL, OPTION_HOST, OPTION_DEVICE, WINDOW, ROWS, OPTION_LIMIT,
+                  OPTION_CHECK, OPTION_HISTORY, OPTION_ALL, OPTION_FOR, OPTION_REASON),
         .run = command_alerts,
     },
     {

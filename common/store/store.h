@@ -162,7 +162,8 @@
 //   the filter's window, the newest first): id rule model? host? device? state (alert_state.h)
 //   severity since_ns (it fired; pending: the condition holds) resolved_ns? value threshold unit
 //   why? acknowledged_ns? acknowledged_by? acknowledged_text? silenced_until_ns?.  Silences that
-//   have not ended: id rule? model? host? device? since_ns until_ns silenced_by text
+//   have not ended: id rule? model? host? device? since_ns until_ns silenced_by text.  Trouble:
+//   kind (file, hook, rule) name? since_ns waiting? dropped? (calls of the hook) text
 // ALERT_TRY, one row per group of the rule that has values: model? host? device? value? count
 //   severity? (that the condition has now) unit
 // FLEET, one row per model, device, host and metric (query->metric, or decode, prefill, item and

@@ -9,4 +9,9 @@
 // the column.  After any result the caller calls alert_file_deinit.
 MUST_CHECK enum status rules_file_read(struct alert_file *out, const char *path, struct error *err);
 
+// Checks what the file, read from `path`, needs on this machine: each command of a hook is an
+// executable file.  Errors name the file and the line.
+MUST_CHECK enum status rules_file_check(const struct alert_file *file, const char *path,
+                                        struct error *err);
+
 #endif

@@ -14,6 +14,7 @@
 #include "common/sys/files.h"
 #include "common/sys/log.h"
 #include "common/wire/peer_folder.h"
+#include "common/wire/rules_file.h"
 #include "server/collector/exporters/exporter.h"
 #include "server/collector/alerts/alerts_thread.h"
 #include "server/collector/services/services.h"
@@ -285,12 +286,20 @@ void collector_poll(struct collector *collector)
 
 enum status collector_reload(struct collector *collector, struct error *err)
 {
-    enum status status = alerts_reload(collector->alerts, err);
+    struct alert_file file;
+    const struct options *options = collector->options;
+    struct access *access = collector->endpoints.access;
+    enum status status = rules_file_read(&file, options->alerts.file, err);
+    if (status == STATUS_OK)
+        status = exporter_check(&options->metrics, options->insecure, err);
+    if (status == STATUS_OK && access)
+        status = access_reload(access, err);
     if (status == STATUS_OK)
         status = exporter_reload(collector->exporter, err);
-    if (status != STATUS_OK || !collector->endpoints.access)
-        return status;
-    return access_reload(collector->endpoints.access, err);
+    alerts_replace(collector->alerts, &file, status == STATUS_OK ? NULL : err);
+    if (status != STATUS_OK)
+        alert_file_deinit(&file);
+    return status;
 }
 
 bool collector_is_alive(struct collector *collector, uint64_t within_ns)

@@ -20,7 +20,8 @@ MUST_CHECK enum status collector_start(struct collector **out, const struct opti
 // Reloads the authorized keys if their file has changed.  Call it every second.
 void collector_poll(struct collector *collector);
 
-// Reloads the alert rules and the authorized keys.  On failure the previous ones stay.
+// Reloads the alert rules, the authorized keys and the secrets of the metrics.  If one of the files
+// is wrong, all stay as they were, and alert_config says so.
 MUST_CHECK enum status collector_reload(struct collector *collector, struct error *err);
 
 // Watchdog: true if the ingest and writer threads have completed a round of their loops within

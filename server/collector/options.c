@@ -373,7 +373,7 @@ enum status options_check(const struct options *options, struct wire_keypair *ke
     if (status == STATUS_OK)
         status = exporter_check(&options->metrics, options->insecure, err);
     if (status == STATUS_OK)
-        status = alerts_check(&options->alerts, err);
+        status = alerts_check(&options->alerts, options->check_config, err);
     if (status != STATUS_OK || !options->key[0])
         return status;
     status = keys_read(keys, options->key, err);

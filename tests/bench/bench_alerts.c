@@ -156,7 +156,7 @@ int main(int argc, char **argv)
     fill(&db, path);
     die_of(store_open(&store, path, &err), &err);
     make_rules(&file, (int)rules);
-    die_of(alert_evaluator_new(&evaluator, &file, NOW_NS, &err), &err);
+    die_of(alert_evaluator_new(&evaluator, &file, NOW_NS, NULL, &err), &err);
     for (int i = 0; i < PASSES; i++)
         figures_add(&seconds,
                     pass(evaluator, store, db, NOW_NS + (i - PASSES + 1) * SECOND, &rows));

@@ -18,3 +18,11 @@ INSERT INTO alert_silence VALUES
  (1, 'host_memory', NULL, 'gpu03', NULL, 1000000000, 4000000000000000000, 'user 1000',
   'new memory' || char(10) || 'comes'),
  (2, NULL, NULL, 'gpu03', NULL, 1000000000, 1000000001, 'user 1000', 'over');
+INSERT INTO alert_config VALUES ('rule', 'slow_tokens', 1774785700000000000,
+  'store: no such table' || char(10) || ': x', 0), ('rule', 'device_hot', NULL, NULL, 0),
+ ('hook', 'pager', 1774785790000000000, 'the answer has the code 404', 2),
+ ('hook', 'log', NULL, NULL, 0),
+ ('file', '', 1774785600000000000, 'rules: line 3: column 7: the name is missing', 0);
+INSERT INTO alert_delivery VALUES
+ (1, 1, 'pager', 'firing', 1774785800000000000, 3, 'no answer', 1774785720000000000),
+ (2, 1, 'log', 'firing', 1774785800000000000, 0, NULL, 1774785720000000000);

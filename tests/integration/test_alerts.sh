@@ -44,6 +44,24 @@ expect_exit 0 "$INFERSTATD" --check-config --listen "$COLLECTOR" --db "$DB" --al
 expect_exit 0 "$INFERSTAT" alerts rules --check "$rules"
 expect_text "$WORK/out" "avg e2e_ns by host over 10s when count > 20 for 3s clear 15"
 
+# What the lines of hooks need.
+check_hook() { # its line, what is wrong with it
+  { cat "$rules" && echo "hook h: $1"; } >"$WORK/hooks"
+  expect_exit 2 "$INFERSTAT" alerts rules --check "$WORK/hooks"
+  expect_text "$WORK/err" "hooks: line 3: $2"
+}
+check_hook "pigeon /bin/true" 'column 9: unknown kind of hook "pigeon"'
+check_hook "webhook ftp://x/" 'column 17: a webhook needs a URL'
+check_hook "webhook http://x:99999/" 'column 17: a webhook needs a URL'
+check_hook "webhook http:///x" 'column 17: a webhook needs a URL'
+check_hook "command cat" 'column 17: a command needs an absolute path'
+check_hook "command /nowhere/x" 'hook h: /nowhere/x is not an executable file'
+check_hook "command $WORK" "hook h: $WORK is not an executable file"
+check_hook "command $WORK/hooks" "hook h: $WORK/hooks is not an executable file"
+expect_exit 2 "$INFERSTATD" --check-config --listen "$COLLECTOR" --db "$DB" --alerts "$WORK/hooks"
+{ cat "$rules" && echo "hook h: command /bin/true"; } >"$WORK/hooks"
+expect_exit 0 "$INFERSTAT" alerts rules --check "$WORK/hooks"
+
 start_both
 expect_exit 3 "$INFERSTAT" alerts
 expect_exit 0 "$INFERSTAT" alerts --check
@@ -75,6 +93,10 @@ if grep -q $'\e' "$WORK/out"; then fail "an escape reached the terminal"; fi
 expect_exit 3 "$INFERSTAT" alerts ack 4711
 expect_exit 2 "$INFERSTAT" alerts ack
 expect_exit 2 "$INFERSTAT" alerts silence busy
+expect_exit 2 "$INFERSTAT" alerts silence --for 2h
+expect_text "$WORK/err" "or --all"
+expect_exit 3 "$INFERSTAT" alerts silence bussy --for 2h
+expect_text "$WORK/err" "did you mean busy?"
 expect_exit 0 "$INFERSTAT" alerts silence busy --host "$name" --for 2h --text known --json
 silence=$(python3 -c 'import json, sys
 print(json.load(open(sys.argv[1]))["rows"][0]["id"])' "$WORK/out")
@@ -93,7 +115,15 @@ cp "$rules" "$WORK/right"
 echo 'alert busy' >"$rules"
 kill -HUP "${started_pids[collector]}"
 wait_until 5 grep -q "the previous ones stay" "$WORK/collector.log"
+wait_until 5 has_rows "alert_config WHERE kind = 'file'" 1
 is firing || fail "a wrong file took effect"
+expect_exit 0 "$INFERSTAT" alerts
+expect_text "$WORK/out" "trouble:"
+expect_text "$WORK/out" "rules: line 1"
+expect_exit 0 "$INFERSTAT" alerts trouble --json
+python3 -c 'import json, sys
+row, = json.load(open(sys.argv[1]))["rows"]
+assert row["kind"] == "file" and row["name"] is None and row["since_ns"] > 0, row' "$WORK/out"
 {
   cat "$WORK/right"
   echo 'alert always: avg e2e_ns by host over 1h when max > 0s'
@@ -102,6 +132,7 @@ kill -HUP "${started_pids[collector]}"
 wait_until 5 grep -q "were read again" "$WORK/collector.log"
 wait_until 5 has_rows "alert WHERE rule = 'always'" 1
 is firing || fail "a reload ended the alert"
+expect_exit 3 "$INFERSTAT" alerts trouble
 expect_exit 0 "$INFERSTAT" --collector "$COLLECTOR" alerts rules --check "$rules"
 expect_text "$WORK/out" "it holds for every group"
 cp "$WORK/right" "$rules"
@@ -123,5 +154,5 @@ stop collector
 expect_exit 0 "$INFERSTAT" alerts --history --db "$DB"
 expect_text "$WORK/out" resolved
 expect_exit 3 "$INFERSTAT" --db "$DB" alerts ack "$id"
-expect_exit 0 "$INFERSTAT" --db "$DB" alerts silence --for 1h
+expect_exit 0 "$INFERSTAT" --db "$DB" alerts silence --for 1h --all
 expect_exit 0 "$INFERSTAT" --db "$DB" alerts rules --check "$rules"

@@ -78,6 +78,7 @@
     X(CHECK, "check", 0, NULL, OPTION_IS_GIVEN,                                                    \
       "exit with status 1 where a host is worse or an alert fires; with rules: check FILE")        \
     X(HISTORY, "history", 0, NULL, OPTION_IS_GIVEN, "alerts that fired, also those that are over") \
+    X(ALL, "all", 0, NULL, OPTION_IS_GIVEN, "silence all alerts")                                  \
     X(FOR, "for", 0, "TIME", PERIOD_AT(for_ns), "how long a silence lasts: 2h, 3d")                \
     X(REASON, "text", 0, "TEXT", TEXT_AT(text), "why")                                             \
     X(AGAINST, "against", 0, "NAME", TEXT_AT(against), "compare with the baseline NAME")           \

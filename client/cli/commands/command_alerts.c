@@ -1,4 +1,4 @@
-// inferstat alerts [ack|unack ID|silence [RULE]|unsilence ID|silences|rules [FILE]]
+// inferstat alerts [ack|unack ID|silence [RULE]|unsilence ID|silences|trouble|rules [FILE]]
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +64,17 @@ static const struct column silence_columns[] = {
 static const struct columns silence_view = {silence_columns,
                                             sizeof silence_columns / sizeof *silence_columns, NULL};
 
+static const struct column trouble_columns[] = {
+    {"kind", "kind", COLUMN_LEFT(0)},
+    {"name", "name", COLUMN_LEFT(0), .is_optional = true},
+    {"since_ns", "since", COLUMN_LEFT(0)},
+    {"waiting", "waiting", COLUMN_RIGHT(0), .is_optional = true},
+    {"dropped", "given up", COLUMN_RIGHT(0), .is_optional = true},
+    {"text", "why", COLUMN_LEFT(0)},
+};
+static const struct columns trouble_view = {trouble_columns,
+                                            sizeof trouble_columns / sizeof *trouble_columns, NULL};
+
 // The query that the options describe.
 static struct query make_query(const struct cli *cli, enum query_kind kind)
 {
@@ -79,6 +90,22 @@ static bool is_firing(const struct result *result, size_t row)
     return state.type == VALUE_TEXT &&
            strcmp(state.text.bytes, alert_state_text(ALERT_FIRING)) == 0 &&
            result_get(result, row, "silenced_until_ns").type == VALUE_NULL;
+}
+
+// After a table of alerts for people: what keeps others from being seen or told.
+static enum status add_trouble(struct cli *cli, struct error *err)
+{
+    const struct query query = {.kind = QUERY_ALERTS, .alert.list = QUERY_ALERTS_TROUBLE};
+    struct result *result = NULL;
+    if (cli->options.format != FORMAT_TEXT)
+        return STATUS_OK;
+    enum status status = cli_ask(cli, &query, &result, err);
+    if (status == STATUS_OK && result_row_count(result) > 0) {
+        (void)fprintf(cli->env.out, "\ntrouble:\n");
+        status = cli_print(cli, &trouble_view, result, err);
+    }
+    result_free(result);
+    return status;
 }
 
 // --check: status 1 while an alert fires that is not silenced.
@@ -99,6 +126,8 @@ static enum status check_open(struct cli *cli, struct error *err)
     else
         (void)fprintf(cli->env.out, "no alerts\n");
     result_free(result);
+    if (status == STATUS_OK)
+        status = add_trouble(cli, err);
     if (status == STATUS_OK && firing > 0)
         return error_set(err, STATUS_CHECK_FAILED, "alerts: %zu alert%s", firing,
                          firing == 1 ? " fires" : "s fire");
@@ -111,8 +140,16 @@ static enum status list(struct cli *cli, enum query_alert_list which, struct err
     query.alert.list = which;
     if (which == QUERY_ALERTS_SILENCES)
         return cli_show(cli, &query, &silence_view, "no silences", err);
-    return cli_show(cli, &query, &alert_view,
-                    which == QUERY_ALERTS_OPEN ? "no alerts" : "no alert has fired", err);
+    if (which == QUERY_ALERTS_TROUBLE)
+        return cli_show(cli, &query, &trouble_view, "no trouble", err);
+    struct error other;
+    const enum status status =
+        cli_show(cli, &query, &alert_view,
+                 which == QUERY_ALERTS_OPEN ? "no alerts" : "no alert has fired", err);
+    if (which != QUERY_ALERTS_OPEN || (status != STATUS_OK && status != STATUS_NO_DATA) ||
+        add_trouble(cli, &other) == STATUS_OK)
+        return status;
+    return error_set(err, STATUS_IO, "%s", other.text);
 }
 
 // ---- Changes --------------------------------------------------------------------------
@@ -141,11 +178,17 @@ static enum status fill_edit(struct query *query, const struct cli *cli,
 {
     const struct cli_options *options = &cli->options;
     const char *argument = options->argument_count > 1 ? options->arguments[1] : NULL;
+    const struct query_filter *filter = &query->filter;
     enum status status = STATUS_OK;
     query->alert.edit = edit->edit;
     query->alert.for_ns = options->for_ns;
     if (edit->edit == QUERY_ALERT_SILENCE && !option_given(options, OPTION_FOR))
         return error_set(err, STATUS_INVALID, "alerts silence: --for TIME is missing");
+    if (edit->edit == QUERY_ALERT_SILENCE && !option_given(options, OPTION_ALL) && !argument &&
+        !filter->by[QUERY_BY_MODEL][0] && !filter->by[QUERY_BY_HOST][0] &&
+        !filter->by[QUERY_BY_DEVICE][0])
+        return error_set(err, STATUS_INVALID,
+                         "alerts silence: say RULE, --model, --host or --device, or --all");
     if (edit->edit != QUERY_ALERT_SILENCE && !argument)
         return error_set(err, STATUS_INVALID, "alerts %s: ID is missing", edit->word);
     if (edit->edit == QUERY_ALERT_SILENCE && argument)
@@ -266,6 +309,8 @@ static enum status show_rules(struct cli *cli, struct error *err)
     if (option_given(options, OPTION_CHECK) && !path[0])
         return error_set(err, STATUS_INVALID, "alerts rules --check: FILE is missing");
     enum status status = rules_file_read(&file, path, err);
+    if (status == STATUS_OK && option_given(options, OPTION_CHECK))
+        status = rules_file_check(&file, path, err);
     if (status == STATUS_OK && result_new(&list) != STATUS_OK)
         status = error_no_memory(err, "alerts");
     if (status == STATUS_OK)
@@ -290,11 +335,14 @@ enum status command_alerts(struct cli *cli, struct error *err)
         return show_rules(cli, err);
     if (strcmp(word, "silences") == 0)
         return list(cli, QUERY_ALERTS_SILENCES, err);
+    if (strcmp(word, "trouble") == 0)
+        return list(cli, QUERY_ALERTS_TROUBLE, err);
     for (size_t i = 0; i < sizeof edits / sizeof *edits; i++)
         if (strcmp(word, edits[i].word) == 0)
             return change(cli, &edits[i], err);
-    return error_set(err, STATUS_INVALID,
-                     "alerts: '%s' is none of ack, unack, silence, unsilence, silences and rules "
-                     "(see inferstat alerts --help)",
-                     word);
+    return error_set(
+        err, STATUS_INVALID,
+        "alerts: '%s' is none of ack, unack, silence, unsilence, silences, trouble and rules "
+        "(see inferstat alerts --help)",
+        word);
 }

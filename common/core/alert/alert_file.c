@@ -193,16 +193,26 @@ static enum status parse_command(struct reader *reader, struct alert_hook *hook)
     return STATUS_OK;
 }
 
-// True if the text is http:// or https://, a host, and no blank or control character.
+// True if the text is http:// or https://, a host with or without a port, and no blank or control
+// character.
 static bool is_url(const char *text)
 {
-    const size_t scheme = strncmp(text, "https://", 8) == 0  ? 8
-                          : strncmp(text, "http://", 7) == 0 ? 7
-                                                             : 0;
+    const char *host = strncmp(text, "https://", 8) == 0  ? text + 8
+                       : strncmp(text, "http://", 7) == 0 ? text + 7
+                                                          : "";
     for (const char *at = text; *at; at++)
         if ((unsigned char)*at <= ' ' || (unsigned char)*at >= 0x7f)
             return false;
-    return scheme > 0 && text[scheme] != '\0' && !strchr("/?#:@", text[scheme]);
+    const char *user = memchr(host, '@', strcspn(host, "/?#"));
+    host = user ? user + 1 : host;
+    const size_t size = host[0] == '[' ? strcspn(host, "]/?#") + 1 : strcspn(host, ":/?#");
+    if (size == 0 || size > strlen(host) || (host[0] == '[' && host[size - 1] != ']'))
+        return false;
+    const char *port = host + size + 1;
+    const size_t digits = strspn(port, "0123456789");
+    return host[size] != ':' ? host[size] == '\0' || strchr("/?#", host[size]) != NULL
+                             : digits > 0 && digits < 6 && strtol(port, NULL, 10) < 65536 &&
+                                   (port[digits] == '\0' || strchr("/?#", port[digits]));
 }
 
 static enum status parse_webhook(struct reader *reader, struct alert_hook *hook)

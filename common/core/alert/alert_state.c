@@ -118,7 +118,7 @@ enum alert_change alert_step(struct alert_series *series, const struct alert_rul
     const bool is_firing = series->state == ALERT_FIRING || series->state == ALERT_NO_DATA;
     if (!has_data && series->state == ALERT_OK)
         return ALERT_NO_CHANGE;
-    if (!has_data && !(is_firing && rule->is_rare))
+    if (!has_data && (!is_firing || !rule->is_rare || reading->is_unread))
         return step_without_data(series, elapsed_ns);
     const double value = has_data ? reading->value : rule->clear;
     if (has_data)

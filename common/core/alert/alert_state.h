@@ -59,6 +59,7 @@ struct alert_series {
 // What an evaluation found for a group.
 struct alert_reading {
     bool has_data;  // and `value` is valid
+    bool is_unread; // no data because they cannot be read: not good of a rule that is_rare, either
     double value;   // of the rule's statistic or source
     uint64_t count; // values in the window; of a source at least the rule's `least`
 };

@@ -10,18 +10,35 @@
 #include "common/store/why/why.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/read/session.h"
+#include "common/store/sqlite/database.h"
 #include "common/sys/log.h"
 
 enum { WHY_MOST = 8 }; // in a pass, of 0.3 s each at most
+#define ALERT_UNREAD_NS INT64_C(60000000000)
 
 struct alert_evaluator {
     const struct alert_file *file;
+    const struct alert_turns *turns; // NULL: none
     int64_t listening_ns;
     struct alert_source_state **states; // of each rule; NULL: none
     bool *is_done;                      // of each rule, in this pass
-    bool *is_failing;                   // its values could not be read in the last pass
+    struct alert_rule_health *health;   // of each rule
     bool is_full;                       // it has been logged that too many alerts are open
 };
+
+// Calls `work` in a turn of the store's readers.
+static enum status run_turn(const struct alert_evaluator *evaluator, struct store *store,
+                            session_work *work, const struct query *query, void *out,
+                            struct error *err)
+{
+    const struct alert_turns *turns = evaluator->turns;
+    if (turns)
+        turns->begin(turns->context);
+    const enum status status = session_run(store, work, query, out, err);
+    if (turns)
+        turns->end(turns->context);
+    return status;
+}
 
 // ---- Reading --------------------------------------------------------------------------
 
@@ -81,7 +98,8 @@ static enum status on_source_value(void *context, const int64_t *keys, double va
 {
     const struct source_values *values = context;
     const struct query *query = &values->rule->query;
-    const struct alert_reading reading = {true, value, values->rule->least};
+    const struct alert_reading reading = {
+        .has_data = true, .value = value, .count = values->rule->least};
     char names[ALERT_GROUP_NAMES][QUERY_TEXT_SIZE] = {""};
     const char *group[ALERT_GROUP_NAMES];
     for (unsigned i = 0; i < query->group_count; i++)
@@ -143,30 +161,21 @@ static size_t find_row(const struct stepping *stepping, const char *const group[
     return SIZE_MAX;
 }
 
-static void set_event(struct alert_row *row, enum alert_event event)
-{
-    row->events |= 1U << event;
-}
-
-// Hooks are called for an alert that fires once it is not silenced and there are hooks, and for
-// what comes later only if they were called for that.
-static void set_events(const struct stepping *stepping, struct alert_row *row,
-                       enum alert_change change, bool is_silenced)
+// Hooks are called for an alert that fires, and for one that becomes critical, once it is not
+// silenced and there are hooks; for what comes later only if they were called for that.
+static void set_event(const struct stepping *stepping, struct alert_row *row,
+                      enum alert_change change, bool is_silenced)
 {
     const bool is_open = row->series.resolved_ns == 0 && row->series.state != ALERT_PENDING;
-    if (!row->is_told && is_open && !is_silenced && stepping->pass->hook_count > 0) {
-        row->is_told = true;
-        set_event(row, ALERT_EVENT_FIRING);
-        return;
+    const int level = 1 + (int)row->series.severity;
+    if (is_open && row->told < level && !is_silenced && stepping->pass->file->hook_count > 0) {
+        row->event = row->told ? ALERT_EVENT_ESCALATED : ALERT_EVENT_FIRING;
+        row->told = level;
+    } else if (row->told && change == ALERT_LOST_DATA && !is_silenced) {
+        row->event = ALERT_EVENT_NO_DATA;
+    } else if (row->told && !is_open) {
+        row->event = ALERT_EVENT_RESOLVED;
     }
-    if (!row->is_told)
-        return;
-    if (change == ALERT_ESCALATED && !is_silenced)
-        set_event(row, ALERT_EVENT_ESCALATED);
-    else if (change == ALERT_LOST_DATA && !is_silenced)
-        set_event(row, ALERT_EVENT_NO_DATA);
-    else if (!is_open)
-        set_event(row, ALERT_EVENT_RESOLVED);
 }
 
 // An alert without data for so long, or of a rule that is gone, is over; one that never fired goes.
@@ -205,7 +214,8 @@ static void find_why(struct stepping *stepping, struct alert_row *row)
         metric->kind != RECORD_KIND_INFERENCE)
         return;
     stepping->why_left--;
-    const enum status status = session_run(stepping->store, read_why, &rule->query, row, &err);
+    const enum status status =
+        run_turn(stepping->evaluator, stepping->store, read_why, &rule->query, row, &err);
     if (status != STATUS_OK && status != STATUS_NO_DATA)
         log_write(LOG_LEVEL_WARNING, "alert %s: why: %s", rule->name, err.text);
 }
@@ -224,7 +234,7 @@ static void step_row(struct stepping *stepping, struct alert_row *row,
     row->unit = rule->unit;
     row->threshold = row->series.severity == ALERT_CRITICAL ? rule->critical : rule->warning;
     if (row->series.state != ALERT_OK)
-        set_events(stepping, row, change, alert_is_silenced(stepping->silences, row));
+        set_event(stepping, row, change, alert_is_silenced(stepping->silences, row));
 }
 
 // A group of which no alert is open.
@@ -244,7 +254,7 @@ static enum status step_new(struct stepping *stepping, const char *const group[A
     if (!ARRAY_RESERVE(&pass->rows, &pass->room, pass->count + 1))
         return error_no_memory(err, "alerts");
     struct alert_row *row = &pass->rows[pass->count++];
-    *row = (struct alert_row){.id = 0};
+    *row = (struct alert_row){.event = ALERT_EVENT_COUNT};
     (void)snprintf(row->rule, sizeof row->rule, "%s", stepping->rule->name);
     for (int i = 0; i < ALERT_GROUP_NAMES; i++)
         (void)snprintf(row->group[i], sizeof row->group[i], "%s", group[i]);
@@ -297,12 +307,32 @@ static bool is_same_average(const struct alert_rule *a, const struct alert_rule 
 }
 
 // Steps the alerts of the rule whose groups had no value.
-static void step_missing(struct stepping *stepping)
+static void step_missing(struct stepping *stepping, const struct alert_reading *none)
 {
-    static const struct alert_reading none = {.has_data = false};
     for (size_t i = stepping->first; i < stepping->end; i++)
         if (!stepping->is_seen[i])
-            step_row(stepping, &stepping->pass->rows[i], &none);
+            step_row(stepping, &stepping->pass->rows[i], none);
+}
+
+// Notes whether the rule at `at` could be read, and logs a change.  Returns true if it could not
+// for so long that its alerts have no data.
+static bool note_health(struct stepping *stepping, size_t at, enum status read,
+                        const struct error *err)
+{
+    struct alert_rule_health *health = &stepping->evaluator->health[at];
+    const int64_t now_ns = stepping->pass->now_ns;
+    const bool was_failing = health->since_ns != 0, is_failing = read != STATUS_OK;
+    health->has_changed = is_failing != was_failing;
+    if (!is_failing)
+        *health = (struct alert_rule_health){.has_changed = was_failing};
+    if (!is_failing || was_failing)
+        return is_failing && now_ns - health->since_ns >= ALERT_UNREAD_NS;
+    health->since_ns = now_ns;
+    (void)snprintf(health->error, sizeof health->error, "%.*s", ALERT_WHY_UNREAD_SIZE - 1,
+                   err->text);
+    log_write(LOG_LEVEL_WARNING, "alert %s cannot be read: %s",
+              stepping->evaluator->file->rules[at].name, err->text);
+    return false;
 }
 
 // A rule that is read, or the rules that share the AVERAGE of the first one.
@@ -327,19 +357,18 @@ static enum status read_shared(struct store *store, const struct query *query, v
 }
 
 // Steps rule `first`, and those that share its AVERAGE.  If it cannot be read, their alerts stay as
-// they are.
+// they are for ALERT_UNREAD_NS, and then have no data.
 static enum status step_shared(struct stepping *stepping, struct store *store, size_t first,
                                size_t open_count, struct error *err)
 {
+    static const struct alert_reading none = {.has_data = false}, unread = {.is_unread = true};
     struct alert_evaluator *evaluator = stepping->evaluator;
     const struct alert_rule *rules = evaluator->file->rules;
     struct shared shared = {stepping, first, NULL};
     stepping->rule = &rules[first];
     find_rows(stepping, open_count);
-    const enum status read = session_run(store, read_shared, &rules[first].query, &shared, err);
-    if (read != STATUS_OK && !evaluator->is_failing[first]) // once, not in every pass
-        log_write(LOG_LEVEL_WARNING, "alert %s: %s", rules[first].name, err->text);
-    evaluator->is_failing[first] = read != STATUS_OK;
+    const enum status read =
+        run_turn(evaluator, store, read_shared, &rules[first].query, &shared, err);
     enum status status = read == STATUS_CANCELLED || read == STATUS_NOMEM ? read : STATUS_OK;
     for (size_t i = first; i < evaluator->file->rule_count && status == STATUS_OK; i++) {
         if (evaluator->is_done[i] || (i > first && !is_same_average(&rules[first], &rules[i])))
@@ -347,10 +376,11 @@ static enum status step_shared(struct stepping *stepping, struct store *store, s
         evaluator->is_done[i] = true;
         stepping->rule = &rules[i];
         find_rows(stepping, open_count);
+        const bool has_no_data = note_health(stepping, i, read, err);
         if (shared.result)
             status = give_average(shared.result, stepping->rule, step_group, stepping, err);
-        if (status == STATUS_OK && read == STATUS_OK)
-            step_missing(stepping);
+        if (status == STATUS_OK && (read == STATUS_OK || has_no_data))
+            step_missing(stepping, read == STATUS_OK ? &none : &unread);
         for (size_t row = stepping->first; row < stepping->end; row++)
             stepping->is_seen[row] = true;
     }
@@ -374,10 +404,26 @@ static enum status step_all(struct stepping *stepping, struct store *store, stru
         const struct alert_series before = pass->rows[i].series; // of a rule that is gone
         end_episode(&pass->rows[i], &before, pass->now_ns);
         if (pass->rows[i].series.resolved_ns)
-            set_events(stepping, &pass->rows[i], ALERT_CLEARED, false);
+            set_event(stepping, &pass->rows[i], ALERT_CLEARED, false);
     }
     if (pass->count < ALERT_OPEN_MAX)
         evaluator->is_full = false;
+    return status;
+}
+
+struct loading {
+    struct alert_pass *pass;
+    struct alert_silences *silences;
+};
+
+static enum status load(struct store *store, const struct query *query, void *out,
+                        struct error *err)
+{
+    const struct loading *loading = out;
+    (void)query;
+    enum status status = alert_table_load(loading->pass, store, err);
+    if (status == STATUS_OK)
+        status = alert_silences_read(loading->silences, store, loading->pass->now_ns, err);
     return status;
 }
 
@@ -386,11 +432,12 @@ enum status alert_evaluate(struct alert_evaluator *evaluator, struct store *stor
 {
     struct alert_silences silences = {0};
     *out = (struct alert_pass){.now_ns = now_ns,
-                               .hooks = evaluator->file->hooks,
-                               .hook_count = evaluator->file->hook_count};
-    enum status status = alert_table_load(out, store, err);
-    if (status == STATUS_OK)
-        status = alert_silences_read(&silences, store, now_ns, err);
+                               .file = evaluator->file,
+                               .health = evaluator->health,
+                               .disk_free_bytes = database_free_bytes(store->path)};
+    struct loading loading = {out, &silences};
+    const struct query any = {.kind = QUERY_ALERTS};
+    enum status status = run_turn(evaluator, store, load, &any, &loading, err);
     struct stepping stepping = {.evaluator = evaluator,
                                 .store = store,
                                 .why_left = WHY_MOST,
@@ -407,16 +454,18 @@ enum status alert_evaluate(struct alert_evaluator *evaluator, struct store *stor
 }
 
 enum status alert_evaluator_new(struct alert_evaluator **out, const struct alert_file *file,
-                                int64_t listening_ns, struct error *err)
+                                int64_t listening_ns, const struct alert_turns *turns,
+                                struct error *err)
 {
     struct alert_evaluator *evaluator = calloc(1, sizeof *evaluator);
     if (!evaluator)
         return error_no_memory(err, "alerts");
     evaluator->file = file;
+    evaluator->turns = turns;
     evaluator->states = calloc(file->rule_count + 1, sizeof(struct alert_source_state *));
     evaluator->is_done = calloc(file->rule_count + 1, sizeof *evaluator->is_done);
-    evaluator->is_failing = calloc(file->rule_count + 1, sizeof *evaluator->is_failing);
-    if (!evaluator->states || !evaluator->is_done || !evaluator->is_failing) {
+    evaluator->health = calloc(file->rule_count + 1, sizeof *evaluator->health);
+    if (!evaluator->states || !evaluator->is_done || !evaluator->health) {
         alert_evaluator_free(evaluator);
         return error_no_memory(err, "alerts");
     }
@@ -433,6 +482,6 @@ void alert_evaluator_free(struct alert_evaluator *evaluator)
         alert_source_state_free(evaluator->states[i]);
     free(evaluator->states);
     free(evaluator->is_done);
-    free(evaluator->is_failing);
+    free(evaluator->health);
     free(evaluator);
 }

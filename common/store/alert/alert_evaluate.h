@@ -25,16 +25,25 @@ MUST_CHECK enum status alert_read_rule(struct alert_source_state **state, struct
 // Evaluates the rules of a file in one thread; keeps what sources remember (alert_source.h).
 struct alert_evaluator;
 
-// `file` is borrowed until alert_evaluator_free.  `listening_ns`: since when the collector has
-// listened.
+// Called before and after each read of the store in an evaluation, so that a long one does not keep
+// others waiting.
+struct alert_turns {
+    void (*begin)(void *context);
+    void (*end)(void *context);
+    void *context;
+};
+
+// `file` and `turns` (may be NULL) are borrowed until alert_evaluator_free.  `listening_ns`: since
+// when the collector has listened.
 MUST_CHECK enum status alert_evaluator_new(struct alert_evaluator **out,
                                            const struct alert_file *file, int64_t listening_ns,
-                                           struct error *err);
+                                           const struct alert_turns *turns, struct error *err);
 void alert_evaluator_free(struct alert_evaluator *evaluator); // accepts NULL
 
 // Evaluates all rules at `now_ns` (wall clock), on the open alerts of the store, and creates the
-// pass to be saved by alert_table_save before the next evaluation.  What cannot be read of one rule
-// is logged, and its alerts stay as they are.  After any result the caller calls alert_pass_deinit.
+// pass to be saved by alert_table_save before the next evaluation.  If a rule cannot be read,
+// that is logged and in the pass; after a minute its alerts have no data.  After any result the
+// caller calls alert_pass_deinit.
 MUST_CHECK enum status alert_evaluate(struct alert_evaluator *evaluator, struct store *store,
                                       int64_t now_ns, struct alert_pass *out, struct error *err);
 

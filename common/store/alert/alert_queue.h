@@ -1,45 +1,65 @@
-// Queue of calls to hooks: the table alert_delivery (alert_table.h queues the calls).  A call
-// leaves it when it has succeeded or is given up.
+// Queue of calls to hooks: the table alert_delivery.  It has one call of an alert and a hook: a
+// newer event replaces an older one that has not been told yet.  A call leaves it when it has
+// succeeded, or is given up: a day after its event, when ALERT_QUEUE_ROWS newer ones of the hook
+// wait, or at once if another attempt would be in vain.  What is given up is counted
+// (alert_config.dropped).
 #ifndef INFERSTAT_STORE_ALERT_ALERT_QUEUE_H
 #define INFERSTAT_STORE_ALERT_ALERT_QUEUE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/store/alert/alert_table.h"
+#include "common/store/alert/alert_row.h"
 
 struct sqlite3;
 struct store;
 
+// The text of an event, static.
+const char *alert_event_text(enum alert_event event);
+
+#define ALERT_QUEUE_AGE_NS INT64_C(86400000000000)
+enum {
+    ALERT_QUEUE_ROWS = 10000, // of a hook
+    ALERT_TOLD_MOST = 64,     // alerts in a message, as Prometheus sends them
+};
+
 struct alert_call {
     int64_t id;        // of the row; 0: no call waits
     int64_t due_ns;    // wall clock: not earlier
+    int64_t queued_ns; // of the event
     unsigned attempts; // that have failed
     enum alert_event event;
     struct alert_row alert; // as it is now; of its series only state, severity, times and value
 };
 
-// Reads the hook's call that is due first.  Calls of one alert are due in their order: while one
-// fails, later ones wait.
+// Reads a call of the hook: of those that are due at `now_ns` that of the newest event, else the
+// one that is due first.
 MUST_CHECK enum status alert_queue_next(struct alert_call *out, struct store *store,
-                                        const char *hook, struct error *err);
+                                        const char *hook, int64_t now_ns, struct error *err);
+
+// Reads the first alerts after the id `after`, at most ALERT_TOLD_MOST, that are open and of which
+// hooks were told, each as an event "firing" with the severity that they were told.
+MUST_CHECK enum status alert_queue_told(struct alert_call *out, size_t *count, struct store *store,
+                                        int64_t after, struct error *err);
+
+// Queues the event for all hooks of the table alert_config, in the caller's transaction, as the
+// next ones.
+MUST_CHECK enum status alert_queue_add(struct sqlite3 *db, int64_t alert, enum alert_event event,
+                                       int64_t now_ns, struct error *err);
 
 struct alert_outcome {
-    int64_t id;        // of the call
-    int64_t due_ns;    // it failed and is due again at this time; 0: it leaves the queue
+    const struct alert_call *call;
+    bool has_failed;
+    int64_t due_ns;    // it failed and is due again at this time; 0: it is given up
     const char *error; // why it failed
 };
 
-// Notes the outcome of a call, a struct alert_outcome, in the caller's transaction.  (This and the
-// next one are a job_change, see job.h.)
+// Notes the outcome of a call, a struct alert_outcome.  A newer event that came meanwhile stays.
+// (This is a job_change, see job.h.)
 MUST_CHECK enum status alert_queue_note(struct sqlite3 *db, const void *outcome, struct error *err);
 
-// Removes the calls of hooks that are not in `hooks`, a struct alert_hooks, in the caller's
-// transaction.
-struct alert_hooks {
-    const struct alert_hook *list;
-    size_t count;
-};
-MUST_CHECK enum status alert_queue_trim(struct sqlite3 *db, const void *hooks, struct error *err);
+// Gives up calls that are too old or too many.
+MUST_CHECK enum status alert_queue_trim(struct sqlite3 *db, int64_t now_ns, struct error *err);
 
 #endif

@@ -119,9 +119,7 @@ static enum status read_events(const struct alert_reader *reader, const char *ev
         sql,
         "SELECT host, device, sum(count) FROM (SELECT r.host, t.device, %s AS count"
         " FROM main.event t CROSS JOIN main.run r ON r.run = t.run"
-        " WHERE t.id > coalesce((SELECT e.id FROM main.event e WHERE e.received_ns < $1"
-        "  ORDER BY e.id DESC LIMIT 1), 0)"
-        " AND t.event = (SELECT id FROM main.name WHERE text = %Q)"
+        " WHERE t.received_ns >= $1 AND t.event = (SELECT id FROM main.name WHERE text = %Q)"
         " GROUP BY t.run, t.device, t.started_ns) GROUP BY host, device",
         count, event);
     return scan(reader, sql, err);
@@ -190,34 +188,34 @@ static enum status read_margin(const struct alert_reader *reader, struct error *
 
 // ---- The disk --------------------------------------------------------------------------------
 
-// Removes samples that are not in the window, among them those of a clock that was set back.
-static void keep_disk_samples(struct alert_source_state *state, int64_t since_ns, int64_t now_ns)
+struct disk {
+    int64_t at_ns, free_bytes; // at_ns 0: no sample
+};
+
+static enum status on_disk(void *context, sqlite3_stmt *row, struct error *err)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < state->disk_count; i++)
-        if (state->disk[i].at_ns >= since_ns && state->disk[i].at_ns < now_ns)
-            state->disk[kept++] = state->disk[i];
-    state->disk_count = kept;
+    (void)err;
+    *(struct disk *)context =
+        (struct disk){sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1)};
+    return STATUS_OK;
 }
 
 static enum status read_disk(const struct alert_reader *reader, struct error *err)
 {
     static const int64_t keys[1]; // of no group
-    struct alert_source_state *state = reader->state;
     const int64_t now_ns = reader->times->now_ns, window_ns = reader->rule->window_ns;
     const int64_t free_bytes = database_free_bytes(reader->store->path);
-    keep_disk_samples(state, reader->since_ns, now_ns);
-    const struct alert_disk_sample first = state->disk[0];
-    const size_t count = state->disk_count;
-    if (free_bytes == INT64_MAX)
-        return STATUS_OK;
-    if (count == 0 || (count < ALERT_DISK_SAMPLES &&
-                       now_ns - state->disk[count - 1].at_ns >= window_ns / ALERT_DISK_SAMPLES))
-        state->disk[state->disk_count++] = (struct alert_disk_sample){now_ns, free_bytes};
     const int64_t least_ns = window_ns < HOUR_NS ? window_ns : HOUR_NS;
-    // The oldest sample is up to one spacing younger than the window.
-    if (count == 0 || now_ns - first.at_ns < least_ns - window_ns / ALERT_DISK_SAMPLES)
-        return STATUS_OK;
+    struct disk first = {0, 0};
+    sqlite3_str *sql = sqlite3_str_new(reader->store->db);
+    sqlite3_str_appendall(sql, "SELECT min(at_ns), free_bytes FROM main.disk_sample"
+                               " WHERE at_ns >= $1 AND at_ns < $2");
+    enum status status = reader_scan_with(
+        reader->store, sql, NULL, (int64_t[]){reader->since_ns, now_ns}, 2, on_disk, &first, err);
+    // The first sample is up to two evaluations, of a minute, younger than the window.
+    if (status != STATUS_OK || free_bytes == INT64_MAX || first.at_ns == 0 ||
+        now_ns - first.at_ns < least_ns - 120 * SECOND_NS)
+        return status;
     const double used = (double)first.free_bytes - (double)free_bytes;
     const double left_ns = (double)free_bytes * (double)(now_ns - first.at_ns) / used;
     return alert_source_emit(reader, keys, used > 0 && left_ns < FOREVER ? left_ns : FOREVER, err);

@@ -9,8 +9,8 @@
 
 struct store;
 
-// What a source keeps from one evaluation of a rule to the next: free bytes of the disk, verdicts
-// of former windows.  NULL before the first evaluation.
+// What a source keeps from one evaluation of a rule to the next: verdicts of former windows.  NULL
+// before the first evaluation.
 struct alert_source_state;
 void alert_source_state_free(struct alert_source_state *state); // NULL is fine
 
@@ -33,8 +33,9 @@ typedef enum status alert_source_value(void *context, const int64_t *keys, doubl
 //                       what the collector got to know in the window, by its own clock; only groups
 //                       with any.  Losses without a number count for up to ten minutes more
 //   clock_offset_ns     the largest one of the host's open runs heard of in the window
-//   disk_full_in_ns     from the free bytes at the evaluations in the window, once they cover an
-//                       hour, or the window if it is shorter
+//   disk_full_in_ns     from the free bytes now and in the window's first sample (disk_sample),
+//   once
+//                       the samples cover an hour, or the window if it is shorter
 //   slowdown_margin_celsius, pcie_narrow_ratio
 //                       of devices of runs heard of in the window, by the hosts' clocks
 //   baseline_slower_ratio  in both of the last two whole windows, against the newest baseline

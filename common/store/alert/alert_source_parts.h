@@ -8,14 +8,9 @@
 
 struct groups;
 
-enum { ALERT_DISK_SAMPLES = 64, ALERT_BASELINE_WINDOWS = 2 };
+enum { ALERT_BASELINE_WINDOWS = 2 };
 
 struct alert_source_state {
-    // disk_full_in_ns: the oldest first, spaced by a part of the window.
-    struct alert_disk_sample {
-        int64_t at_ns, free_bytes;
-    } disk[ALERT_DISK_SAMPLES];
-    size_t disk_count;
     // baseline_slower_ratio: per model and host the slowdown (double) in the windows before
     // window_number, the last one first; NULL: none.
     struct groups *slower[ALERT_BASELINE_WINDOWS];

@@ -10,23 +10,18 @@
 #include "common/core/base/array.h"
 #include "common/core/base/saturate.h"
 #include "common/core/base/unit.h"
+#include "common/store/alert/alert_config.h"
+#include "common/store/alert/alert_queue.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/session.h"
 #include "common/store/sqlite/database.h"
 #include "common/sys/clock.h"
 
-#define SILENCE_KEPT_NS (INT64_C(90) * 86400 * 1000000000) // after its end
-
-const char *alert_event_text(enum alert_event event)
-{
-    static const char *const texts[ALERT_EVENT_COUNT] = {
-#define EVENT_TEXT(name, text) [ALERT_EVENT_##name] = text,
-        ALERT_EVENTS(EVENT_TEXT)
-#undef EVENT_TEXT
-    };
-    return texts[event];
-}
+#define SECOND_NS       INT64_C(1000000000)
+#define SILENCE_KEPT_NS (90 * 86400 * SECOND_NS) // after its end
+#define DISK_KEPT_NS    (32 * 86400 * SECOND_NS)
+#define DISK_EVERY_NS   (55 * SECOND_NS)
 
 // ---- Reading --------------------------------------------------------------------------
 
@@ -82,8 +77,9 @@ static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
                    .good_ns = sqlite3_column_int64(row, AT_GOOD),
                    .lost_ns = sqlite3_column_int64(row, AT_LOST_FOR),
                    .value = sqlite3_column_double(row, AT_VALUE)},
-        .is_told = sqlite3_column_int64(row, AT_TOLD) != 0,
+        .told = (int)sqlite3_column_int64(row, AT_TOLD),
         .threshold = sqlite3_column_double(row, AT_THRESHOLD),
+        .event = ALERT_EVENT_COUNT,
     };
     reader_copy_text(out->rule, sizeof out->rule, row, AT_RULE);
     for (int i = 0; i < ALERT_GROUP_NAMES; i++)
@@ -129,7 +125,7 @@ static enum status save_row(sqlite3 *db, sqlite3_stmt *save, const struct alert_
         [AT_STATE] = series->state,
         [AT_SEVERITY] = series->severity,
         [AT_LOST] = series->was_lost,
-        [AT_TOLD] = row->is_told,
+        [AT_TOLD] = row->told,
         [AT_STARTED] = series->started_ns,
         [AT_FIRING] = series->firing_ns,
         [AT_RESOLVED] = series->resolved_ns,
@@ -150,24 +146,8 @@ static enum status save_row(sqlite3 *db, sqlite3_stmt *save, const struct alert_
     return database_run(db, save, err);
 }
 
-static enum status queue_events(sqlite3 *db, sqlite3_stmt *queue, const struct alert_pass *pass,
-                                const struct alert_row *row, struct error *err)
-{
-    const int64_t numbers[] = {row->id ? row->id : sqlite3_last_insert_rowid(db), pass->now_ns};
-    enum status status = STATUS_OK;
-    for (unsigned event = 0; event < ALERT_EVENT_COUNT; event++)
-        for (size_t i = 0; row->events >> event & 1 && i < pass->hook_count && status == STATUS_OK;
-             i++) {
-            database_bind(queue, numbers, 2);
-            bind_text(queue, 3, pass->hooks[i].name);
-            bind_text(queue, 4, alert_event_text((enum alert_event)event));
-            status = database_run(db, queue, err);
-        }
-    return status;
-}
-
 static enum status save_rows(sqlite3 *db, const struct alert_pass *pass, sqlite3_stmt *save,
-                             sqlite3_stmt *queue, struct error *err)
+                             struct error *err)
 {
     enum status status = STATUS_OK;
     for (size_t i = 0; i < pass->count && status == STATUS_OK; i++) {
@@ -178,15 +158,28 @@ static enum status save_rows(sqlite3 *db, const struct alert_pass *pass, sqlite3
             continue;
         }
         status = save_row(db, save, row, err);
-        if (status == STATUS_OK && row->events)
-            status = queue_events(db, queue, pass, row, err);
+        if (status == STATUS_OK && row->event != ALERT_EVENT_COUNT)
+            status = alert_queue_add(db, row->id ? row->id : sqlite3_last_insert_rowid(db),
+                                     row->event, pass->now_ns, err);
     }
     return status;
 }
 
+// A sample of the disk a minute, for as long as the longest window; none of a time to come.
+static enum status save_disk(sqlite3 *db, const struct alert_pass *pass, struct error *err)
+{
+    const long long now_ns = pass->now_ns;
+    return database_execf(db, err,
+                          "DELETE FROM disk_sample WHERE at_ns < %lld OR at_ns > %lld;"
+                          "INSERT INTO disk_sample SELECT %lld, %lld WHERE %d AND NOT EXISTS"
+                          " (SELECT 1 FROM disk_sample WHERE at_ns > %lld)",
+                          now_ns - DISK_KEPT_NS, now_ns, now_ns, (long long)pass->disk_free_bytes,
+                          pass->disk_free_bytes != INT64_MAX, now_ns - DISK_EVERY_NS);
+}
+
 enum status alert_table_save(struct sqlite3 *db, const struct alert_pass *pass, struct error *err)
 {
-    sqlite3_stmt *save = NULL, *queue = NULL;
+    sqlite3_stmt *save = NULL;
     enum status status = database_prepare(
         db, &save,
         "INSERT INTO alert(" COLUMNS ") VALUES(nullif(?1, 0), ?2, ?3, ?4, ?5, ?6, nullif(?7, 0),"
@@ -197,14 +190,14 @@ enum status alert_table_save(struct sqlite3 *db, const struct alert_pass *pass, 
         " value = ?14, threshold = ?15, unit = ?20, why = ?21",
         false, err);
     if (status == STATUS_OK)
-        status = database_prepare(db, &queue,
-                                  "INSERT INTO alert_delivery(alert, due_ns, hook, event, attempts)"
-                                  " VALUES(?1, ?2, ?3, ?4, 0)",
-                                  false, err);
-    if (status == STATUS_OK)
-        status = save_rows(db, pass, save, queue, err);
+        status = save_rows(db, pass, save, err);
     (void)sqlite3_finalize(save);
-    (void)sqlite3_finalize(queue);
+    if (status == STATUS_OK)
+        status = save_disk(db, pass, err);
+    if (status == STATUS_OK)
+        status = alert_config_save_health(db, pass, err);
+    if (status == STATUS_OK)
+        status = alert_queue_trim(db, pass->now_ns, err);
     if (status != STATUS_OK)
         return status;
     return database_execf(db, err,
@@ -296,6 +289,8 @@ static enum status silence(sqlite3 *db, const struct query *query, const char *a
         (long long)now_ns);
     if (status == STATUS_OK && count >= ALERT_SILENCES_MAX)
         status = error_set(err, STATUS_FULL, "there are %d silences already", ALERT_SILENCES_MAX);
+    if (status == STATUS_OK && rule[0])
+        status = alert_config_check_rule(db, rule, err);
     if (status != STATUS_OK)
         return status;
     return database_execf(db, err,

@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 
 #include "common/store/alert/alert_evaluate.h"
+#include "common/store/alert/alert_queue.h"
 #include "common/store/query/query_list.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/read/reader.h"
@@ -69,6 +70,35 @@ static enum status list_silences(struct store *store, const struct query *query,
     return reader_scan(store, sql, &query->filter, on_row, *out, err);
 }
 
+// A rule or file with an error; a hook with calls that have failed, or were given up within a day.
+static enum status list_trouble(struct store *store, const struct query *query, struct result **out,
+                                struct error *err)
+{
+    static const struct answer_column columns[] = {
+        {"kind", UNIT_NONE},     {"name", UNIT_NONE},     {"since_ns", UNIT_TIME},
+        {"waiting", UNIT_COUNT}, {"dropped", UNIT_COUNT}, {"text", UNIT_NONE},
+    };
+    int64_t now_ns = 0;
+    enum status status = answer_new(out, columns, sizeof columns / sizeof *columns, err);
+    if (status == STATUS_OK)
+        status = reader_as_of(store, &now_ns, err);
+    if (status != STATUS_OK)
+        return status;
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendf(sql,
+                        "SELECT c.kind, nullif(c.name, '') AS name,"
+                        " coalesce(w.since, c.since_ns) AS since_ns, w.waiting,"
+                        " nullif(c.dropped, 0) AS dropped, coalesce(w.error, c.error) AS text"
+                        " FROM main.alert_config c LEFT JOIN (SELECT hook, count(*) AS waiting,"
+                        "  min(queued_ns) AS since, max(error) AS error, max(attempts) AS attempts"
+                        "  FROM main.alert_delivery GROUP BY hook) w"
+                        " ON c.kind = 'hook' AND w.hook = c.name"
+                        " WHERE w.attempts > 0 OR c.since_ns > iif(c.kind = 'hook', %lld, 0)"
+                        " ORDER BY c.kind, c.name LIMIT %lld",
+                        (long long)(now_ns - ALERT_QUEUE_AGE_NS), limit_of(query));
+    return reader_scan(store, sql, &query->filter, on_row, *out, err);
+}
+
 enum status query_alerts(struct store *store, const struct query *query, struct result **out,
                          struct error *err)
 {
@@ -93,6 +123,8 @@ enum status query_alerts(struct store *store, const struct query *query, struct 
     };
     if (query->alert.list == QUERY_ALERTS_SILENCES)
         return list_silences(store, query, out, err);
+    if (query->alert.list == QUERY_ALERTS_TROUBLE)
+        return list_trouble(store, query, out, err);
     const struct query_filter *filter = &query->filter;
     int64_t now_ns = 0;
     enum status status = answer_new(out, columns, sizeof columns / sizeof *columns, err);

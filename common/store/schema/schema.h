@@ -55,11 +55,16 @@
 //   alert      one row per episode of an alert, of a rule and a group (model, host, device; null
 //              where the rule does not group by it).  state and severity: alert_state.h.  From
 //              started_ns on the condition held; it fired at firing_ns and was over at resolved_ns
-//              (null: it is open).  is_told: hooks were told that it fires.  held_ns and the like
-//              are the state machine's times.  value, threshold and unit; why: its first cause
+//              (null: it is open).  is_told: hooks were told that it fires, as a warning (1) or
+//              critical (2).  held_ns and the like are the state machine's times.  value, threshold
+//              and unit; why: its first cause
 //   alert_silence   alerts of the rule and names (null: any) are not told to hooks in that time
-//   alert_delivery  what a hook has not been told yet: the event of an alert, when to try next, how
-//              often that has failed, and why the last time
+//   alert_delivery  what a hook has not been told yet: the newest event of an alert, since when,
+//              when to try next, how often that has failed, and why the last time
+//   alert_config    the rules and hooks of the collector.  since_ns, error: since when a rule
+//              cannot be read, why; when a hook's call was given up last, why; when the file was
+//              wrong (a row of kind file).  dropped: calls of the hook that were given up
+//   disk_sample     free bytes of the store's disk, about once a minute
 //   KIND       one table per kind, one row per record: id, run, stream, number, started_ns,
 //              received_ns, then the kind's columns; names as ids, enumerations as integers; some
 //              of device_sample in fewer bytes (schema_scaled.h)
@@ -84,7 +89,7 @@
 #include <stdint.h>
 
 enum {
-    SCHEMA_VERSION = 15,                // PRAGMA user_version of the file
+    SCHEMA_VERSION = 16,                // PRAGMA user_version of the file
     SCHEMA_APPLICATION_ID = 0x49667374, // PRAGMA application_id: "Ifst"
     SCHEMA_RANGE_STORED = 0,            // range.state
     SCHEMA_RANGE_DROPPED = 1,

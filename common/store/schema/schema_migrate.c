@@ -81,7 +81,8 @@ static const char added_tables[] =
     " until_ns INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(owner, why)) WITHOUT ROWID;"
     "CREATE TABLE IF NOT EXISTS admin(id INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL,"
     " actor TEXT NOT NULL, action TEXT NOT NULL, detail TEXT NOT NULL, outcome TEXT NOT NULL,"
-    " rows INTEGER NOT NULL);"
+    " rows INTEGER NOT NULL);";
+static const char alert_tables[] =
     "CREATE TABLE IF NOT EXISTS alert(id INTEGER PRIMARY KEY, rule TEXT NOT NULL, model TEXT,"
     " host TEXT, device TEXT, state INTEGER NOT NULL, severity INTEGER NOT NULL,"
     " started_ns INTEGER NOT NULL, firing_ns INTEGER, resolved_ns INTEGER, value REAL,"
@@ -94,7 +95,12 @@ static const char added_tables[] =
     " actor TEXT NOT NULL, text TEXT NOT NULL);"
     "CREATE TABLE IF NOT EXISTS alert_delivery(id INTEGER PRIMARY KEY, alert INTEGER NOT NULL,"
     " hook TEXT NOT NULL, event TEXT NOT NULL, due_ns INTEGER NOT NULL,"
-    " attempts INTEGER NOT NULL, error TEXT);";
+    " attempts INTEGER NOT NULL, error TEXT, queued_ns INTEGER NOT NULL DEFAULT 0);"
+    "CREATE TABLE IF NOT EXISTS alert_config(kind TEXT NOT NULL, name TEXT NOT NULL,"
+    " since_ns INTEGER, error TEXT, dropped INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(kind, name))"
+    " WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS disk_sample(at_ns INTEGER PRIMARY KEY,"
+    " free_bytes INTEGER NOT NULL);";
 
 // Indexes beside the one on started_ns: for stages to find their load, and for
 // the last sample of a run.  All on kinds with few rows.
@@ -122,6 +128,8 @@ static const char added_indexes[] =
     " WHERE error IS NOT NULL;"
     "CREATE INDEX IF NOT EXISTS pipeline_failed ON pipeline(started_ns) WHERE status = 1;"
     "CREATE INDEX IF NOT EXISTS device_run ON device(run);"
+    "CREATE INDEX IF NOT EXISTS event_received ON event(received_ns);"
+    "CREATE UNIQUE INDEX IF NOT EXISTS alert_delivery_hook ON alert_delivery(hook, alert);"
     "CREATE INDEX IF NOT EXISTS range_dropped ON range(run, first, last, reason) WHERE state = 1;"
     "CREATE INDEX IF NOT EXISTS stream_unnumbered ON stream(run, unnumbered)"
     " WHERE unnumbered > 0;"
@@ -316,6 +324,7 @@ static enum status add_columns(sqlite3 *db, struct error *err)
         {"stream", "no_room", "INTEGER NOT NULL DEFAULT 0"},
         {"rollup_state", "ahead_id", "INTEGER NOT NULL DEFAULT 0"},
         {"rollup_state", "ahead_host", "INTEGER NOT NULL DEFAULT 0"},
+        {"alert_delivery", "queued_ns", "INTEGER NOT NULL DEFAULT 0"},
     };
     enum status status = add_gone_sum(db, err);
     for (size_t i = 0; i < sizeof added / sizeof *added && status == STATUS_OK; i++)
@@ -373,13 +382,22 @@ static enum status upgrade(sqlite3 *db, struct error *err)
         " WHERE key IS NOT NULL;"
         "UPDATE run SET owner = (SELECT o.owner FROM owner o WHERE o.who = 'key:' || run.key)"
         " WHERE key IS NOT NULL AND owner = 0";
+    // In version 15 a hook had a call for each event of an alert, and is_told was 0 or 1.
+    static const char move_alerts[] = "DELETE FROM alert_delivery WHERE id NOT IN"
+                                      " (SELECT max(id) FROM alert_delivery GROUP BY hook, alert);"
+                                      "UPDATE alert_delivery SET queued_ns = due_ns;"
+                                      "UPDATE alert SET is_told = 1 + severity WHERE is_told";
     enum status status = add_kinds(db, err);
     if (status == STATUS_OK)
         status = database_exec(db, added_tables, err);
     if (status == STATUS_OK)
+        status = database_exec(db, alert_tables, err);
+    if (status == STATUS_OK)
         status = add_columns(db, err);
     if (status == STATUS_OK)
         status = database_exec(db, move_owners, err);
+    if (status == STATUS_OK)
+        status = database_exec(db, move_alerts, err);
     if (status == STATUS_OK)
         status = database_exec(db, added_indexes, err);
     if (status == STATUS_OK)
@@ -396,7 +414,7 @@ static const char *const others[] = {
     "meta",    "name",       "run_name",        "stream",         "range",        "ledger",
     "refusal", "unnumbered", "series",          "rollup",         "rollup_state", "rollup_gap",
     "expiry",  "baseline",   "baseline_sample", "owner",          "tombstone",    "forgotten",
-    "admin",   "alert",      "alert_silence",   "alert_delivery",
+    "admin",   "alert",      "alert_silence",   "alert_delivery", "alert_config", "disk_sample",
 };
 enum { TABLES = sizeof others / sizeof *others + RECORD_KIND_COUNT };
 

@@ -156,37 +156,41 @@ static void write_alert(struct json_writer *json, const struct alert_row *alert,
     json_write_end(json);
 }
 
-static void write_alertmanager(struct json_writer *json, const struct alert_call *call,
-                               const char *summary, int64_t now_ns)
+static void write_alertmanager(struct json_writer *json, const struct alert_call *calls,
+                               size_t count, int64_t now_ns)
 {
-    const struct alert_row *alert = &call->alert;
-    const enum alert_severity severity = alert->series.severity;
-    const int64_t resolved_ns = alert->series.resolved_ns;
+    char summary[SUMMARY_SIZE];
     json_write_begin_list(json, NULL);
-    if (call->event == ALERT_EVENT_ESCALATED)
-        write_alert(json, alert, ALERT_WARNING, now_ns, summary);
-    write_alert(json, alert, severity, resolved_ns ? resolved_ns : now_ns + ALERT_BODY_LASTS_NS,
-                summary);
+    for (size_t i = 0; i < count; i++) {
+        const struct alert_row *alert = &calls[i].alert;
+        const int64_t resolved_ns = alert->series.resolved_ns;
+        summarise(summary, &calls[i]);
+        if (calls[i].event == ALERT_EVENT_ESCALATED)
+            write_alert(json, alert, ALERT_WARNING, now_ns, summary);
+        write_alert(json, alert, alert->series.severity,
+                    resolved_ns ? resolved_ns : now_ns + ALERT_BODY_LASTS_NS, summary);
+    }
     json_write_end_list(json);
 }
 
 enum status alert_body_new(char **out, size_t *size, enum alert_hook_kind kind,
-                           const struct alert_call *call, int64_t now_ns, struct error *err)
+                           const struct alert_call *calls, size_t count, int64_t now_ns,
+                           struct error *err)
 {
     struct body body = {NULL};
     struct json_writer json = {.put = append, .sink = &body};
     char summary[SUMMARY_SIZE];
-    summarise(summary, call);
+    summarise(summary, calls);
     switch (kind) {
     case ALERT_HOOK_COMMAND:
     case ALERT_HOOK_JSON:
-        write_plain(&json, call, summary);
+        write_plain(&json, calls, summary);
         break;
     case ALERT_HOOK_SLACK:
-        write_slack(&json, call, summary);
+        write_slack(&json, calls, summary);
         break;
     case ALERT_HOOK_ALERTMANAGER:
-        write_alertmanager(&json, call, summary, now_ns);
+        write_alertmanager(&json, calls, count, now_ns);
         break;
     }
     append(&body, "\n", 1);

@@ -11,10 +11,13 @@
 #include "common/core/base/error.h"
 #include "common/store/alert/alert_queue.h"
 
-// In Alertmanager an alert that the collector never ends is over after this time.
-#define ALERT_BODY_LASTS_NS (INT64_C(7) * 86400 * 1000000000)
+// An alert that is open is told to Alertmanager again and again; one that is not told for some of
+// these intervals is over there, as if Prometheus told it.
+#define ALERT_BODY_REPEATS_NS INT64_C(60000000000)
+#define ALERT_BODY_LASTS_NS   (4 * ALERT_BODY_REPEATS_NS)
 
-// Creates the body of a call, for a hook of the kind.  The caller frees `*out`.
+// Creates the body for a hook of the kind, of `count` calls (1, unless the kind is ALERTMANAGER).
+// The caller frees `*out`.
 //   COMMAND, JSON   {"event","id","rule","model","host","device","state","severity","started_ns",
 //                   "firing_ns","resolved_ns","value","threshold","unit","why","summary"}
 //   SLACK           {"text"}: the summary and why
@@ -22,7 +25,7 @@
 //   an
 //                   alert has become critical, also the end of the one with the severity warning
 MUST_CHECK enum status alert_body_new(char **out, size_t *size, enum alert_hook_kind kind,
-                                      const struct alert_call *call, int64_t now_ns,
+                                      const struct alert_call *calls, size_t count, int64_t now_ns,
                                       struct error *err);
 
 #endif

@@ -29,8 +29,9 @@ struct hook {
     struct alert_hook config;
     struct store *store; // of its thread
     struct thread thread;
-    int wake_fd;     // readable after alert_delivery_wake
-    bool is_failing; // the last call failed, and that was logged
+    int wake_fd;           // readable after alert_delivery_wake
+    bool is_failing;       // the last call failed, and that was logged
+    uint64_t repeat_at_ns; // Alertmanager: when it is told all open alerts again; monotonic
 };
 
 struct alert_delivery {
@@ -87,17 +88,22 @@ static enum status post(struct hook *hook, const char *body, size_t size, struct
                      "the answer has the code %ld", code);
 }
 
-static enum status call_hook(struct hook *hook, const struct alert_call *call, struct error *err)
+static enum status call_hook(struct hook *hook, const struct alert_call *calls, size_t count,
+                             struct error *err)
 {
     char *body = NULL;
     size_t size = 0;
     enum status status =
-        alert_body_new(&body, &size, hook->config.kind, call, clock_wall_ns(), err);
+        alert_body_new(&body, &size, hook->config.kind, calls, count, clock_wall_ns(), err);
     if (status != STATUS_OK)
         return status;
     status = hook->config.kind == ALERT_HOOK_COMMAND ? run_command(hook, body, size, err)
                                                      : post(hook, body, size, err);
     free(body);
+    if (status == STATUS_OK && hook->is_failing)
+        log_write(LOG_LEVEL_INFO, "hook %s: works again", hook->config.name);
+    if (status != STATUS_CANCELLED && status != STATUS_INVALID)
+        hook->is_failing = status != STATUS_OK;
     return status;
 }
 
@@ -121,29 +127,64 @@ static bool note(struct hook *hook, const struct alert_outcome *outcome)
 // Makes the call; true: the thread is to end.
 static bool deliver(struct hook *hook, const struct alert_call *call)
 {
-    const char *name = hook->config.name, *rule = call->alert.rule;
-    const long long id = call->alert.id;
+    const bool was_failing = hook->is_failing;
     struct error err = {.text = ""};
-    struct alert_outcome outcome = {.id = call->id, .error = err.text};
-    const enum status status = call_hook(hook, call, &err);
+    const enum status status = call_hook(hook, call, 1, &err);
     if (status == STATUS_CANCELLED)
         return true;
-    if (status == STATUS_OK) {
-        if (hook->is_failing)
-            log_write(LOG_LEVEL_INFO, "hook %s: works again", name);
-        hook->is_failing = false;
-    } else if (status == STATUS_INVALID || call->attempts + 1 >= ALERT_ATTEMPTS_MAX) {
-        log_write(LOG_LEVEL_ERROR, "hook %s: alert %lld (%s, %s) is not delivered: %s", name, id,
-                  rule, alert_event_text(call->event), err.text);
-        reject_counters_count(&hook->delivery->channels->rejects, REFUSAL_UNDELIVERED, 1);
-    } else {
-        outcome.due_ns = clock_wall_ns() + alert_delivery_pause_ns(call->attempts + 1);
-        if (!hook->is_failing)
-            log_write(LOG_LEVEL_WARNING, "hook %s: alert %lld (%s, %s): %s (it is called again)",
-                      name, id, rule, alert_event_text(call->event), err.text);
-        hook->is_failing = true;
-    }
-    return note(hook, &outcome);
+    const bool is_last = status == STATUS_INVALID;
+    if (status != STATUS_OK && (is_last || !was_failing))
+        log_write(is_last ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING,
+                  "hook %s: alert %lld (%s, %s) is not delivered: %s%s", hook->config.name,
+                  (long long)call->alert.id, call->alert.rule, alert_event_text(call->event),
+                  err.text, is_last ? "" : " (it is called again)");
+    return note(
+        hook,
+        &(struct alert_outcome){
+            .call = call,
+            .has_failed = status != STATUS_OK,
+            .due_ns = is_last ? 0 : clock_wall_ns() + alert_delivery_pause_ns(call->attempts + 1),
+            .error = err.text});
+}
+
+// Tells Alertmanager all open alerts again; true: the thread is to end.
+static bool repeat(struct hook *hook)
+{
+    struct alert_call *calls = calloc(ALERT_TOLD_MOST, sizeof *calls);
+    const bool was_failing = hook->is_failing;
+    struct error err = {.text = ""};
+    size_t count = 0;
+    int64_t after = 0;
+    enum status status = calls ? STATUS_OK : error_no_memory(&err, "alerts");
+    do {
+        if (status == STATUS_OK)
+            status = alert_queue_told(calls, &count, hook->store, after, &err);
+        if (status == STATUS_OK && count > 0) {
+            after = calls[count - 1].alert.id;
+            status = call_hook(hook, calls, count, &err);
+        }
+    } while (status == STATUS_OK && count > 0);
+    free(calls);
+    hook->repeat_at_ns = clock_monotonic_ns() + ALERT_BODY_REPEATS_NS;
+    if (status != STATUS_OK && status != STATUS_CANCELLED && !was_failing)
+        log_write(LOG_LEVEL_WARNING, "hook %s: open alerts are not told again: %s",
+                  hook->config.name, err.text);
+    return status == STATUS_CANCELLED;
+}
+
+// How long until the hook's next call.
+static int64_t next_wait(const struct alert_call *call)
+{
+    const int64_t wait_ns = call->id ? call->due_ns - clock_wall_ns() : PAUSE_LONGEST_NS;
+    return wait_ns > PAUSE_LONGEST_NS ? 0 : wait_ns; // the clock was set back
+}
+
+// How long until open alerts are told again.
+static int64_t repeat_wait(const struct hook *hook)
+{
+    return hook->config.kind == ALERT_HOOK_ALERTMANAGER
+               ? (int64_t)(hook->repeat_at_ns - clock_monotonic_ns())
+               : PAUSE_LONGEST_NS;
 }
 
 static void *hook_body(void *context)
@@ -152,20 +193,19 @@ static void *hook_body(void *context)
     struct error err;
     bool is_ending = false;
     while (!is_ending) {
-        struct alert_call call;
-        const enum status status = alert_queue_next(&call, hook->store, hook->config.name, &err);
-        int64_t wait_ns = PAUSE_LONGEST_NS;
-        if (status != STATUS_OK) {
+        struct alert_call call = {.id = 0};
+        const enum status status =
+            alert_queue_next(&call, hook->store, hook->config.name, clock_wall_ns(), &err);
+        if (status != STATUS_OK)
             log_write(LOG_LEVEL_WARNING, "hook %s: %s", hook->config.name, err.text);
-            wait_ns = STORE_PAUSE_NS;
-        } else if (call.id) {
-            wait_ns = call.due_ns - clock_wall_ns();
-            if (wait_ns > PAUSE_LONGEST_NS) // the clock was set back
-                wait_ns = 0;
-        }
+        const int64_t call_ns = status == STATUS_OK ? next_wait(&call) : STORE_PAUSE_NS;
+        const int64_t repeat_ns = repeat_wait(hook),
+                      wait_ns = call_ns < repeat_ns ? call_ns : repeat_ns;
         is_ending = wait_for(hook, wait_ns > 0 ? wait_ns : 0);
-        if (!is_ending && status == STATUS_OK && call.id && wait_ns <= 0)
+        if (!is_ending && status == STATUS_OK && call.id && call_ns <= 0)
             is_ending = deliver(hook, &call);
+        if (!is_ending && repeat_ns <= 0)
+            is_ending = repeat(hook);
     }
     return NULL;
 }
@@ -201,7 +241,6 @@ enum status alert_delivery_start(struct alert_delivery **out, const struct alert
                                  size_t count, const char *db, struct channels *channels,
                                  struct error *err)
 {
-    const struct alert_hooks kept = {hooks, count};
     struct alert_delivery *delivery = calloc(1, sizeof *delivery + count * sizeof *delivery->hooks);
     if (!delivery)
         return error_no_memory(err, "hooks");
@@ -210,9 +249,7 @@ enum status alert_delivery_start(struct alert_delivery **out, const struct alert
     delivery->count = count;
     for (size_t i = 0; i < count; i++)
         delivery->hooks[i] = (struct hook){.delivery = delivery, .config = hooks[i], .wake_fd = -1};
-    enum status status = job_change_alerts(channels->inbox, alert_queue_trim, &kept, err);
-    if (status == STATUS_OK && count > 0)
-        status = start_all(delivery, db, err);
+    enum status status = count > 0 ? start_all(delivery, db, err) : STATUS_OK;
     if (status != STATUS_OK) {
         alert_delivery_stop(delivery);
         return status;

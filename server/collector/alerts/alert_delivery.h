@@ -4,8 +4,11 @@
 //
 // A call that succeeds leaves the queue, in a transaction after it: if the collector ends in
 // between, the call is made again.  One that fails is made again with longer and longer pauses,
-// and given up after about a day, or at once if the answer is a redirect or a code 4xx other
-// than 408 and 429; that is logged, and counted as the refusal "undelivered".
+// until it is a day old, or not at all if the answer is a redirect or a code 4xx other than 408 and
+// 429.
+//
+// Alertmanager is also told all open alerts every minute, with the severity that it was told
+// before.
 #ifndef INFERSTAT_COLLECTOR_ALERTS_ALERT_DELIVERY_H
 #define INFERSTAT_COLLECTOR_ALERTS_ALERT_DELIVERY_H
 
@@ -19,17 +22,14 @@
 struct alert_delivery;
 struct channels;
 
-enum {
-    ALERT_COMMAND_SECONDS = 10, // a command is killed after this time
-    ALERT_ATTEMPTS_MAX = 294,   // with the pauses between them about a day
-};
+enum { ALERT_COMMAND_SECONDS = 10 }; // a command is killed after this time
 
 // The pause after the given number of failed attempts, from 1: 5 s, doubled each time, at most
 // 5 minutes.
 int64_t alert_delivery_pause_ns(unsigned attempts);
 
-// Starts the threads, while the writer runs; removes from the queue what is for other hooks. Copies
-// `hooks`, and borrows the path of the store and `channels` until alert_delivery_stop.
+// Starts the threads, while the writer runs.  Copies `hooks`, and borrows the path of the store and
+// `channels` until alert_delivery_stop.
 MUST_CHECK enum status alert_delivery_start(struct alert_delivery **out,
                                             const struct alert_hook *hooks, size_t count,
                                             const char *db, struct channels *channels,

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "common/store/alert/alert_config.h"
 #include "common/store/alert/alert_evaluate.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
@@ -20,30 +21,40 @@ struct alerts {
 
     // Of the thread.
     struct alert_file file;
+    struct alert_turns turns;
     struct alert_evaluator *evaluator; // of `file`, as is the next one
     struct alert_delivery *delivery;
     int64_t listening_ns;
     bool has_complained; // of the last failure
 
-    pthread_mutex_t lock; // of the members below
-    bool has_next;
-    struct alert_file next; // replaces `file`
+    pthread_mutex_t lock;      // of the members below
+    bool has_next, has_failed; // a reload since the last evaluation
+    struct alert_file next;    // replaces `file`
+    struct error why;          // the reload has failed
 };
 
-enum status alerts_check(const struct alerts_options *options, struct error *err)
+enum status alerts_check(const struct alerts_options *options, bool with_commands,
+                         struct error *err)
 {
     struct alert_file file;
-    const enum status status = rules_file_read(&file, options->file, err);
+    enum status status = rules_file_read(&file, options->file, err);
+    if (status == STATUS_OK && with_commands)
+        status = rules_file_check(&file, options->file, err);
     alert_file_deinit(&file);
     return status;
 }
 
 // ---- The thread -------------------------------------------------------------------------
 
-// Takes the rules of a reload; those that are the same keep their states, which are in the store.
+// Takes what a reload has left: the rules, of which those that are the same keep their states,
+// which are in the store; or why there are none.
 static enum status take_next(struct alerts *alerts, struct error *err)
 {
+    struct queue *inbox = alerts->channels->inbox;
+    struct error why;
     (void)pthread_mutex_lock(&alerts->lock);
+    const bool has_failed = alerts->has_failed;
+    why = alerts->why;
     if (alerts->has_next) {
         alert_evaluator_free(alerts->evaluator);
         alert_delivery_stop(alerts->delivery);
@@ -51,16 +62,31 @@ static enum status take_next(struct alerts *alerts, struct error *err)
         alerts->evaluator = NULL;
         alerts->delivery = NULL;
         alerts->file = alerts->next;
-        alerts->has_next = false;
     }
+    alerts->has_next = alerts->has_failed = false;
     (void)pthread_mutex_unlock(&alerts->lock);
     enum status status = STATUS_OK;
-    if (!alerts->evaluator)
-        status = alert_evaluator_new(&alerts->evaluator, &alerts->file, alerts->listening_ns, err);
+    if (!alerts->delivery)
+        status = job_change_alerts(inbox, alert_config_save, &alerts->file, err);
+    if (status == STATUS_OK && has_failed)
+        status = job_change_alerts(inbox, alert_config_note_file, why.text, err);
+    if (status == STATUS_OK && !alerts->evaluator)
+        status = alert_evaluator_new(&alerts->evaluator, &alerts->file, alerts->listening_ns,
+                                     &alerts->turns, err);
     if (status == STATUS_OK && !alerts->delivery)
         status = alert_delivery_start(&alerts->delivery, alerts->file.hooks,
                                       alerts->file.hook_count, alerts->path, alerts->channels, err);
     return status;
+}
+
+static void begin_turn(void *context)
+{
+    reader_thread_enter(context, READER_SCAN, RULE_SECONDS);
+}
+
+static void end_turn(void *context)
+{
+    reader_thread_leave(context, READER_SCAN);
 }
 
 static enum status save(struct sqlite3 *db, const void *pass, struct error *err)
@@ -72,13 +98,10 @@ static enum status evaluate(struct alerts *alerts, struct error *err)
 {
     struct alert_pass pass = {0};
     enum status status = take_next(alerts, err);
-    if (status == STATUS_OK) {
-        reader_thread_enter(&alerts->reader, READER_SCAN, RULE_SECONDS);
+    if (status == STATUS_OK)
         status =
             alert_evaluate(alerts->evaluator, alerts->reader.store, clock_wall_ns(), &pass, err);
-        reader_thread_leave(&alerts->reader, READER_SCAN);
-    }
-    if (status == STATUS_OK && pass.count > 0) {
+    if (status == STATUS_OK) {
         status = job_change_alerts(alerts->channels->inbox, save, &pass, err);
         alert_delivery_wake(alerts->delivery);
     }
@@ -117,6 +140,7 @@ enum status alerts_start(struct alerts **out, const struct alerts_options *optio
     alerts->path = path;
     alerts->channels = channels;
     alerts->listening_ns = clock_wall_ns();
+    alerts->turns = (struct alert_turns){begin_turn, end_turn, &alerts->reader};
     (void)pthread_mutex_init(&alerts->lock, NULL);
     enum status status = rules_file_read(&alerts->file, options->file, err);
     if (status == STATUS_OK)
@@ -131,21 +155,19 @@ enum status alerts_start(struct alerts **out, const struct alerts_options *optio
     return STATUS_OK;
 }
 
-enum status alerts_reload(struct alerts *alerts, struct error *err)
+void alerts_replace(struct alerts *alerts, struct alert_file *file, const struct error *why)
 {
-    struct alert_file file;
-    const enum status status = rules_file_read(&file, alerts->options->file, err);
-    if (status != STATUS_OK) {
-        alert_file_deinit(&file);
-        return status;
-    }
     (void)pthread_mutex_lock(&alerts->lock);
-    if (alerts->has_next)
-        alert_file_deinit(&alerts->next);
-    alerts->next = file;
-    alerts->has_next = true;
+    if (why) {
+        alerts->why = *why;
+    } else {
+        if (alerts->has_next)
+            alert_file_deinit(&alerts->next);
+        alerts->next = *file;
+        alerts->has_next = true;
+    }
+    alerts->has_failed = why != NULL;
     (void)pthread_mutex_unlock(&alerts->lock);
-    return STATUS_OK;
 }
 
 void alerts_stop(struct alerts *alerts)

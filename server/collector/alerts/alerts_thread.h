@@ -6,6 +6,7 @@
 #define INFERSTAT_COLLECTOR_ALERTS_ALERTS_THREAD_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/core/base/error.h"
@@ -18,17 +19,20 @@ struct alerts_options {
     int64_t every_ns;    // between two evaluations
 };
 
+struct alert_file;
 struct alerts;
 
-// Checks the file.
-MUST_CHECK enum status alerts_check(const struct alerts_options *options, struct error *err);
+// Checks the file; `with_commands`: also that those of hooks are there (rules_file_check).
+MUST_CHECK enum status alerts_check(const struct alerts_options *options, bool with_commands,
+                                    struct error *err);
 
 // Starts the thread.  `path` is the store's file.  All pointers are borrowed until alerts_stop.
 MUST_CHECK enum status alerts_start(struct alerts **out, const struct alerts_options *options,
                                     const char *path, struct channels *channels, struct error *err);
 
-// Reads the file again, for the next evaluation.  On failure the previous rules stay.  Main thread.
-MUST_CHECK enum status alerts_reload(struct alerts *alerts, struct error *err);
+// Replaces the rules and hooks by those of `file`, which it consumes, for the next evaluation; or
+// notes in the store why they could not be read again, if `why` is not NULL.  Main thread.
+void alerts_replace(struct alerts *alerts, struct alert_file *file, const struct error *why);
 
 // Ends the thread, while the writer still runs.  Accepts NULL.
 void alerts_stop(struct alerts *alerts);

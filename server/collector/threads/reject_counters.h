@@ -35,8 +35,7 @@
     X(SLOW_FRAME, "slow_frame")     /* did not complete a frame in time */                         \
     X(DEAF, "deaf")                 /* did not read what was sent to it */                         \
     X(HEARTBEATS, "heartbeats")     /* sent too many heartbeats */                                 \
-    X(CONNECT_RATE, "connect_rate") /* connected too often */                                      \
-    X(UNDELIVERED, "undelivered")   /* a call of a hook of alerts that was given up */
+    X(CONNECT_RATE, "connect_rate") /* connected too often */
 
 enum refusal {
 #define REFUSAL_ENUM(name, key) REFUSAL_##name,

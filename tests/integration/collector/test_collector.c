@@ -466,6 +466,44 @@ TEST_CASE(test_clearing_is_the_owners)
     assert_int_equal(integer("SELECT balanced FROM v_ledger"), 1);
 }
 
+static enum reply_status edit(const char *service, struct query query, int64_t *id)
+{
+    struct message message;
+    query.kind = QUERY_ALERT_EDIT;
+    ask(service, &query, &message);
+    const enum reply_status status = message.reply.status;
+    if (status == REPLY_OK)
+        *id = result_integer(message.reply.result, 0, "id", -1);
+    message_free(&message);
+    return status;
+}
+
+// Acknowledgements and silences through the sockets of a running collector.
+TEST_CASE(test_editing_alerts_is_the_owners)
+{
+    const struct query ack = {.alert = {.edit = QUERY_ALERT_ACK, .id = 7, .text = "it's mine"}};
+    struct query silence = {.alert = {.edit = QUERY_ALERT_SILENCE,
+                                      .for_ns = INT64_C(3600000000000),
+                                      .rule = "run_kill"}};
+    int64_t id = 0;
+    assert_int_equal(edit("query", ack, &id), REPLY_DENIED);
+    assert_int_equal(edit("query", silence, &id), REPLY_DENIED);
+    assert_int_equal(integer("SELECT count(*) FROM alert_silence"), 0);
+    assert_int_equal(edit("admin", ack, &id), REPLY_NO_DATA);
+    assert_int_equal(edit("admin", silence, &id), REPLY_NO_DATA); // a typing error
+    (void)snprintf(silence.alert.rule, sizeof silence.alert.rule, "run_killed");
+    assert_int_equal(edit("admin", silence, &id), REPLY_OK);
+    assert_int_equal(integer("SELECT count(*) FROM alert_silence WHERE rule = 'run_killed'"
+                             " AND until_ns > since_ns"),
+                     1);
+    const struct query end = {.alert = {.edit = QUERY_ALERT_UNSILENCE, .id = id}};
+    assert_int_equal(edit("query", end, &id), REPLY_DENIED);
+    assert_int_equal(edit("admin", end, &id), REPLY_OK);
+    assert_int_equal(edit("admin", end, &id), REPLY_NO_DATA);
+    silence.alert.edit = QUERY_ALERT_EDIT_COUNT;
+    assert_int_equal(edit("admin", silence, &id), REPLY_INVALID);
+}
+
 TEST_MAIN_EACH(collector_run, collector_end, test_acknowledged_is_stored,
                test_values_arrive_as_they_were_sent, test_repeated_records_are_skipped,
                test_a_gap_is_answered_with_what_is_wanted, test_streams_are_apart,
@@ -476,4 +514,4 @@ TEST_MAIN_EACH(collector_run, collector_end, test_acknowledged_is_stored,
                test_a_batch_that_can_never_be_taken, test_numbers_that_cannot_be,
                test_frames_that_are_no_messages, test_a_protocol_from_the_future,
                test_queries_while_it_collects, test_every_admin_query_is_answered,
-               test_clearing_is_the_owners)
+               test_clearing_is_the_owners, test_editing_alerts_is_the_owners)

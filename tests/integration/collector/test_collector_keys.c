@@ -222,7 +222,11 @@ TEST_CASE(test_what_each_may_do)
     assert_int_equal(integer("SELECT length(key) FROM run"), 40);
     const struct query clear = {.kind = QUERY_CLEAR};
     assert_int_equal(ask_as(READER, ADDRESS_QUERY, &ping), REPLY_OK);
+    const struct query silence = {.kind = QUERY_ALERT_EDIT,
+                                  .alert = {.edit = QUERY_ALERT_SILENCE, .for_ns = 1}};
     assert_int_equal(ask_as(READER, ADDRESS_QUERY, &clear), REPLY_DENIED);
+    assert_int_equal(ask_as(READER, ADDRESS_QUERY, &silence), REPLY_DENIED);
+    assert_int_equal(ask_as(ADMIN, ADDRESS_ADMIN, &silence), REPLY_OK);
     assert_int_equal(ask_as(READER, ADDRESS_QUERY, &keys), REPLY_DENIED);
     assert_int_equal(ask_as(ADMIN, ADDRESS_QUERY, &keys), REPLY_DENIED); // at its own door only
     assert_int_equal(ask_as(ADMIN, ADDRESS_ADMIN, &keys), REPLY_OK);
@@ -230,7 +234,7 @@ TEST_CASE(test_what_each_may_do)
     assert_int_equal(integer("SELECT count(*) FROM inference"), 10);
     assert_int_equal(ask_as(ADMIN, ADDRESS_ADMIN, &clear), REPLY_OK);
     assert_int_equal(integer("SELECT count(*) FROM inference"), 0);
-    await_refusals("denied", 3);
+    await_refusals("denied", 4);
 }
 
 // Who knows another server, or no CURVE at all, is nobody to talk to.

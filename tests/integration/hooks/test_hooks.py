@@ -5,6 +5,7 @@ Alertmanager.
     test_hooks.py CLASS
 """
 
+import datetime
 import json
 import os
 import pathlib
@@ -254,6 +255,9 @@ class HooksTest(unittest.TestCase):
             self.assertEqual(alert["labels"], {"alertname": "loaded", "severity": "warning", "model": "m",
                                                "host": HOSTILE})
             self.assertEqual(alert["status"]["state"], "active")
+            # It ends there by itself in four minutes, and is told again each minute.
+            ends = datetime.datetime.fromisoformat(alert["endsAt"][:19] + "+00:00").timestamp() - time.time()
+            self.assertTrue(180 < ends <= 240, ends)
             self.assertTrue(re.match(r"warning: loaded of model m, host h", alert["annotations"]["summary"]))
             firing, = self.rows("SELECT firing_ns FROM alert WHERE model = 'm'")[0]
             self.assertIn(time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(firing // 10**9)), alert["startsAt"])

@@ -71,7 +71,8 @@ static enum status on_value(void *context, const int64_t *keys, double value, st
     struct fleet *fleet = context;
     (void)err;
     const int host = keys[1] == rows_name(db, "h1"), model = keys[0] == rows_name(db, "m1");
-    fleet->readings[MODELS * host + model] = (struct alert_reading){true, value, 1};
+    fleet->readings[MODELS * host + model] =
+        (struct alert_reading){.has_data = true, .value = value, .count = 1};
     return STATUS_OK;
 }
 

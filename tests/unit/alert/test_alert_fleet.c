@@ -129,7 +129,7 @@ TEST_CASE(a_fleet)
     struct alert_file file;
     struct error err = {0};
     expect_ok(alert_file_read(&file, "", 0, NULL, NULL, &err), &err);
-    expect_ok(alert_evaluator_new(&evaluator, &file, START_NS, &err), &err);
+    expect_ok(alert_evaluator_new(&evaluator, &file, START_NS, NULL, &err), &err);
     for (int host = 0; host < HOSTS; host++) {
         rows_run(db, host + 1, format_text("h%d", host), START_NS, START_NS);
         execf("UPDATE run SET owner = 1, \"end\" = 0 WHERE run = %d", host + 1);

@@ -1,6 +1,11 @@
 // The queue of calls to hooks.
 #include "common/store/alert/alert_queue.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/store/alert/alert_config.h"
+
 #include "tests/support/test.h"
 #include "tests/unit/store/store_fixture.h"
 
@@ -23,40 +28,62 @@ static void alert(int id, int severity)
           id, ALERT_FIRING, severity);
 }
 
-static void queue(int id, int alert_id, const char *hook, const char *event, int due_ns)
+static void queue(int id, int alert_id, const char *hook, const char *event, int due_ns,
+                  int queued_ns)
 {
-    execf("INSERT INTO alert_delivery VALUES(%d, %d, '%s', '%s', %d, 0, NULL)", id, alert_id, hook,
-          event, due_ns);
+    execf("INSERT INTO alert_delivery VALUES(%d, %d, '%s', '%s', %d, 0, NULL, %d)", id, alert_id,
+          hook, event, due_ns, queued_ns);
 }
 
-// The call that is due first for the hook, which is then noted as done (0) or due again.
+static void hooks(const char *text)
+{
+    struct alert_file file;
+    struct error err;
+    expect_ok(alert_file_read(&file, text, strlen(text), NULL, NULL, &err), &err);
+    exec("BEGIN");
+    expect_ok(alert_config_save(db, &file, &err), &err);
+    exec("COMMIT");
+    alert_file_deinit(&file);
+}
+
+// The hook's next call at time 100, which is then noted as done (0), due again, or given up (-1).
 static int64_t next(const char *hook, struct alert_call *call, int64_t due_ns)
 {
     struct error err;
     struct alert_call ignored;
     if (!call)
         call = &ignored;
-    expect_ok(alert_queue_next(call, store, hook, &err), &err);
-    const struct alert_outcome outcome = {call->id, due_ns, "it's \"broken\""};
+    expect_ok(alert_queue_next(call, store, hook, 100, &err), &err);
+    const struct alert_outcome outcome = {.call = call,
+                                          .has_failed = due_ns != 0,
+                                          .due_ns = due_ns > 0 ? due_ns : 0,
+                                          .error = "it's \"broken\""};
     if (call->id)
         expect_ok(alert_queue_note(db, &outcome, &err), &err);
     return call->id;
 }
 
+#define HOOKS "hook a: command /bin/true\nhook b: command /bin/true\n"
+
+// The newest event that is due, then what is due first.
 TEST_CASE(test_order)
 {
     struct alert_call call;
+    hooks(HOOKS);
     assert_int_equal(next("a", NULL, 0), 0);
-    alert(1, ALERT_WARNING);
-    alert(2, ALERT_CRITICAL);
-    queue(1, 1, "a", "firing", 20);
-    queue(2, 1, "b", "firing", 20);
-    queue(3, 2, "a", "firing", 10);
-    queue(4, 2, "a", "escalated", 5); // not before what came before it
-    queue(5, 9, "a", "firing", 1);    // of an alert that is gone
-    assert_int_equal(next("a", &call, 40), 3);
-    assert_int_equal(call.due_ns, 10);
+    for (int i = 1; i <= 4; i++)
+        alert(i, i == 2 ? ALERT_CRITICAL : ALERT_WARNING);
+    queue(1, 1, "a", "firing", 20, 20);
+    queue(2, 1, "b", "firing", 20, 20);
+    queue(3, 2, "a", "escalated", 30, 30);
+    queue(4, 3, "a", "firing", 400, 10);
+    queue(5, 4, "a", "firing", 300, 5);
+    queue(6, 9, "a", "firing", 1, 99); // of an alert that is gone
+    assert_int_equal(next("a", &call, 500), 3);
+    assert_int_equal(call.due_ns, 30);
     assert_int_equal(call.attempts, 0);
+    assert_int_equal(call.event, ALERT_EVENT_ESCALATED);
+    assert_int_equal(call.alert.series.severity, ALERT_CRITICAL);
     assert_int_equal(next("a", &call, 0), 1);
     assert_int_equal(call.event, ALERT_EVENT_FIRING);
     assert_int_equal(call.alert.id, 1);
@@ -69,26 +96,110 @@ TEST_CASE(test_order)
     assert_int_equal(integer("SELECT attempts FROM alert_delivery WHERE id = 3"), 1);
     assert_int_equal(integer("SELECT error = 'it''s \"broken\"' FROM alert_delivery WHERE id = 3"),
                      1);
+    assert_int_equal(next("a", &call, 0), 5);
+    assert_int_equal(next("a", &call, 0), 4);
     assert_int_equal(next("a", &call, 0), 3);
     assert_int_equal(call.attempts, 1);
-    assert_int_equal(next("a", &call, 0), 4);
-    assert_int_equal(call.event, ALERT_EVENT_ESCALATED);
-    assert_int_equal(call.alert.series.severity, ALERT_CRITICAL);
     assert_int_equal(next("a", NULL, 0), 0);
     assert_int_equal(next("b", NULL, 0), 2);
 }
 
-TEST_CASE(test_hooks_that_are_gone)
+// A newer event replaces one that waits, keeps its pause, and stays when the older one is noted.
+TEST_CASE(test_newer_event)
 {
     struct error err;
-    static const struct alert_hook kept[] = {{.name = "a"}, {.name = "b"}};
+    struct alert_call call;
+    hooks(HOOKS);
     alert(1, ALERT_WARNING);
-    queue(1, 1, "a", "firing", 1);
-    queue(2, 1, "c", "firing", 1);
-    expect_ok(alert_queue_trim(db, &(struct alert_hooks){kept, 2}, &err), &err);
-    assert_int_equal(integer("SELECT group_concat(id) = '1' FROM alert_delivery"), 1);
-    expect_ok(alert_queue_trim(db, &(struct alert_hooks){NULL, 0}, &err), &err);
-    assert_int_equal(integer("SELECT count(*) FROM alert_delivery"), 0);
+    expect_ok(alert_queue_add(db, 1, ALERT_EVENT_FIRING, 10, &err), &err);
+    assert_int_equal(integer("SELECT count(*) FROM alert_delivery"), 2);
+    expect_ok(alert_queue_next(&call, store, "a", 100, &err), &err);
+    expect_ok(alert_queue_add(db, 1, ALERT_EVENT_RESOLVED, 20, &err), &err);
+    assert_int_equal(integer("SELECT count(*) FROM alert_delivery WHERE event = 'resolved'"
+                             " AND queued_ns = 20 AND due_ns = 10"),
+                     2);
+    expect_ok(alert_queue_note(db, &(struct alert_outcome){.call = &call}, &err), &err);
+    expect_ok(
+        alert_queue_note(
+            db, &(struct alert_outcome){.call = &call, .has_failed = true, .error = "x"}, &err),
+        &err);
+    assert_int_equal(integer("SELECT count(*) FROM alert_delivery"), 2);
+    assert_true(next("a", &call, 0) > 0);
+    assert_int_equal(call.event, ALERT_EVENT_RESOLVED);
+    assert_int_equal(next("a", &call, 0), 0);
 }
 
-TEST_MAIN_EACH(set_up, store_tear_down, test_order, test_hooks_that_are_gone)
+static int64_t dropped(const char *hook)
+{
+    return integer(format_text("SELECT dropped FROM alert_config WHERE kind = 'hook'"
+                               " AND name = '%s' AND (dropped = 0) = (error IS NULL)",
+                               hook));
+}
+
+// Calls are given up when they are a day old, too many, or in vain: that is counted.
+TEST_CASE(test_given_up)
+{
+    static const int64_t day_ns = INT64_C(86400000000000);
+    struct error err;
+    hooks(HOOKS);
+    alert(1, ALERT_WARNING);
+    alert(2, ALERT_WARNING);
+    queue(1, 1, "a", "firing", 1, 10);
+    queue(2, 1, "b", "firing", 1, 11);
+    queue(3, 2, "b", "firing", 1, 12);
+    expect_ok(alert_queue_trim(db, day_ns + 10, &err), &err);
+    assert_int_equal(integer("SELECT count(*) FROM alert_delivery"), 3);
+    assert_int_equal(dropped("a") + dropped("b"), 0);
+    expect_ok(alert_queue_trim(db, day_ns + 12, &err), &err);
+    assert_int_equal(integer("SELECT id FROM alert_delivery"), 3);
+    assert_int_equal(dropped("a"), 1);
+    assert_int_equal(dropped("b"), 1);
+    assert_int_equal(next("b", NULL, -1), 3);
+    assert_int_equal(dropped("b"), 2);
+    assert_int_equal(integer("SELECT count FROM refusal WHERE reason = 'undelivered'"), 3);
+    execf("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)"
+          " INSERT INTO alert_delivery SELECT i, i, 'a', 'firing', 1, 0, NULL, i FROM n",
+          ALERT_QUEUE_ROWS + 5);
+    queue(ALERT_QUEUE_ROWS + 6, 1, "b", "firing", 1, 1);
+    expect_ok(alert_queue_trim(db, 20, &err), &err);
+    assert_int_equal(integer("SELECT min(id) FROM alert_delivery WHERE hook = 'a'"), 6);
+    assert_int_equal(integer("SELECT count(*) FROM alert_delivery WHERE hook = 'b'"), 1);
+    assert_int_equal(dropped("a"), 6);
+}
+
+// What Alertmanager is told again: the severity is the one that hooks were told.
+TEST_CASE(test_told)
+{
+    struct alert_call *calls = calloc(ALERT_TOLD_MOST, sizeof *calls);
+    struct error err;
+    size_t count = 0;
+    assert_non_null(calls);
+    for (int i = 1; i <= ALERT_TOLD_MOST + 3; i++)
+        alert(i, ALERT_CRITICAL);
+    exec("UPDATE alert SET is_told = 2 WHERE id = 2; UPDATE alert SET is_told = 0 WHERE id = 3;"
+         "UPDATE alert SET resolved_ns = 9 WHERE id = 4");
+    expect_ok(alert_queue_told(calls, &count, store, 0, &err), &err);
+    assert_int_equal(count, ALERT_TOLD_MOST);
+    assert_int_equal(calls[0].alert.series.severity, ALERT_WARNING);
+    assert_int_equal(calls[1].alert.series.severity, ALERT_CRITICAL);
+    assert_int_equal(calls[2].alert.id, 5);
+    expect_ok(alert_queue_told(calls, &count, store, calls[count - 1].alert.id, &err), &err);
+    assert_int_equal(count, 1);
+    free(calls);
+}
+
+TEST_CASE(test_hooks_that_are_gone)
+{
+    hooks(HOOKS);
+    alert(1, ALERT_WARNING);
+    queue(1, 1, "a", "firing", 1, 1);
+    queue(2, 1, "c", "firing", 1, 1);
+    hooks(HOOKS);
+    assert_int_equal(integer("SELECT group_concat(id) = '1' FROM alert_delivery"), 1);
+    hooks("");
+    assert_int_equal(integer("SELECT count(*) FROM alert_delivery"), 0);
+    assert_int_equal(integer("SELECT count(*) FROM alert_config"), 17);
+}
+
+TEST_MAIN_EACH(set_up, store_tear_down, test_order, test_newer_event, test_given_up, test_told,
+               test_hooks_that_are_gone)

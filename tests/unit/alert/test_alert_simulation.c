@@ -201,7 +201,8 @@ static struct alert_reading quantile(const struct requests *requests,
     if (count == 0)
         return (struct alert_reading){0};
     qsort(all, count, sizeof *all, by_value);
-    return (struct alert_reading){true, all[(size_t)(q * (double)(count - 1) + 0.5)], count};
+    return (struct alert_reading){
+        .has_data = true, .value = all[(size_t)(q * (double)(count - 1) + 0.5)], .count = count};
 }
 
 // The mean of the last `steps` steps.
@@ -211,14 +212,15 @@ static struct alert_reading mean(const struct fleet *fleet, const struct host *h
     double sum = 0;
     for (int i = 0; i < steps; i++)
         sum += values[(fleet->at + WINDOW - i) % WINDOW];
-    return (struct alert_reading){!host->is_away, sum / steps, (uint64_t)steps * STEP_S};
+    return (struct alert_reading){
+        .has_data = !host->is_away, .value = sum / steps, .count = (uint64_t)steps * STEP_S};
 }
 
 static struct alert_reading read_value(struct fleet *fleet, int rule, int at, int place)
 {
     const struct host *host = &fleet->hosts[at];
     const struct requests *requests = &host->models[place];
-    struct alert_reading reading = {true, 0, 1};
+    struct alert_reading reading = {.has_data = true, .count = 1};
     switch (rule) {
     case TTFT_P50:
         return quantile(requests, requests->ttft, 0.5);

@@ -148,6 +148,22 @@ TEST_CASE(test_least)
     assert_int_equal(series.state, ALERT_OK);
 }
 
+// Of a rule that is rare no data are good, unless they cannot be read.
+TEST_CASE(test_unread)
+{
+    static const struct alert_reading none = {.has_data = false}, unread = {.is_unread = true};
+    const struct alert_reading bad = {.has_data = true, .value = 1e9, .count = 1000};
+    struct alert_rule seldom = at_once;
+    struct alert_series series = {0};
+    seldom.is_rare = true;
+    assert_int_equal(alert_step(&series, &seldom, &bad, START_NS), ALERT_FIRED);
+    assert_int_equal(alert_step(&series, &seldom, &none, START_NS + SECOND_NS), ALERT_NO_CHANGE);
+    assert_int_equal(series.state, ALERT_FIRING);
+    assert_int_equal(alert_step(&series, &seldom, &unread, START_NS + 2 * SECOND_NS),
+                     ALERT_LOST_DATA);
+    assert_int_equal(series.state, ALERT_NO_DATA);
+}
+
 // Values that change sides at every evaluation, or each minute, fire once at most.
 TEST_CASE(test_flapping)
 {
@@ -211,7 +227,8 @@ TEST_CASE(test_properties)
             const bool has_data = dice % 16 != 1;
             const bool holds =
                 has_data && (rule->is_below ? value < rule->warning : value > rule->warning);
-            const struct alert_reading reading = {has_data, value, 10};
+            const struct alert_reading reading = {
+                .has_data = has_data, .value = value, .count = 10};
             const struct alert_series before = series;
             const enum alert_change change = alert_step(&series, rule, &reading, now_ns);
             past_ns = holds ? past_ns + (int64_t)INTERVAL_S * SECOND_NS : 0;
@@ -234,9 +251,9 @@ TEST_CASE(test_properties)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stories),    cmocka_unit_test(test_least),
-        cmocka_unit_test(test_flapping),   cmocka_unit_test(test_clock_jumps),
-        cmocka_unit_test(test_properties),
+        cmocka_unit_test(test_stories),     cmocka_unit_test(test_least),
+        cmocka_unit_test(test_unread),      cmocka_unit_test(test_flapping),
+        cmocka_unit_test(test_clock_jumps), cmocka_unit_test(test_properties),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,9 @@
 
 #include <sqlite3.h>
 
+#include "common/store/alert/alert_config.h"
 #include "common/store/alert/alert_evaluate.h"
+#include "common/store/alert/alert_queue.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/store.h"
 #include "tests/support/store/rows.h"
@@ -17,6 +19,7 @@
 static struct alert_file file;
 static struct alert_evaluator *evaluator;
 static int64_t now_ns;
+static unsigned turns_begun, turns_ended;
 
 static const char rules[] = "alert slow: avg ttft_ns by model,host over 1m when max > 3s for 30s"
                             " critical 6s clear 2s\n"
@@ -24,13 +27,29 @@ static const char rules[] = "alert slow: avg ttft_ns by model,host over 1m when 
                             "hook pager: command /bin/true\n"
                             "hook chat: webhook http://127.0.0.1:1/x\n";
 
+static void begin_turn(void *context)
+{
+    (void)context;
+    assert_int_equal(turns_begun++, turns_ended);
+}
+
+static void end_turn(void *context)
+{
+    (void)context;
+    turns_ended++;
+}
+
 static void read_rules(const char *text)
 {
+    static const struct alert_turns turns = {begin_turn, end_turn, NULL};
     struct error err;
     alert_evaluator_free(evaluator);
     alert_file_deinit(&file);
-    assert_int_equal(alert_file_read(&file, text, strlen(text), NULL, NULL, &err), STATUS_OK);
-    assert_int_equal(alert_evaluator_new(&evaluator, &file, START_NS, &err), STATUS_OK);
+    expect_ok(alert_file_read(&file, text, strlen(text), NULL, NULL, &err), &err);
+    expect_ok(alert_evaluator_new(&evaluator, &file, START_NS, &turns, &err), &err);
+    exec("BEGIN");
+    expect_ok(alert_config_save(db, &file, &err), &err);
+    exec("COMMIT");
 }
 
 TEST_FIXTURE(set_up)
@@ -41,6 +60,7 @@ TEST_FIXTURE(set_up)
     now_ns = START_NS;
     evaluator = NULL;
     file = (struct alert_file){0};
+    turns_begun = turns_ended = 0;
     return store_read();
 }
 
@@ -72,6 +92,7 @@ static void pass_after(int seconds)
     struct error err;
     struct alert_pass pass;
     now_ns += seconds * SECOND;
+    turns_begun = turns_ended = 0;
     const enum status status = alert_evaluate(evaluator, store, now_ns, &pass, &err);
     if (status != STATUS_OK)
         fail_msg("%s", err.text);
@@ -123,7 +144,7 @@ TEST_CASE(test_life)
                              " AND resolved_ns IS NOT NULL"),
                      2);
     assert_int_equal(integer("SELECT count(*) FROM alert_delivery WHERE event = 'resolved'"), 4);
-    assert_int_equal(integer("SELECT count(*) FROM alert_delivery"), 10);
+    assert_int_equal(integer("SELECT count(*) FROM alert_delivery"), 4); // the newest event counts
     struct result *history = ask(&(struct query){.kind = QUERY_ALERTS,
                                                  .alert.list = QUERY_ALERTS_HISTORY,
                                                  .alert.rule = "slow",
@@ -183,9 +204,156 @@ TEST_CASE(test_silence)
     result_free(open);
     assert_null(edit((struct query){.alert = {.edit = QUERY_ALERT_UNSILENCE, .id = id + 1}}));
     result_free(edit((struct query){.alert = {.edit = QUERY_ALERT_UNSILENCE, .id = id}}));
-    execf("UPDATE alert_silence SET until_ns = %lld", (long long)(now_ns + 1));
+    execf("UPDATE alert_silence SET until_ns = %lld", (long long)now_ns + 1);
     pass_after(10);
     assert_int_equal(integer("SELECT count(*) FROM alert_delivery"), 4);
+}
+
+// What becomes critical during a silence is told when the silence ends.
+TEST_CASE(test_escalation_in_a_silence)
+{
+    read_rules(rules);
+    request(1, 5 * SECOND);
+    pass_after(0);
+    pass_after(30);
+    exec("DELETE FROM alert_delivery"); // the warning was told
+    assert_int_equal(integer("SELECT is_told FROM alert WHERE rule = 'slow'"), 1);
+    execf("INSERT INTO alert_silence VALUES(1, 'slow', NULL, NULL, NULL, 0, %lld, 'u', '')",
+          (long long)now_ns + 45 * SECOND);
+    for (int i = 0; i < 4; i++) {
+        request(1, 7 * SECOND);
+        pass_after(10);
+    }
+    assert_int_equal(integer("SELECT severity FROM alert WHERE rule = 'slow'"), ALERT_CRITICAL);
+    assert_int_equal(integer("SELECT count(*) FROM alert_delivery"), 0);
+    pass_after(10);
+    assert_int_equal(integer("SELECT count(*) FROM alert_delivery WHERE event = 'escalated'"), 2);
+    assert_int_equal(integer("SELECT is_told FROM alert WHERE rule = 'slow'"), 2);
+    exec("DELETE FROM alert_delivery");
+    pass_after(10);
+    assert_int_equal(integer("SELECT count(*) FROM alert_delivery"), 0); // once
+}
+
+// A typing error would silence nothing.
+TEST_CASE(test_silence_of_an_unknown_rule)
+{
+    struct error err;
+    struct result *answer = NULL;
+    struct query query = {.kind = QUERY_ALERT_EDIT,
+                          .alert = {.edit = QUERY_ALERT_SILENCE, .for_ns = 1, .rule = "slowerr"}};
+    read_rules(rules);
+    assert_int_equal(alert_table_edit(db, &query, "user 1", &answer, &err), STATUS_NO_DATA);
+    assert_string_equal(err.text, "no rule is called \"slowerr\" (did you mean slower?)");
+    (void)snprintf(query.alert.rule, sizeof query.alert.rule, "slower");
+    result_free(edit(query));
+    assert_int_equal(integer("SELECT count(*) FROM alert_silence"), 1);
+}
+
+static void expect_trouble(size_t rows, const char *kind, const char *name, const char *words)
+{
+    struct result *trouble =
+        ask(&(struct query){.kind = QUERY_ALERTS, .alert.list = QUERY_ALERTS_TROUBLE});
+    assert_int_equal(result_row_count(trouble), rows);
+    for (size_t i = 0; i < rows; i++) {
+        if (strcmp(result_get(trouble, i, "kind").text.bytes, kind) != 0)
+            continue;
+        if (name)
+            assert_string_equal(result_get(trouble, i, "name").text.bytes, name);
+        assert_non_null(strstr(result_get(trouble, i, "text").text.bytes, words));
+    }
+    result_free(trouble);
+}
+
+// Each read is a turn.  The alerts of a rule that cannot be read stay for a minute, then they have
+// no data, until it can be read again.
+TEST_CASE(test_unreadable_rule)
+{
+    static const char hide[] =
+        "PRAGMA legacy_alter_table = ON; ALTER TABLE inference RENAME TO hidden";
+    read_rules(rules);
+    request(1, 5 * SECOND);
+    pass_after(0);
+    assert_int_equal(turns_begun, 19); // the alerts, 17 reads of 19 rules, a cause
+    assert_int_equal(turns_ended, turns_begun);
+    expect_trouble(0, "", NULL, "");
+    exec(hide);
+    pass_after(30);
+    assert_int_equal(open_in("slower", ALERT_FIRING), 1);
+    assert_int_equal(open_in("slow", ALERT_PENDING), 1);
+    exec("ALTER TABLE hidden RENAME TO inference");
+    request(1, 5 * SECOND);
+    pass_after(30);
+    expect_trouble(0, "", NULL, "");
+    exec(hide);
+    pass_after(10);
+    pass_after(59);
+    assert_int_equal(open_in("slower", ALERT_FIRING), 1);
+    pass_after(1);
+    assert_int_equal(open_in("slower", ALERT_NO_DATA), 1);
+    assert_int_equal(open_in("slow", ALERT_NO_DATA), 1);
+    expect_trouble(5, "rule", NULL, "no such table");
+    exec("ALTER TABLE hidden RENAME TO inference");
+    request(1, 5 * SECOND);
+    pass_after(1);
+    assert_int_equal(open_in("slower", ALERT_FIRING), 1);
+    expect_trouble(0, "", NULL, "");
+}
+
+TEST_CASE(test_trouble)
+{
+    struct error err;
+    read_rules(rules);
+    expect_ok(alert_config_note_file(db, "f: line 3: column 7: it's wrong", &err), &err);
+    expect_trouble(1, "file", NULL, "line 3: column 7: it's wrong");
+    execf("UPDATE run SET heard_ns = %lld", (long long)now_ns);
+    exec("INSERT INTO alert_delivery VALUES(1, 1, 'pager', 'firing', 0, 2, 'no answer', 5)");
+    expect_trouble(2, "hook", "pager", "no answer");
+    execf("UPDATE alert_config SET dropped = 3, error = 'gone', since_ns = %lld"
+          " WHERE name = 'chat'",
+          (long long)now_ns - 3600 * SECOND);
+    expect_trouble(3, "file", NULL, "wrong");
+    execf("UPDATE alert_config SET since_ns = %lld WHERE name = 'chat'",
+          (long long)now_ns - 25 * 3600 * SECOND);
+    exec("DELETE FROM alert_delivery");
+    expect_trouble(1, "file", NULL, "wrong");
+    read_rules(rules);
+    expect_trouble(0, "", NULL, "");
+    assert_int_equal(integer("SELECT dropped FROM alert_config WHERE name = 'chat'"), 3);
+}
+
+// The space of the disk is sampled once a minute, in the store: nothing is lost at a restart.
+TEST_CASE(test_disk_samples)
+{
+    read_rules(rules);
+    for (int i = 0; i < 13; i++)
+        pass_after(15);
+    assert_int_equal(integer("SELECT count(*) FROM disk_sample WHERE free_bytes > 0"), 4);
+    now_ns -= 3600 * SECOND; // a clock that was set back
+    pass_after(0);
+    assert_int_equal(integer("SELECT count(*) FROM disk_sample"), 1);
+    pass_after(33 * 86400);
+    assert_int_equal(integer("SELECT count(*) FROM disk_sample"), 1);
+}
+
+// An alert that fires carries the first cause that WHY finds.
+TEST_CASE(test_cause)
+{
+    read_rules(rules);
+    request(1, 5 * SECOND);
+    exec("INSERT INTO model(run, stream, number, started_ns, received_ns, name, format)"
+         " SELECT 1, 0, 1, started_ns, received_ns, model, 'gguf' FROM inference");
+    execf("UPDATE run SET owner = 1, \"end\" = iif(run = 1, 2, 0), heard_ns = %lld,"
+          " ended_ns = iif(run = 1, %lld, NULL)",
+          (long long)now_ns + 30 * SECOND, (long long)now_ns + 10 * SECOND);
+    pass_after(0);
+    assert_int_equal(integer("SELECT count(why) FROM alert WHERE rule = 'slow'"), 0); // pending
+    struct result *open = ask(&(struct query){.kind = QUERY_ALERTS, .alert.rule = "slower"});
+    struct result *causes = ask(&(struct query){.kind = QUERY_WHY});
+    assert_int_equal(result_row_count(open), 1);
+    assert_string_equal(result_get(open, 0, "why").text.bytes,
+                        result_get(causes, 0, "text").text.bytes);
+    result_free(causes);
+    result_free(open);
 }
 
 TEST_CASE(test_acknowledge)
@@ -225,5 +393,6 @@ TEST_CASE(test_try)
     expect_error(&query, STATUS_INVALID, "no rule");
 }
 
-TEST_MAIN_EACH(set_up, tear_down, test_life, test_rule_gone, test_silence, test_acknowledge,
-               test_try)
+TEST_MAIN_EACH(set_up, tear_down, test_life, test_rule_gone, test_silence,
+               test_escalation_in_a_silence, test_silence_of_an_unknown_rule, test_unreadable_rule,
+               test_trouble, test_disk_samples, test_cause, test_acknowledge, test_try)

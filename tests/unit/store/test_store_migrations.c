@@ -183,6 +183,12 @@ static const struct {
      "version 14,",
      {{ALL_VALUES "id IN (1, 2, 5, 10)", INT64_C(6539227114424413977)},
       {"SELECT count(*) FROM pragma_table_info('rollup_state') WHERE name LIKE 'ahead%'", 2}}},
+    {STORE_VERSION "15.sql",
+     "version 15,",
+     {{ALL_VALUES "id IN (1, 2, 5, 10)", INT64_C(6539227114424413977)},
+      {"SELECT is_told FROM alert", 2},
+      {"SELECT sum(id) FROM alert_delivery WHERE queued_ns = 8", 5},
+      {"SELECT count(*) FROM alert_delivery", 2}}},
 };
 
 // Every table, view and index with its columns, and which of them may be NULL.

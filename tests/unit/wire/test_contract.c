@@ -73,7 +73,7 @@ static const char *reply_text(int number)
 static const char *alert_list_text(int number)
 {
 #define LIST(name) [QUERY_ALERTS_##name] = #name
-    static const char *const texts[] = {LIST(OPEN), LIST(HISTORY), LIST(SILENCES)};
+    static const char *const texts[] = {LIST(OPEN), LIST(HISTORY), LIST(SILENCES), LIST(TROUBLE)};
     return number < (int)COUNT_OF(texts) ? texts[number] : NULL;
 }
 

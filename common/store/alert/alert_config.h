@@ -1,0 +1,29 @@
+// The collector's rules and hooks in the store: the table alert_config (schema.h), with what is
+// wrong with them.  All functions change rows in the caller's transaction; the first two are a
+// job_change (job.h).
+#ifndef INFERSTAT_STORE_ALERT_ALERT_CONFIG_H
+#define INFERSTAT_STORE_ALERT_ALERT_CONFIG_H
+
+#include "common/core/base/error.h"
+#include "common/store/alert/alert_row.h"
+
+struct sqlite3;
+
+// Replaces the names of rules and hooks by those of `file`, a struct alert_file, which is right.
+// Removes the calls of hooks that are gone.
+MUST_CHECK enum status alert_config_save(struct sqlite3 *db, const void *file, struct error *err);
+
+// Notes that the file could not be read again: why, as text.
+MUST_CHECK enum status alert_config_note_file(struct sqlite3 *db, const void *why,
+                                              struct error *err);
+
+// Notes the health of the rules whose health has changed in the pass.
+MUST_CHECK enum status alert_config_save_health(struct sqlite3 *db, const struct alert_pass *pass,
+                                                struct error *err);
+
+// Returns STATUS_NO_DATA, and suggests the nearest name, if the collector has rules but none of the
+// name.
+MUST_CHECK enum status alert_config_check_rule(struct sqlite3 *db, const char *name,
+                                               struct error *err);
+
+#endif

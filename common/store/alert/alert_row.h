@@ -1,0 +1,66 @@
+// An alert as a row of the table alert, and what one evaluation changes.  Plain data.
+#ifndef INFERSTAT_STORE_ALERT_ALERT_ROW_H
+#define INFERSTAT_STORE_ALERT_ALERT_ROW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/core/alert/alert_file.h"
+#include "common/core/alert/alert_state.h"
+
+enum {
+    ALERT_GROUP_NAMES = 3,       // model, host, device: the first dimensions
+    ALERT_OPEN_MAX = 10000,      // alerts that are open at a time
+    ALERT_HISTORY_ROWS = 100000, // episodes that are kept, the newest
+    ALERT_SILENCES_MAX = 1000,   // that have not ended
+    ALERT_WHY_SIZE = 512,        // terminating NUL included
+};
+
+// Events for which hooks are called: X(suffix of the enumerator, text in the table).
+#define ALERT_EVENTS(X)                                                                            \
+    X(FIRING, "firing")                                                                            \
+    X(ESCALATED, "escalated")                                                                      \
+    X(NO_DATA, "no data")                                                                          \
+    X(RESOLVED, "resolved")
+
+enum alert_event {
+#define ALERT_EVENT_ENUM(name, text) ALERT_EVENT_##name,
+    ALERT_EVENTS(ALERT_EVENT_ENUM)
+#undef ALERT_EVENT_ENUM
+        ALERT_EVENT_COUNT
+};
+
+// An episode of a group.
+struct alert_row {
+    int64_t id; // 0: not in the table yet
+    char rule[ALERT_NAME_SIZE];
+    char group[ALERT_GROUP_NAMES][QUERY_TEXT_SIZE]; // "": it has no such name
+    struct alert_series series;                     // resolved_ns is not 0: the episode is over;
+                                                    // ALERT_OK: it never fired, and its row goes
+    int told; // hooks were told that it fires: 0 not, else 1 + the severity
+    double threshold;
+    enum unit unit;
+    char why[ALERT_WHY_SIZE]; // "": unknown
+    enum alert_event event;   // newest one to be told to the hooks; ALERT_EVENT_COUNT: none
+};
+
+// The rows that one evaluation changes.
+struct alert_pass {
+    struct alert_row *rows; // sorted by rule and group, then new ones; owned
+    size_t count, room;
+    int64_t now_ns;
+    const struct alert_file *file;          // of the rules and hooks; borrowed
+    const struct alert_rule_health *health; // of each of its rules; borrowed
+    int64_t disk_free_bytes;                // of the store's disk
+};
+
+// Whether the values of a rule can be read.
+enum { ALERT_WHY_UNREAD_SIZE = 200 };
+struct alert_rule_health {
+    bool has_changed; // in this pass
+    int64_t since_ns; // since when they cannot; 0: they can
+    char error[ALERT_WHY_UNREAD_SIZE];
+};
+
+#endif
