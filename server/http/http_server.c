@@ -149,12 +149,12 @@ static void on_connection(void *context, struct MHD_Connection *of, void **slot,
         MHD_get_connection_info(of, MHD_CONNECTION_INFO_CONNECTION_FD);
     const union MHD_ConnectionInfo *address =
         MHD_get_connection_info(of, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    struct connection *free = server->connections;
-    while (free->number != 0) // there are as many as libmicrohttpd accepts
-        free++;
-    *free = (struct connection){.number = ++server->accepted, .fd = fd->connect_fd};
-    copy_address(free->address, address->client_addr);
-    *slot = free;
+    struct connection *place = server->connections;
+    while (place->number != 0) // there are as many as libmicrohttpd accepts
+        place++;
+    *place = (struct connection){.number = ++server->accepted, .fd = fd->connect_fd};
+    copy_address(place->address, address->client_addr);
+    *slot = place;
     make_room(server);
 }
 

@@ -1,6 +1,5 @@
 #include "common/store/query/inventory.h"
 
-#include <math.h>
 #include <string.h>
 
 #include <sqlite3.h>
@@ -14,13 +13,15 @@
 #define DAY_NS INT64_C(86400000000000)
 
 enum { SAMPLE_ROWS = 32 }; // newest samples of a process: one row for each of its models
-enum { STORED = -1 };      // beside the reasons of losses
+enum { STORED = DELIVERY_REASON_COUNT, COUNTS };
 
-// A host's records that were stored or lost for a reason.
-struct inventory_count {
+// A host's records that were lost for each reason, and at [STORED] those that were stored.
+struct inventory_host {
     char host[QUERY_TEXT_SIZE];
-    int64_t read, before; // in the store: as last read, and as read before
-    int64_t count;        // since inventory_begin; never goes back
+    struct {
+        int64_t read, before; // in the store: as last read, and as read before
+        int64_t count;        // since inventory_begin; never goes back
+    } counts[COUNTS];
 };
 
 // Runs that are open or were heard of since $1.
@@ -66,11 +67,11 @@ static const struct answer_column record_columns[] = {{"host", UNIT_NONE},
                                                       {"coverage", UNIT_RATIO}};
 
 // Of the runs that were not imported (they have an owner).  $1: the reason of losses that have no
-// number; $2: of those for which there was no room.
+// number; $2: of those for which there was no room; $3: STORED.
 #define OWNED      " CROSS JOIN main.run r USING(run) WHERE r.owner <> 0 AND "
 #define UNNUMBERED " FROM main.stream s INDEXED BY stream_unnumbered" OWNED "s.unnumbered > 0"
 static const char count_sql[] =
-    "SELECT host, -1, CAST(total(stored) AS INTEGER) FROM main.run WHERE owner <> 0 GROUP BY host"
+    "SELECT host, $3, CAST(total(stored) AS INTEGER) FROM main.run WHERE owner <> 0 GROUP BY host"
     " UNION ALL SELECT host, reason, CAST(total(lost) AS INTEGER) FROM"
     "  (SELECT r.host, coalesce(g.reason, 0) AS reason, g.last - g.first + 1 AS lost"
     "    FROM main.range g INDEXED BY range_dropped" OWNED "g.state = 1"
@@ -80,7 +81,7 @@ static const char count_sql[] =
 
 struct reading {
     struct store *store;
-    struct groups *counts;
+    struct groups *hosts;
     struct result **tables;
     int64_t since_ns;
 };
@@ -101,17 +102,19 @@ static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
 static enum status on_count(void *context, sqlite3_stmt *row, struct error *err)
 {
     const struct reading *reading = context;
-    const int64_t keys[] = {sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1)};
-    struct group *group = NULL;
-    if (groups_count(reading->counts) == GROUPS_MAX && !groups_get(reading->counts, keys))
+    const int64_t key = sqlite3_column_int64(row, 0), of = sqlite3_column_int64(row, 1);
+    struct group *group = groups_get(reading->hosts, &key);
+    if (of < 0 || of >= COUNTS || (!group && groups_count(reading->hosts) == GROUPS_MAX))
         return STATUS_OK;
-    enum status status = reader_group(reading->counts, keys, &group, err);
-    if (status != STATUS_OK)
-        return status;
-    struct inventory_count *count = group->data;
-    if (!count->host[0])
-        (void)answer_name_text(reading->store, keys[0], count->host);
-    count->read = sqlite3_column_int64(row, 2);
+    if (!group) {
+        enum status status = reader_group(reading->hosts, &key, &group, err);
+        if (status != STATUS_OK)
+            return status;
+    }
+    struct inventory_host *host = group->data;
+    if (!host->host[0])
+        (void)answer_name_text(reading->store, key, host->host);
+    host->counts[of].read = sqlite3_column_int64(row, 2);
     return STATUS_OK;
 }
 
@@ -119,50 +122,46 @@ static enum status read_counts(struct store *store, const struct query *query, v
                                struct error *err)
 {
     struct reading *reading = out;
-    const int64_t reasons[] = {DELIVERY_RING_FULL, DELIVERY_NO_ROOM};
+    const int64_t numbers[] = {DELIVERY_RING_FULL, DELIVERY_NO_ROOM, STORED};
     (void)query;
     reading->store = store;
-    for (size_t i = 0; i < groups_count(reading->counts); i++) {
-        struct inventory_count *count = groups_at(reading->counts, i)->data;
-        count->before = count->read;
-        count->read = 0;
+    for (size_t i = 0; i < groups_count(reading->hosts); i++) {
+        struct inventory_host *host = groups_at(reading->hosts, i)->data;
+        for (unsigned of = 0; of < COUNTS; of++) {
+            host->counts[of].before = host->counts[of].read;
+            host->counts[of].read = 0;
+        }
     }
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendall(sql, count_sql);
-    return reader_scan_with(store, sql, NULL, reasons, 2, on_count, reading, err);
+    return reader_scan_with(store, sql, NULL, numbers, 3, on_count, reading, err);
 }
 
-// The share stored of all that the host's runs in the store produced.
-static double find_coverage(const struct groups *counts, int64_t host, double stored)
+// Counts what was added since the last time, and adds the rows of a host.
+static void add_host(struct result *table, struct inventory_host *host)
 {
-    double produced = stored;
-    for (unsigned reason = 0; reason < DELIVERY_REASON_COUNT; reason++) {
-        const struct group *group = groups_get(counts, (const int64_t[]){host, reason});
-        produced += group ? (double)((const struct inventory_count *)group->data)->read : 0;
+    double produced = 0;
+    for (unsigned of = 0; of < COUNTS; of++) {
+        const int64_t added = host->counts[of].read - host->counts[of].before;
+        host->counts[of].count += added > 0 ? added : 0;
+        produced += (double)host->counts[of].read;
+        answer_row(table);
+        answer_text(table, "host", host->host);
+        answer_int(table, of == STORED ? "stored" : "lost", host->counts[of].count);
+        if (of != STORED)
+            answer_text(table, "reason", delivery_reason_text((enum delivery_reason)of));
+        else if (produced > 0)
+            answer_real(table, "coverage", (double)host->counts[of].read / produced);
     }
-    return produced > 0 ? stored / produced : (double)NAN;
 }
 
-// Counts what was added since the last time, and writes the table of counts.
 static enum status add_counts(const struct reading *reading, struct error *err)
 {
     struct result **table = &reading->tables[INVENTORY_RECORDS];
     enum status status =
         answer_new(table, record_columns, sizeof record_columns / sizeof *record_columns, err);
-    for (size_t i = 0; i < groups_count(reading->counts) && status == STATUS_OK; i++) {
-        const struct group *group = groups_at(reading->counts, i);
-        struct inventory_count *count = group->data;
-        const int64_t host = group->keys[0], reason = group->keys[1];
-        count->count += count->read > count->before ? count->read - count->before : 0;
-        answer_row(*table);
-        answer_text(*table, "host", count->host);
-        answer_int(*table, reason == STORED ? "stored" : "lost", count->count);
-        if (reason == STORED)
-            answer_real(*table, "coverage",
-                        find_coverage(reading->counts, host, (double)count->read));
-        else
-            answer_text(*table, "reason", delivery_reason_text((enum delivery_reason)reason));
-    }
+    for (size_t i = 0; i < groups_count(reading->hosts) && status == STATUS_OK; i++)
+        add_host(*table, groups_at(reading->hosts, i)->data);
     return status;
 }
 
@@ -193,9 +192,9 @@ static enum status read_all(struct store *store, const struct query *query, void
 enum status inventory_begin(struct inventory *inventory, struct store *store, struct error *err)
 {
     const struct query query = {.kind = QUERY_PING};
-    if (groups_new(&inventory->counts, 2, sizeof(struct inventory_count), NULL) != STATUS_OK)
+    if (groups_new(&inventory->hosts, 1, sizeof(struct inventory_host), NULL) != STATUS_OK)
         return error_no_memory(err, "inventory");
-    struct reading reading = {.counts = inventory->counts};
+    struct reading reading = {.hosts = inventory->hosts};
     return session_run(store, read_counts, &query, &reading, err);
 }
 
@@ -205,7 +204,7 @@ enum status inventory_read(struct inventory *inventory, struct store *store, int
     const struct query query = {.kind = QUERY_PING};
     memset(tables, 0, INVENTORY_TABLES * sizeof *tables);
     struct reading reading = {
-        .counts = inventory->counts, .tables = tables, .since_ns = now_ns - DAY_NS};
+        .hosts = inventory->hosts, .tables = tables, .since_ns = now_ns - DAY_NS};
     enum status status = session_run(store, read_all, &query, &reading, err);
     for (unsigned i = 0; i < INVENTORY_TABLES && status != STATUS_OK; i++) {
         result_free(tables[i]);
@@ -216,6 +215,6 @@ enum status inventory_read(struct inventory *inventory, struct store *store, int
 
 void inventory_deinit(struct inventory *inventory)
 {
-    groups_free(inventory->counts);
-    inventory->counts = NULL;
+    groups_free(inventory->hosts);
+    inventory->hosts = NULL;
 }

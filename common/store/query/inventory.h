@@ -27,16 +27,16 @@ enum inventory_table {
     INVENTORY_REQUESTS,
     // host reason? stored? lost? coverage?, one row for each host: the records stored since
     // inventory_begin, and the share stored of all that its runs in the store produced; and one for
-    // each reason of its losses (DELIVERY_REASONS): the records lost since inventory_begin.  Counts
+    // each reason of losses (DELIVERY_REASONS): the records lost since inventory_begin.  Counts
     // never go back: what forgetting runs takes from the store stays counted.  Of the first 10,000
-    // hosts and reasons
+    // hosts
     INVENTORY_RECORDS,
     INVENTORY_TABLES,
 };
 
 // Initially zero; private.
 struct inventory {
-    struct groups *counts; // by host and reason: struct inventory_count
+    struct groups *hosts; // struct inventory_host
 };
 
 // Begins to count at what the store has now.  Once, before the first inventory_read.

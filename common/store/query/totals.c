@@ -84,6 +84,21 @@ const struct totals_series *totals_at(const struct totals *totals, size_t index)
                                                 : &totals->other;
 }
 
+static void show(struct totals_series *series)
+{
+    series->is_shown = true;
+    for (unsigned i = 0; i < TOTALS_HISTOGRAM_COUNT; i++)
+        series->bins[i].is_shown = series->bins[i].count > 0;
+}
+
+void totals_show(struct totals *totals)
+{
+    for (size_t i = 0; i < groups_count(totals->groups); i++)
+        show(groups_at(totals->groups, i)->data);
+    if (totals->folded.count > 0)
+        show(&totals->other);
+}
+
 size_t totals_folded(const struct totals *totals)
 {
     return totals->folded.count;

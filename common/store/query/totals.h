@@ -53,11 +53,13 @@ struct totals_bins {
     uint64_t counts[TOTALS_EDGES_MAX + 1]; // of each bin; the last one: above the last edge
     uint64_t count;                        // their sum
     double sum_seconds;
+    bool is_shown; // by totals_show
 };
 
 struct totals_series {
     char host[QUERY_TEXT_SIZE], model[QUERY_TEXT_SIZE], device[QUERY_TEXT_SIZE];
     uint64_t counters[TOTALS_COUNTER_COUNT];
+    bool is_shown;
     struct totals_bins bins[TOTALS_HISTOGRAM_COUNT];
 };
 
@@ -76,6 +78,10 @@ MUST_CHECK enum status totals_feed(struct totals *totals, struct store *store, u
 // The series, and at index totals_count - 1 `other`, if anything is counted there.
 size_t totals_count(const struct totals *totals);
 const struct totals_series *totals_at(const struct totals *totals, size_t index);
+
+// Marks all series, and their histograms with values, as shown.  Until then a reader should be
+// given zeros, so that it sees their first increase.
+void totals_show(struct totals *totals);
 
 // The number of series counted in `other`, at most 65,536 of them.
 size_t totals_folded(const struct totals *totals);

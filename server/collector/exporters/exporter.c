@@ -290,6 +290,8 @@ static void answer_metrics(struct exporter *exporter, const struct http_request 
     page.refreshed_seconds =
         exporter->refreshed_ns > 0 ? (double)exporter->refreshed_ns / 1e9 : (double)NAN;
     metrics_page_write(&text, &page);
+    if (!text.has_failed)
+        totals_show(exporter->totals);
     exporter->scrape_cpu_seconds += (double)(clock_thread_ns() - began_ns) / 1e9;
     (void)pthread_mutex_unlock(&exporter->lock);
     if (text.has_failed) {

@@ -165,9 +165,15 @@ static struct rows select_rows(struct writing *writing, const struct section *se
     for (size_t i = 0; i < result_row_count(rows.table); i++)
         fresh += is_fresh(&rows, i);
     rows.count = writing->left / lines < fresh ? (size_t)(writing->left / lines) : fresh;
-    writing->left -= rows.count * lines;
     writing->cut += fresh - rows.count;
     return rows;
+}
+
+// Takes the samples that were written, of which there were `before` before, from the lines left.
+static void count_lines(struct writing *writing, uint64_t before)
+{
+    const uint64_t written = writing->text->samples - before;
+    writing->left -= written < writing->left ? written : writing->left;
 }
 
 // The text of a row's labels; valid until the next call.
@@ -229,19 +235,20 @@ static void write_samples(struct writing *writing, const struct rows *rows)
 
 static void write_section(struct writing *writing, const struct section *section)
 {
+    const uint64_t before = writing->text->samples;
     const struct rows rows = select_rows(writing, section);
     for (const struct column *column = section->columns; column->name; column++)
         write_column(writing, &rows, "", column);
     if (section->prefix)
         write_samples(writing, &rows);
+    count_lines(writing, before);
 }
 
 // ---- Totals -------------------------------------------------------------------------------------
 
 // What counters and histograms of requests and loads count.
 #define TOTALS                                                                                     \
-    "; counted" COUNTED ", when the collector stores their records: late ones then, imported ones" \
-    " never"
+    "; counted" COUNTED ", when their records are stored (late ones too, imported ones not)"
 #define RESOLVES "; times below 0.001 are not told apart" TOTALS
 
 struct family {
@@ -283,6 +290,7 @@ static const char *labels_of_series(struct writing *writing, const struct totals
 
 static void write_totals(struct writing *writing)
 {
+    static const struct totals_bins zero;
     const struct totals *totals = writing->page->totals;
     struct metrics_text *text = writing->text;
     const uint64_t before = text->samples;
@@ -291,22 +299,21 @@ static void write_totals(struct writing *writing)
         for (size_t i = 0; i < totals_count(totals); i++) {
             const struct totals_series *series = totals_at(totals, i);
             metrics_text_sample(text, labels_of_series(writing, series),
-                                (double)series->counters[c]);
+                                series->is_shown ? (double)series->counters[c] : 0);
         }
     }
     for (unsigned h = 0; h < TOTALS_HISTOGRAM_COUNT; h++) {
         metrics_text_family(text, histograms[h].name, METRICS_HISTOGRAM, histograms[h].help);
         for (size_t i = 0; i < totals_count(totals); i++) {
             const struct totals_series *series = totals_at(totals, i);
-            const struct totals_bins *bins = &series->bins[h];
-            if (bins->count > 0)
+            const struct totals_bins *bins = series->bins[h].is_shown ? &series->bins[h] : &zero;
+            if (series->bins[h].count > 0)
                 metrics_text_histogram(text, labels_of_series(writing, series),
                                        totals_edges[h].seconds, totals_edges[h].count, bins->counts,
                                        bins->sum_seconds);
         }
     }
-    const uint64_t written = text->samples - before;
-    writing->left -= written < writing->left ? written : writing->left;
+    count_lines(writing, before);
 }
 
 // ---- The collector itself -----------------------------------------------------------------------

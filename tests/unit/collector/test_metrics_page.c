@@ -80,7 +80,7 @@ TEST_FIXTURE(set_up)
          " ('over', NULL, 'a', 'd', 4, 0, 1, 5, 0, 0, 1, 0, 0, 0, 0)");
     (void)store_read();
     struct error err;
-    inventory = (struct inventory){.counts = NULL};
+    inventory = (struct inventory){.hosts = NULL};
     store_set_live(store);
     expect_ok(inventory_begin(&inventory, store, &err), &err);
     return 0;
@@ -231,6 +231,24 @@ static void expect_lines(const char *text, const char *const *lines, size_t coun
             fail_msg("not there: %s", lines[i]);
 }
 
+// On the first page that has them, counters and histograms are zero.
+TEST_CASE(test_first_page)
+{
+    static const char *const lines[] = {
+        "inferstat_requests_total{host=\"a\\\\b\\nc{x=\\\"y\\\"} 1\",model=\"mod\\\"el{1}\",device="
+        "\"dev\\n1\\\\\"} 0",
+        "inferstat_request_duration_seconds_count{host=\"a\\\\b\\nc{x=\\\"y\\\"} "
+        "1\",model=\"mod\\\"el{1}"
+        "\",device=\"dev\\n1\\\\\"} 0",
+    };
+    read_page(100, 100000);
+    char *text = write_page(false);
+    expect_lines(text, lines, COUNT_OF(lines));
+    assert_null(strstr(text, "inferstat_load_duration_seconds"));
+    free(text);
+    free_page();
+}
+
 TEST_CASE(test_what_it_says)
 {
 #define HOST    "host=\"gpu\\\"01\\\"\""
@@ -254,6 +272,7 @@ TEST_CASE(test_what_it_says)
         "inferstat_host_open_runs{" HOST "} 1",
         "inferstat_stored_records_total{" HOST "} 30",
         "inferstat_lost_records_total{" HOST ",reason=\"spool_full\"} 10",
+        "inferstat_lost_records_total{" HOST ",reason=\"ring_full\"} 0",
         "inferstat_coverage_ratio{" HOST "} 0.75",
         "inferstat_coverage_ratio{host=\"\xF0\x9F\x94\xA5=,#\"} 1",
         "inferstat_host_cpu_util_ratio{" HOST "} 0.25",
@@ -266,6 +285,7 @@ TEST_CASE(test_what_it_says)
         "inferstat_collector_folded_series 0",
     };
     read_page(100, 100000);
+    totals_show(totals);
     char *text = write_page(false);
     expect_lines(text, lines, COUNT_OF(lines));
     // A sample that is no longer new has no gauges, but its device is still described.
@@ -293,6 +313,7 @@ TEST_CASE(test_cut)
         "inferstat_requests_total{host=\"other\",model=\"other\",device=\"other\"} 10",
     };
     read_page(2, 300);
+    totals_show(totals);
     char *text = write_page(false);
     expect_lines(text, lines, COUNT_OF(lines));
     assert_null(strstr(text, "inferstat_collector_cut_rows 0"));
@@ -317,4 +338,5 @@ TEST_CASE(test_empty)
     inventory_deinit(&inventory);
 }
 
-TEST_MAIN_EACH(set_up, store_tear_down, test_hostile_names, test_what_it_says, test_cut, test_empty)
+TEST_MAIN_EACH(set_up, store_tear_down, test_hostile_names, test_first_page, test_what_it_says,
+               test_cut, test_empty)
