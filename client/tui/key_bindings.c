@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-enum { SHOWING = KEYS_VIEW | KEYS_HELP };
+enum { SHOWING = KEYS_VIEW | KEYS_HELP, LISTS = SHOWING | KEYS_CHOOSER };
 
 // One binding; what follows the help are its codes.
 #define BIND(contexts, action, rank, keys, key, label, help, ...)                                  \
@@ -12,9 +12,9 @@ enum { SHOWING = KEYS_VIEW | KEYS_HELP };
 
 const struct key_binding key_bindings[] = {
     BIND(SHOWING, HELP, 1, "h ? F1", "?", "help", "help", 'h', '?', KEY_CODE_F1),
-    BIND(SHOWING, QUIT, 1, "q F10", "q", "quit", "quit", 'q', KEY_CODE_F10),
-    BIND(SHOWING, VIEW, 0, "1 ... 8", "", "", "the view of that number", '1', '2', '3', '4', '5',
-         '6', '7', '8'),
+    BIND(LISTS, QUIT, 1, "q F10", "q", "quit", "quit", 'q', KEY_CODE_F10),
+    BIND(LISTS, VIEW, 0, "1 ... 8", "", "", "the view of that number", '1', '2', '3', '4', '5', '6',
+         '7', '8'),
     BIND(KEYS_VIEW, DETAIL, 2, "Enter", "Enter", "detail", "all of the row", KEY_CODE_ENTER, '\n'),
     BIND(KEYS_VIEW, SEARCH, 4, "/ F3", "/", "search", "find a row with a text; n N: more", '/',
          KEY_CODE_F3),
@@ -37,16 +37,21 @@ const struct key_binding key_bindings[] = {
     BIND(KEYS_VIEW, CLOSE, 0, "Left", "", "", "only those that need attention", KEY_CODE_LEFT),
     BIND(KEYS_VIEW, EXPORT, 0, "e", "", "", "write to a .csv .json .txt .svg file", 'e'),
     BIND(KEYS_VIEW, UNFOLD, 0, "o", "", "", "show what has ended, hide it", 'o'),
+    BIND(KEYS_VIEW, METRIC, 0, "m", "", "", "requests: histogram of TTFT, of E2E", 'm'),
+    BIND(KEYS_VIEW, DIFFERENCE, 0, "d", "", "", "loads: beside the usual, the one before", 'd'),
+    BIND(KEYS_VIEW, COMPARE, 0, "v", "", "", "choose what is compared", 'v'),
+    BIND(KEYS_CHOOSER, APPLY, 1, "Enter", "Enter", "choose", NULL, KEY_CODE_ENTER, '\n'),
+    BIND(KEYS_CHOOSER, CANCEL, 1, "Esc", "Esc", "back", NULL, KEY_CODE_ESCAPE),
     BIND(KEYS_VIEW, NEXT_PANEL, 6, "Tab", "Tab", "panel", "next panel", KEY_CODE_TAB),
     BIND(KEYS_VIEW, PREVIOUS_PANEL, 0, "Shift-Tab", "", "", "previous panel", KEY_CODE_BACK_TAB),
     BIND(KEYS_VIEW, ENLARGE, 10, "z", "z", "enlarge", "the panel alone, all panels", 'z'),
     BIND(SHOWING, BACK, 0, "Esc", "", "", "back", KEY_CODE_ESCAPE),
-    BIND(SHOWING, UP, 0, "Up k", "", "", "a row up", KEY_CODE_UP, 'k'),
-    BIND(SHOWING, DOWN, 0, "Down j", "", "", "a row down", KEY_CODE_DOWN, 'j'),
-    BIND(SHOWING, PAGE_UP, 0, "PgUp", "", "", "a page up", KEY_CODE_PAGE_UP),
-    BIND(SHOWING, PAGE_DOWN, 1, "PgDn", "PgUp PgDn", "scroll", "a page down", KEY_CODE_PAGE_DOWN),
-    BIND(SHOWING, HOME, 0, "Home", "", "", "to the first row", KEY_CODE_HOME),
-    BIND(SHOWING, END, 0, "End", "", "", "to the last row", KEY_CODE_END),
+    BIND(LISTS, UP, 0, "Up k", "", "", "a row up", KEY_CODE_UP, 'k'),
+    BIND(LISTS, DOWN, 0, "Down j", "", "", "a row down", KEY_CODE_DOWN, 'j'),
+    BIND(LISTS, PAGE_UP, 0, "PgUp", "", "", "a page up", KEY_CODE_PAGE_UP),
+    BIND(LISTS, PAGE_DOWN, 1, "PgDn", "PgUp PgDn", "scroll", "a page down", KEY_CODE_PAGE_DOWN),
+    BIND(LISTS, HOME, 0, "Home", "", "", "to the first row", KEY_CODE_HOME),
+    BIND(LISTS, END, 0, "End", "", "", "to the last row", KEY_CODE_END),
     BIND(KEYS_VIEW, SORT_NEXT, 7, "> s F6", "s", "sort", "sort by the next column", '>', 's',
          KEY_CODE_F6),
     BIND(KEYS_VIEW, SORT_PREVIOUS, 0, "<", "", "", "sort by the one before", '<'),
@@ -55,7 +60,7 @@ const struct key_binding key_bindings[] = {
     BIND(KEYS_VIEW, LONGER, 0, "}", "", "", "ask less often", '}'),
     BIND(KEYS_VIEW, SHORTER, 0, "{", "", "", "ask more often", '{'),
     BIND(KEYS_VIEW, SETUP, 0, "F2", "", "", "colours, units, refresh, columns", KEY_CODE_F2),
-    BIND(SHOWING, REDRAW, 0, "Ctrl-L", "", "", "redraw", KEY_CODE_CTRL_L),
+    BIND(LISTS, REDRAW, 0, "Ctrl-L", "", "", "redraw", KEY_CODE_CTRL_L),
     BIND(KEYS_PROMPT, QUIT, 0, "F10", "", "", NULL, KEY_CODE_F10),
     BIND(KEYS_PROMPT, APPLY, 1, "Enter", "Enter", "do it", NULL, KEY_CODE_ENTER, '\n'),
     BIND(KEYS_PROMPT, CANCEL, 1, "Esc", "Esc", "cancel", NULL, KEY_CODE_ESCAPE),

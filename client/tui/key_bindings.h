@@ -72,6 +72,9 @@ enum action {
     ACTION_UNFOLD,      // show or hide folded rows
     ACTION_OPEN,        // show all rows of the cursor's group
     ACTION_CLOSE,       // only those that need attention
+    ACTION_METRIC,      // the histogram of the other time: to the first token, of all
+    ACTION_DIFFERENCE,  // set a load beside the one before it, or the usual one
+    ACTION_COMPARE,     // open the choice of what is compared
     ACTION_SEARCH,      // open the search prompt
     ACTION_FIND_NEXT,   // the next row with the searched text
     ACTION_FIND_PREVIOUS,
@@ -91,10 +94,11 @@ enum action {
 
 // Contexts: the part of the dashboard that has the keyboard focus.
 enum key_context {
-    KEYS_VIEW = 1 << 0,   // a view, without an overlay
-    KEYS_HELP = 1 << 1,   // the help screen, or the details of a row
-    KEYS_PROMPT = 1 << 2, // the prompts, which insert unbound characters
-    KEYS_SETUP = 1 << 3,  // the setup screen
+    KEYS_VIEW = 1 << 0,    // a view, without an overlay
+    KEYS_HELP = 1 << 1,    // the help screen, or the details of a row
+    KEYS_PROMPT = 1 << 2,  // the prompts, which insert unbound characters
+    KEYS_SETUP = 1 << 3,   // the setup screen
+    KEYS_CHOOSER = 1 << 4, // the choice of what is compared
 };
 
 enum { KEYS_CODES_MAX = 8 }; // keys of one binding

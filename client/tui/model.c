@@ -84,7 +84,8 @@ enum key_context model_key_context(const struct model *model)
         [OVERLAY_DETAIL] = KEYS_HELP,    [OVERLAY_CLEAR] = KEYS_PROMPT,
         [OVERLAY_FILTER] = KEYS_PROMPT,  [OVERLAY_SEARCH] = KEYS_PROMPT,
         [OVERLAY_EXPORT] = KEYS_PROMPT,  [OVERLAY_ACKNOWLEDGE] = KEYS_PROMPT,
-        [OVERLAY_SILENCE] = KEYS_PROMPT, [OVERLAY_SETUP] = KEYS_SETUP};
+        [OVERLAY_SILENCE] = KEYS_PROMPT, [OVERLAY_SETUP] = KEYS_SETUP,
+        [OVERLAY_CHOOSER] = KEYS_CHOOSER};
     return contexts[model->overlay];
 }
 

@@ -49,8 +49,9 @@ struct settings {
         columns[MODEL_VIEWS_MAX]; // by view: bit i: the columns of its panel i are to be written
 };
 
-// What is above the view: nothing, help, the details of the cursor's row, or a prompt: of clearing,
-// of the filter, of a search, of an export, or of an alert that is acknowledged or silenced.
+// What is above the view: nothing, help, the details of the cursor's row, the choice of what is
+// compared, or a prompt: of clearing, of the filter, of a search, of an export, or of an alert that
+// is acknowledged or silenced.
 enum overlay {
     OVERLAY_NONE,
     OVERLAY_HELP,
@@ -61,7 +62,8 @@ enum overlay {
     OVERLAY_EXPORT,
     OVERLAY_ACKNOWLEDGE,
     OVERLAY_SILENCE,
-    OVERLAY_SETUP
+    OVERLAY_SETUP,
+    OVERLAY_CHOOSER
 };
 
 // The last answer to a query.
@@ -102,6 +104,9 @@ struct model {
     struct grid_choice choice; // of all tables
     struct settings settings;
     char written[MODEL_NAME_SIZE];  // a file that exports may replace; "": none
+    uint64_t asked;                 // queries about subjects, to be sent once
+    bool against_before;            // loads are set beside the one before, not the usual one
+    struct chooser chooser;         // while it is open
     char search[MODEL_SEARCH_SIZE]; // what was searched for last; "": nothing
 
     struct model_answer answers[POLL_COUNT]; // by enum polled_query

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/core/base/glyph.h"
+#include "common/core/stats/sketch.h"
 
 enum {
     EIGHTHS = 8,           // of a cell that block characters can fill
@@ -114,6 +115,101 @@ void plot_chart(struct canvas *canvas, struct rect area, const struct plot_chart
     for (int x = 0; x < bars.width; x++)
         draw_above(canvas, bars, x, columns.values[x], columns.above[x], columns.top);
     plot_sparkline(canvas, bars, columns.values, (size_t)bars.width, columns.top);
+}
+
+// ---- Histograms -------------------------------------------------------------------------
+
+static const struct {
+    const char *name;
+    double q;
+} marks[] = {{"p50", 0.5}, {"p95", 0.95}, {"p99", 0.99}};
+enum { MARKS = sizeof marks / sizeof *marks };
+
+// The value at quantile `q`, as in sketch.h.
+static double quantile_of(const struct plot_histogram *histogram, uint64_t all, double q)
+{
+    const uint64_t rank = sketch_rank(q, all);
+    size_t i = 0;
+    for (uint64_t below = histogram->counts[0]; below <= rank && i + 1 < histogram->count;)
+        below += histogram->counts[++i];
+    return histogram->values[i];
+}
+
+// The logarithmic scale of a histogram: `bins` bins of `cells` columns each.
+struct histogram_scale {
+    double low, octaves;
+    int bins, cells;
+};
+
+// A bin is no narrower than what a sketch tells apart (sketch.h), so that there are no gaps.
+static struct histogram_scale scale_of(const struct plot_histogram *histogram, int width)
+{
+    enum { PER_OCTAVE = SKETCH_PER_OCTAVE / 2 };
+    const double most = histogram->values[histogram->count - 1];
+    const double least = fmax(histogram->values[0], most / 0x1p20);
+    struct histogram_scale scale = {least / 1.05, fmax(log2(most / least * 1.1), 1), width, 1};
+    if (scale.octaves * PER_OCTAVE < width)
+        scale.bins = (int)(scale.octaves * PER_OCTAVE);
+    scale.cells = width / scale.bins;
+    scale.bins = width / scale.cells;
+    return scale;
+}
+
+static int bin_of(const struct histogram_scale *scale, double value)
+{
+    const double place = value > scale->low ? log2(value / scale->low) / scale->octaves : 0;
+    const int bin = (int)(place * scale->bins);
+    return bin < scale->bins ? bin : scale->bins - 1;
+}
+
+static void draw_marks(struct canvas *canvas, struct rect area, const struct histogram_scale *scale,
+                       const double quantiles[MARKS])
+{
+    enum { UP = 0x2534, NAME_WIDTH = 3 };
+    const int y = area.height - 1;
+    int free_from = 0; // names do not overlap
+    canvas_line(canvas, area, 0, y, area.width, STYLE_DIM, 0x2500);
+    for (unsigned i = 0; i < MARKS; i++) {
+        const int x = bin_of(scale, quantiles[i]) * scale->cells + scale->cells / 2;
+        (void)canvas_put_code(canvas, area, x, y, STYLE_WARNING, UP);
+        if (x + 1 >= free_from && x + 1 + NAME_WIDTH <= area.width) {
+            (void)canvas_put(canvas, area, x + 1, y, STYLE_WARNING, marks[i].name);
+            free_from = x + 2 + NAME_WIDTH;
+        }
+    }
+}
+
+void plot_histogram(struct canvas *canvas, struct rect area, const struct plot_histogram *histogram)
+{
+    char text[UNIT_TEXT_SIZE];
+    double columns[CHART_WIDTH_MAX] = {0}, quantiles[MARKS], top = 0;
+    uint64_t all = 0;
+    struct rect bars = {area.x, area.y + 1, area.width, area.height - 2};
+    for (size_t i = 0; i < histogram->count; i++)
+        all += histogram->counts[i];
+    if (rect_is_empty(bars) || all == 0 || !(histogram->values[histogram->count - 1] > 0))
+        return;
+    if (bars.width > CHART_WIDTH_MAX)
+        bars.width = CHART_WIDTH_MAX;
+    int x = canvas_put(canvas, area, 0, 0, STYLE_TITLE, histogram->title);
+    for (unsigned i = 0; i < MARKS; i++) {
+        quantiles[i] = quantile_of(histogram, all, marks[i].q);
+        x += canvas_put(canvas, area, x, 0, STYLE_DIM, "   ");
+        x += canvas_put(canvas, area, x, 0, STYLE_DIM, marks[i].name);
+        x += canvas_put(canvas, area, x + 1, 0, STYLE_STRONG,
+                        unit_format(text, histogram->unit, quantiles[i])) +
+             1;
+    }
+    const struct histogram_scale scale = scale_of(histogram, bars.width);
+    for (size_t i = 0; i < histogram->count; i++) {
+        const int from = bin_of(&scale, histogram->values[i]) * scale.cells;
+        for (int cell = 0; cell < scale.cells; cell++)
+            columns[from + cell] += (double)histogram->counts[i];
+        top = fmax(top, columns[from]);
+    }
+    const struct rect shown = {bars.x, bars.y, scale.bins * scale.cells, bars.height};
+    plot_sparkline(canvas, shown, columns, (size_t)shown.width, top);
+    draw_marks(canvas, (struct rect){area.x, area.y, bars.width, area.height}, &scale, quantiles);
 }
 
 void plot_bar(struct canvas *canvas, struct rect area, int x, int y, int width, enum style style,

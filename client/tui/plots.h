@@ -44,6 +44,20 @@ void plot_chart(struct canvas *canvas, struct rect area, const struct plot_chart
 void plot_bar(struct canvas *canvas, struct rect area, int x, int y, int width, enum style style,
               double start, double end);
 
+// How many of some values are near each of `values`, ascending; both have `count` elements.
+struct plot_histogram {
+    const char *title;
+    enum unit unit;
+    const double *values;
+    const uint64_t *counts;
+    size_t count;
+};
+
+// Draws a histogram over a logarithmic scale of values, with its title and the percentiles p50,
+// p95 and p99 above, which are marked below it.
+void plot_histogram(struct canvas *canvas, struct rect area,
+                    const struct plot_histogram *histogram);
+
 // One stage of a load.
 struct plot_stage {
     char name[96];

@@ -7,9 +7,10 @@
 #define KIND(kind)    (UINT32_C(1) << RECORD_KIND_##kind)
 #define BY(dimension) (1u << QUERY_BY_##dimension)
 
-// Stages are looked for this long before and behind their load: a wall clock may
-// be set while a model loads.
-static const int64_t stage_slack_ns = INT64_C(1000000000);
+#define SECOND_NS INT64_C(1000000000)
+#define MINUTE_NS (60 * SECOND_NS)
+#define HOUR_NS   (60 * MINUTE_NS)
+#define MONTH_NS  (30 * 24 * HOUR_NS)
 
 enum { LIFE = BY(HOST) | BY(RUN), ANSWER = LIFE | BY(MODEL) | BY(DEVICE) };
 
@@ -34,10 +35,23 @@ static const struct {
     [POLL_DEVICES] = {QUERY_DEVICE_HEALTH, 0, 0, BY(HOST) | BY(DEVICE), 0, true, NULL},
     [POLL_INFERENCES] = {QUERY_RECORDS, RECORD_KIND_INFERENCE, 240, ANSWER, KIND(INFERENCE), true,
                          NULL},
+    [POLL_FAILED] = {QUERY_ERRORS, 0, 50, ANSWER, KIND(INFERENCE), true, NULL},
+    [POLL_HISTOGRAM] = {QUERY_AVERAGE, 0, 0, ANSWER, KIND(INFERENCE), true, NULL},
     [POLL_LOADS] = {QUERY_RECORDS, RECORD_KIND_LOAD, 100, ANSWER, KIND(LOAD), true, NULL},
-    [POLL_STAGES] = {QUERY_RECORDS, RECORD_KIND_LOAD_STAGE, 256, 0, KIND(LOAD_STAGE), false, NULL},
+    [POLL_STAGES] = {QUERY_RECORDS, RECORD_KIND_LOAD_STAGE, 256, BY(RUN), KIND(LOAD_STAGE), false,
+                     NULL},
+    [POLL_STAGES_BEFORE] = {QUERY_RECORDS, RECORD_KIND_LOAD_STAGE, 256, BY(RUN), 0, false, NULL},
+    [POLL_STAGES_USUAL] = {QUERY_STAGES, 0, 0, BY(MODEL) | BY(HOST) | BY(DEVICE), 0, false, NULL},
+    [POLL_EXPLANATION] = {QUERY_SLOWEST, 0, 0, BY(MODEL) | BY(DEVICE), 0, false, NULL},
+    [POLL_REQUESTS_THEN] = {QUERY_RECORDS, RECORD_KIND_INFERENCE, 240, BY(HOST), 0, false, NULL},
+    [POLL_LOADS_THEN] = {QUERY_RECORDS, RECORD_KIND_LOAD, 50, BY(HOST), 0, false, NULL},
+    [POLL_EVENTS_THEN] = {QUERY_EVENTS, 0, 50, BY(HOST), 0, false, NULL},
     [POLL_PIPELINES] = {QUERY_RECORDS, RECORD_KIND_PIPELINE, 200, ANSWER, KIND(PIPELINE), true,
                         NULL},
+    [POLL_OVERLAP] = {QUERY_AVERAGE, 0, 0, ANSWER, KIND(PIPELINE), true, "overlap_ratio"},
+    [POLL_EXPOSED] = {QUERY_AVERAGE, 0, 0, ANSWER, KIND(PIPELINE), true, "exposed_copy_ns"},
+    [POLL_STARVED] = {QUERY_AVERAGE, 0, 0, ANSWER, KIND(PIPELINE), true, "copy_starved_ns"},
+    [POLL_BASELINES] = {QUERY_BASELINES, 0, 0, 0, 0, false, NULL},
     [POLL_COMPARE] = {QUERY_COMPARE, 0, 0, ANSWER, 0, true, NULL},
     [POLL_ALERTS] = {QUERY_ALERTS, 0, 0, BY(HOST) | BY(MODEL) | BY(DEVICE), 0, false, NULL},
     [POLL_HISTORY] = {QUERY_ALERTS, 0, 200, BY(HOST) | BY(MODEL) | BY(DEVICE), 0, true, NULL},
@@ -46,62 +60,145 @@ static const struct {
                    KIND(RUN) | KIND(LOAD) | KIND(INFERENCE) | KIND(PIPELINE), false, NULL},
 };
 
-// Narrows the query to the stages of a load: those of its run, started while it ran.
-static bool narrow_to_load(struct query *query, const struct result *loads, size_t row)
+// The queries about a subject, from so long before its start until so long after its end.
+static const struct {
+    enum queries_subject subject;
+    int64_t before_ns, after_ns; // 0: no query about one
+} about[POLL_COUNT] = {
+    // A wall clock may be set while a model loads.
+    [POLL_STAGES] = {SUBJECT_LOAD, SECOND_NS, SECOND_NS + 1},
+    [POLL_STAGES_BEFORE] = {SUBJECT_LOAD_BEFORE, SECOND_NS, SECOND_NS + 1},
+    [POLL_STAGES_USUAL] = {SUBJECT_LOAD, MONTH_NS, 0},
+    [POLL_EXPLANATION] = {SUBJECT_REQUEST, HOUR_NS, HOUR_NS},
+    [POLL_REQUESTS_THEN] = {SUBJECT_REQUEST, MINUTE_NS, 1},
+    [POLL_LOADS_THEN] = {SUBJECT_REQUEST, 10 * MINUTE_NS, 1},
+    [POLL_EVENTS_THEN] = {SUBJECT_REQUEST, 1, 1},
+};
+
+static bool copy_name(struct query_filter *filter, enum query_dimension dimension,
+                      const struct result *records, size_t row)
 {
-    if (!loads || row >= result_row_count(loads))
+    const struct value name = result_get(records, row, query_dimension_name(dimension));
+    if (name.type != VALUE_TEXT || name.text.size >= QUERY_TEXT_SIZE)
         return false;
-    const struct value run = result_get(loads, row, "run");
-    int64_t started_ns = result_integer(loads, row, "started_ns", 0);
-    int64_t duration_ns = result_integer(loads, row, "duration_ns", 0);
-    if (run.type != VALUE_TEXT || run.text.size >= QUERY_TEXT_SIZE || duration_ns < 0 ||
-        started_ns <= stage_slack_ns || started_ns > INT64_MAX - duration_ns - stage_slack_ns - 1)
-        return false;
-    memcpy(query->filter.by[QUERY_BY_RUN], run.text.bytes, run.text.size + 1);
-    query->filter.since_ns = started_ns - stage_slack_ns;
-    query->filter.until_ns = started_ns + duration_ns + stage_slack_ns + 1;
-    query->records.oldest_first = true;
+    memcpy(filter->by[dimension], name.text.bytes, name.text.size + 1);
     return true;
 }
 
-void queries_of_load(struct queries_scope *scope, const struct result *loads, size_t row)
+static bool read_subject(struct query_filter *filter, const struct result *records, size_t row)
 {
-    scope->load = (struct query){.kind = QUERY_RECORDS,
-                                 .records.kind = RECORD_KIND_LOAD_STAGE,
-                                 .limit = polls[POLL_STAGES].limit};
-    scope->has_load = narrow_to_load(&scope->load, loads, row);
+    if (!records || row >= result_row_count(records) ||
+        !copy_name(filter, QUERY_BY_RUN, records, row))
+        return false;
+    (void)copy_name(filter, QUERY_BY_MODEL, records, row);
+    (void)copy_name(filter, QUERY_BY_HOST, records, row);
+    (void)copy_name(filter, QUERY_BY_DEVICE, records, row);
+    const int64_t started_ns = result_integer(records, row, "started_ns", 0);
+    const int64_t took_ns =
+        result_integer(records, row, "duration_ns", result_integer(records, row, "e2e_ns", 0));
+    if (took_ns < 0 || started_ns <= SECOND_NS || started_ns > INT64_MAX - took_ns - MONTH_NS)
+        return false;
+    filter->since_ns = started_ns;
+    filter->until_ns = started_ns + took_ns;
+    return true;
 }
 
-// The window is the later side, the one before it the earlier.
-static bool set_sides(struct query *query, const struct queries_scope *scope)
+bool queries_select(struct queries_scope *scope, enum queries_subject subject,
+                    const struct result *records, size_t row)
 {
-    const int64_t length_ns = window_length_ns(&scope->window);
-    if (length_ns == 0 || scope->filter.since_ns != 0 || scope->filter.until_ns != 0)
+    struct query_filter found = {0};
+    if (!read_subject(&found, records, row))
+        found = (struct query_filter){0};
+    const bool is_other = memcmp(&found, &scope->subjects[subject], sizeof found) != 0;
+    scope->subjects[subject] = found;
+    return is_other;
+}
+
+size_t queries_load_before(const struct result *loads, size_t row)
+{
+    static const char *const keys[] = {"model", "host", "device"};
+    const int64_t started_ns = result_integer(loads, row, "started_ns", 0);
+    size_t found = SIZE_MAX;
+    int64_t newest_ns = INT64_MIN;
+    for (size_t i = 0; i < result_row_count(loads); i++) {
+        const int64_t ns = result_integer(loads, i, "started_ns", INT64_MAX);
+        bool is_alike = ns < started_ns && ns > newest_ns;
+        for (unsigned k = 0; is_alike && k < sizeof keys / sizeof *keys; k++)
+            is_alike =
+                value_is_same(result_get(loads, i, keys[k]), result_get(loads, row, keys[k]));
+        if (!is_alike)
+            continue;
+        found = i;
+        newest_ns = ns;
+    }
+    return found;
+}
+
+uint64_t queries_about(enum queries_subject subject)
+{
+    uint64_t queries = 0;
+    for (unsigned polled = 0; polled < POLL_COUNT; polled++)
+        if (about[polled].before_ns != 0 && about[polled].subject == subject)
+            queries |= UINT64_C(1) << polled;
+    return queries;
+}
+
+static bool fill_about(enum polled_query polled, const struct queries_scope *scope,
+                       struct query *query)
+{
+    const struct query_filter *subject = &scope->subjects[about[polled].subject];
+    if (subject->since_ns == 0)
         return false;
-    query->compare.other = query->filter;
-    query->filter.until_ns = query->filter.since_ns;
-    query->filter.since_ns -= length_ns;
-    return query->filter.since_ns > 0;
+    query->filter = *subject;
+    query->records.oldest_first = polls[polled].record_kind == RECORD_KIND_LOAD_STAGE;
+    if (polled == POLL_EXPLANATION)
+        query->cursor = (uint64_t)subject->since_ns;
+    if (polled == POLL_STAGES_USUAL) { // it is not its own usual
+        query->filter.until_ns = subject->since_ns;
+        query->group_by[query->group_count++] = QUERY_BY_MODEL;
+    }
+    const int64_t before_ns = about[polled].before_ns;
+    query->filter.since_ns -=
+        before_ns < query->filter.since_ns ? before_ns : query->filter.since_ns - 1;
+    query->filter.until_ns += about[polled].after_ns;
+    return true;
+}
+
+// What only some of the queries have.
+static bool fill_own(enum polled_query polled, const struct queries_scope *scope,
+                     struct query *query)
+{
+    const bool has_times = scope->filter.since_ns != 0 || scope->filter.until_ns != 0;
+    const struct window all = {.length = window_lengths() - 1};
+    if (polled == POLL_HISTORY)
+        query->alert.list = QUERY_ALERTS_HISTORY;
+    if (polled == POLL_FAILED) {
+        query->group_by[query->group_count++] = QUERY_BY_MODEL;
+        query->group_by[query->group_count++] = QUERY_BY_HOST;
+    }
+    if (polled == POLL_HISTOGRAM) {
+        query->average.histogram = true;
+        (void)snprintf(query->metric, sizeof query->metric, "%s",
+                       scope->of_e2e ? "e2e_ns" : "ttft_ns");
+    }
+    return polled != POLL_COMPARE ||
+           comparison_fill(&scope->comparison, has_times ? &all : &scope->window, query);
 }
 
 bool queries_fill(enum polled_query polled, const struct queries_scope *scope, int64_t now_ns,
                   struct query *query)
 {
     assert(polled < POLL_COUNT);
-    if (polled == POLL_STAGES) { // the load's own run says it all
-        *query = scope->load;
-        return scope->has_load;
-    }
     *query = (struct query){
         .kind = polls[polled].kind, .limit = polls[polled].limit, .filter = scope->filter};
     if (query->kind == QUERY_RECORDS)
         query->records.kind = polls[polled].record_kind;
+    if (about[polled].before_ns != 0 && !fill_about(polled, scope, query))
+        return false;
     if (polled == POLL_NOW) {
         query->group_by[0] = scope->by_host ? QUERY_BY_HOST : QUERY_BY_MODEL;
         query->group_count = 1;
     }
-    if (polled == POLL_HISTORY)
-        query->alert.list = QUERY_ALERTS_HISTORY;
     if (polls[polled].of_window)
         window_apply(&scope->window, scope->now_ns != 0 ? scope->now_ns : now_ns, &query->filter);
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
@@ -111,7 +208,7 @@ bool queries_fill(enum polled_query polled, const struct queries_scope *scope, i
         (void)snprintf(query->metric, sizeof query->metric, "%s", polls[polled].metric);
         query->step_ns = window_step_ns(&scope->window);
     }
-    return polled != POLL_COMPARE || set_sides(query, scope);
+    return fill_own(polled, scope, query);
 }
 
 uint64_t queries_stale(enum record_kind kind)

@@ -5,35 +5,52 @@
 #define INFERSTAT_TUI_QUERIES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+#include "client/tui/compare/comparison.h"
 #include "client/tui/window.h"
 #include "common/core/query/query.h"
 #include "common/core/query/result.h"
 
 enum polled_query {
-    POLL_SUMMARY,    // totals and losses of all time
-    POLL_WINDOW,     // totals of the window
-    POLL_NOW,        // states and figures by model and host; of a live window of a day at most
-    POLL_OVERVIEW,   // averages by host, device and model; of any window
-    POLL_TOKENS,     // output tokens per second by step of the window
-    POLL_TTFT,       // times to first token by step of the window
-    POLL_HOSTS,      // the hosts now, with means of the window
-    POLL_DEVICES,    // the devices, likewise
-    POLL_INFERENCES, // the newest inferences of the window
-    POLL_LOADS,      // the newest loads of the window
-    POLL_STAGES,     // the stages of one of these loads
-    POLL_PIPELINES,  // the newest runs of the copy/compute pipeline of the window
-    POLL_COMPARE,    // the window beside the one before it
-    POLL_ALERTS,     // alerts that are open
-    POLL_HISTORY,    // alerts of the window that fired
-    POLL_RUNS,       // the newest runs and their counts of records, of all time
+    POLL_SUMMARY,       // totals and losses of all time
+    POLL_WINDOW,        // totals of the window
+    POLL_NOW,           // states and figures by model and host; of a live window of a day at most
+    POLL_OVERVIEW,      // averages by host, device and model; of any window
+    POLL_TOKENS,        // output tokens per second by step of the window
+    POLL_TTFT,          // times to first token by step of the window
+    POLL_HOSTS,         // the hosts now, with means of the window
+    POLL_DEVICES,       // the devices, likewise
+    POLL_INFERENCES,    // the newest inferences of the window
+    POLL_FAILED,        // failures of the window by model, host and error
+    POLL_HISTOGRAM,     // of the times of all requests of the window
+    POLL_LOADS,         // the newest loads of the window
+    POLL_STAGES,        // the stages of the load at the cursor
+    POLL_STAGES_BEFORE, // the stages of the load before it, of the same model, host and device
+    POLL_STAGES_USUAL,  // the usual stages of these, of the month before the load
+    POLL_EXPLANATION,   // why the request that is opened took so long
+    POLL_REQUESTS_THEN, // requests of its host about that time
+    POLL_LOADS_THEN,    // likewise loads
+    POLL_EVENTS_THEN,   // likewise events of the host and its devices
+    POLL_PIPELINES,     // the newest runs of the copy/compute pipeline of the window
+    POLL_OVERLAP,       // how much copy and compute overlapped, by step of the window
+    POLL_EXPOSED,       // copies that nothing hid, by step of the window
+    POLL_STARVED,       // waiting for filled slots, by step of the window
+    POLL_COMPARE,       // the two sides of the scope's comparison
+    POLL_BASELINES,     // the names of the baselines
+    POLL_ALERTS,        // alerts that are open
+    POLL_HISTORY,       // alerts of the window that fired
+    POLL_RUNS,          // the newest runs and their counts of records, of all time
     POLL_COUNT
 };
 
 // A set of queries; bit i is enum polled_query i.
 #define POLL(query) (UINT64_C(1) << POLL_##query)
 #define POLL_ALL    ((UINT64_C(1) << POLL_COUNT) - 1)
+
+// Records whose circumstances are asked for.
+enum queries_subject { SUBJECT_LOAD, SUBJECT_LOAD_BEFORE, SUBJECT_REQUEST, SUBJECT_COUNT };
 
 // What the queries are about.
 struct queries_scope {
@@ -42,20 +59,30 @@ struct queries_scope {
     int64_t now_ns;       // where a live window ends, wall clock; 0: at the time of asking
     uint64_t wanted;      // the queries that are repeated
     bool by_host;         // POLL_NOW has its rows by host, else by model
-    struct query load;    // POLL_STAGES; see queries_of_load
-    bool has_load;
+    // Names, run, start and end of the subjects; without a start there is none.
+    struct query_filter subjects[SUBJECT_COUNT];
+    struct comparison comparison;
+    bool of_e2e; // POLL_HISTOGRAM: of whole requests, not of their times to first token
 };
 
 // Builds the query `polled` in `*query`.  The query has those conditions of the filter that apply
 // to its kind of records; runs, for example, have no model.  `now_ns` is the wall clock.  Returns
-// false if it cannot be built: POLL_STAGES without a load, POLL_COMPARE of all time, or with a
-// filter's own times.
+// false if it cannot be built: without its subject; two windows of POLL_COMPARE of all time, or
+// with a filter's own times.
 bool queries_fill(enum polled_query polled, const struct queries_scope *scope, int64_t now_ns,
                   struct query *query);
 
-// Sets the load of the scope to row `row` of `loads`, an answer to POLL_LOADS (may be NULL): none
-// if there is no such row, or if its times are invalid.
-void queries_of_load(struct queries_scope *scope, const struct result *loads, size_t row);
+// Sets a subject to row `row` of `records` (may be NULL): none if there is no such row, or if its
+// run or its times are invalid.  Returns true if it is another one now.
+bool queries_select(struct queries_scope *scope, enum queries_subject subject,
+                    const struct result *records, size_t row);
+
+// The row of the newest load before that of row `row`, of the same model, host and device; SIZE_MAX
+// if there is none.  `loads` is an answer to POLL_LOADS.
+size_t queries_load_before(const struct result *loads, size_t row);
+
+// The queries about a subject; a bit set.
+uint64_t queries_about(enum queries_subject subject);
 
 // Returns the bit set of the queries whose answers a new record of `kind` makes stale.
 uint64_t queries_stale(enum record_kind kind);

@@ -83,8 +83,8 @@ static void happen(struct tui *tui, struct event *event)
         poller_change(tui->poller, &tui->model.change);
     if (effects & EFFECT_ASK)
         poller_query_now(tui->poller, tui->model.scope.wanted);
-    if (effects & EFFECT_STAGES)
-        poller_query_now(tui->poller, POLL(STAGES));
+    if (effects & EFFECT_SUBJECT)
+        poller_query_now(tui->poller, tui->model.asked);
     if (effects & EFFECT_LOOK)
         apply_look(tui);
     if (effects & EFFECT_SAVE)

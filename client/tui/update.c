@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/tui/compare/chooser.h"
 #include "client/tui/grid_rows.h"
 #include "client/tui/key_bindings.h"
 #include "client/tui/lists.h"
@@ -20,20 +21,37 @@ static struct view_state *current(struct model *model)
     return &model->views[view_shown(model)];
 }
 
-// The load whose stages are asked for is that of the cursor.
-static unsigned select_load(struct model *model)
+// Sets a subject; what was answered about another one is none of it.
+static void select_subject(struct model *model, enum queries_subject subject,
+                           const struct result *records, size_t row)
 {
-    const struct query before = model->scope.load;
-    const bool had = model->scope.has_load;
+    if (!queries_select(&model->scope, subject, records, row))
+        return;
+    for (unsigned polled = 0; polled < POLL_COUNT; polled++) {
+        if (!(queries_about(subject) >> polled & 1))
+            continue;
+        result_free(model->answers[polled].result);
+        model->answers[polled] = (struct model_answer){0};
+    }
+    model->asked |= queries_about(subject);
+}
+
+// The load of the cursor, and the one before it; the request whose details are open.
+static unsigned select_subjects(struct model *model)
+{
+    const struct result *loads = model_answer(model, POLL_LOADS);
+    const bool is_open = model->overlay == OVERLAY_DETAIL &&
+                         view_current(model) == &view_requests && current(model)->focus == 0;
     size_t row;
-    if (view_current(model) != &view_loads || !view_selected(model, 0, &row))
-        return 0;
-    queries_of_load(&model->scope, model_answer(model, POLL_LOADS), row);
-    const bool same =
-        had == model->scope.has_load &&
-        before.filter.since_ns == model->scope.load.filter.since_ns &&
-        strcmp(before.filter.by[QUERY_BY_RUN], model->scope.load.filter.by[QUERY_BY_RUN]) == 0;
-    return same ? 0 : EFFECT_SCOPE | EFFECT_STAGES;
+    if (view_current(model) == &view_loads && view_selected(model, 0, &row)) {
+        select_subject(model, SUBJECT_LOAD, loads, row);
+        select_subject(model, SUBJECT_LOAD_BEFORE, loads, queries_load_before(loads, row));
+    }
+    if (!is_open)
+        select_subject(model, SUBJECT_REQUEST, NULL, 0);
+    else if (view_selected(model, 0, &row))
+        select_subject(model, SUBJECT_REQUEST, model_answer(model, POLL_INFERENCES), row);
+    return model->asked ? EFFECT_SCOPE | EFFECT_SUBJECT : 0;
 }
 
 // The view's queries; those that it lacks are asked for at once.
@@ -178,6 +196,15 @@ void model_end_export(struct model *model, enum status status, const char *why)
     model_notify(model, text);
 }
 
+// The histogram is of the other time.
+static unsigned change_metric(struct model *model)
+{
+    model->scope.of_e2e = !model->scope.of_e2e;
+    result_free(model->answers[POLL_HISTOGRAM].result);
+    model->answers[POLL_HISTOGRAM] = (struct model_answer){0};
+    return EFFECT_SCOPE | EFFECT_ASK;
+}
+
 // ---- Keys --------------------------------------------------------------------
 
 static void change_interval(struct model *model, int step)
@@ -302,6 +329,18 @@ static unsigned act(struct model *model, enum action action)
             (void)grid_rows_open(list.grid, list.state, list.result, action == ACTION_OPEN,
                                  list.page);
         break;
+    case ACTION_METRIC:
+        return change_metric(model);
+    case ACTION_DIFFERENCE:
+        model->against_before = !model->against_before;
+        if (view_current(model) != &view_loads)
+            model_notify(model, model->against_before ? "loads: beside the one before"
+                                                      : "loads: beside the usual one");
+        break;
+    case ACTION_COMPARE:
+        show_view(model, VIEW_COMPARE);
+        chooser_open(model);
+        break;
     case ACTION_SEARCH:
         prompts_open(model, OVERLAY_SEARCH, "");
         break;
@@ -371,6 +410,8 @@ static unsigned on_key(struct model *model, uint32_t code)
     const bool everywhere = action == ACTION_QUIT || action == ACTION_REDRAW;
     if (model_key_context(model) == KEYS_PROMPT && !everywhere)
         return prompts_act(model, action, code);
+    if (model->overlay == OVERLAY_CHOOSER && action != ACTION_VIEW && !everywhere)
+        return chooser_act(model, action) ? EFFECT_SCOPE | EFFECT_ASK | EFFECT_PACE : 0;
     if (model->overlay == OVERLAY_SETUP && !everywhere)
         return act_setup(model, action);
     if (action == ACTION_VIEW)
@@ -519,9 +560,19 @@ static const char *reason(const struct event *event)
     return event->text && event->text[0] ? event->text : status_text(event->status);
 }
 
+// What was asked once while there was no answer is asked again after the first one.
+static void ask_about_subjects(struct model *model)
+{
+    for (unsigned subject = 0; subject < SUBJECT_COUNT; subject++)
+        if (model->scope.subjects[subject].since_ns != 0)
+            model->asked |= queries_about((enum queries_subject)subject);
+}
+
 static void end_round(struct model *model, const struct event *event)
 {
     const char *text = reason(event);
+    if (event->status == STATUS_OK && model->contact == CONTACT_LOST)
+        ask_about_subjects(model);
     bool lost = event->status == STATUS_UNREACHABLE || event->status == STATUS_TIMEOUT;
     if (event->status == STATUS_OK)
         model->contact = CONTACT_OK;
@@ -583,6 +634,7 @@ unsigned model_update(struct model *model, const struct event *event)
     model->wall_now_ns = event->wall_now_ns;
     if (model->notice_until_ns <= model->now_ns)
         model->notice[0] = '\0';
+    model->asked = 0;
     const unsigned effects = update(model, event);
-    return effects | want(model) | select_load(model);
+    return effects | want(model) | select_subjects(model);
 }

@@ -44,7 +44,7 @@ enum effect {
     EFFECT_EXPORT = 1 << 7,  // write the file that model->prompt names
     EFFECT_LOOK = 1 << 8,    // apply the changed colours and zone of model->settings
     EFFECT_SAVE = 1 << 9,    // write the changed settings to their file
-    EFFECT_STAGES = 1 << 6,  // ask for the stages of the load of model->scope
+    EFFECT_SUBJECT = 1 << 6, // send the queries model->asked now
 };
 
 // Sets the filter that the command line gives; NULL: none.

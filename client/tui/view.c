@@ -32,7 +32,8 @@ const struct view *view_current(const struct model *model)
 uint64_t view_polls(const struct model *model)
 {
     return view_current(model)->polls | POLL(SUMMARY) | POLL(ALERTS) |
-           (model_is_now(model) ? POLL(NOW) : 0);
+           (model_is_now(model) ? POLL(NOW) : 0) |
+           (model->overlay == OVERLAY_CHOOSER ? POLL(OVERVIEW) | POLL(BASELINES) : 0);
 }
 
 bool view_selected(const struct model *model, unsigned number, size_t *row)
@@ -312,6 +313,8 @@ void view_draw(const struct model *model, struct canvas *canvas)
     const struct rect under = layout_frame(canvas->width, canvas->height, false).body;
     if (model->overlay == OVERLAY_SETUP)
         view_setup_draw(model, canvas, under);
+    if (model->overlay == OVERLAY_CHOOSER)
+        view_chooser_draw(model, canvas, frame.body);
     if (model_key_context(model) == KEYS_PROMPT)
         view_prompt_draw(model, canvas, frame.body);
 }

@@ -140,6 +140,14 @@ void view_detail_draw(const struct model *model, struct canvas *canvas, struct r
 void view_setup_draw(const struct model *model, struct canvas *canvas, struct rect area);
 bool view_setup_row_at(const struct model *model, struct rect area, int x, int y, size_t *row);
 
+// Of the request whose details are open: why it took so long; and what else happened on its host.
+// They draw from line `y` on, if there is a canvas, and return the number of lines.
+size_t view_why_draw(const struct model *model, struct canvas *canvas, struct rect area, int y,
+                     const struct result *result, size_t row);
+size_t view_meanwhile_draw(const struct model *model, struct canvas *canvas, struct rect area,
+                           int y, const struct result *result, size_t row);
+
+void view_chooser_draw(const struct model *model, struct canvas *canvas, struct rect area);
 void view_prompt_draw(const struct model *model, struct canvas *canvas, struct rect area);
 
 // ---- For views -----------------------------------------------------------------

@@ -24,11 +24,11 @@ resize 80 24
 golden real-80x24
 
 press 3
-shows "1-16 of 48"
+shows "1-11 of 48"
 press PageDown PageDown
-shows "16-31 of 48"
+shows "11-21 of 48"
 press End
-shows "33-48 of 48"
+shows "38-48 of 48"
 press Escape
 golden real-requests-80x24
 press Down Enter
@@ -154,11 +154,11 @@ shows "host▲"
 click 2 4
 shows "host▼"
 press 3
-shows "1-16 of 48"
+shows "1-11 of 48"
 mouse 65 40 18
-shows "4-19 of 48"
+shows "4-14 of 48"
 mouse 64 40 18
-shows "1-16 of 48"
+shows "1-11 of 48"
 click 3 12
 click 3 12
 shows "Detail"

@@ -133,7 +133,9 @@ void fixture_model(struct model *model, int width, int height)
 #define LOADS                                                                                      \
     "run|host|stream|number|started_ns:unix_ns|model|device|duration_ns:ns|status|error|"          \
     "model_bytes:bytes|page_cache_ratio:ratio|memory_delta_bytes:bytes|"                           \
-    "load_bytes_per_second:bytes/s\n"
+    "load_bytes_per_second:bytes/s|host_memory_before_bytes:bytes|host_memory_after_bytes:bytes\n"
+
+#define LOAD_NS (FIXTURE_WALL_NS - INT64_C(600000000000))
 
 #define STAGES                                                                                     \
     "run|host|stream|number|started_ns:unix_ns|parent|ordinal|stage|duration_ns:ns|model|device\n"
@@ -158,7 +160,7 @@ void fixture_model(struct model *model, int width, int height)
 
 #define WINDOW                                                                                     \
     "inferences|ttft_p95_ns:ns|e2e_p95_ns:ns|request_rate:requests/s|output_token_rate:tok/s|"     \
-    "error_ratio:ratio|window_ns:ns|tpot_p95_ns:ns\n"
+    "error_ratio:ratio|window_ns:ns|tpot_p95_ns:ns|tokens_per_second:tokens/s\n"
 
 #define NOW                                                                                        \
     "model|host|state|since_ns:unix_ns|reason|requests|error_ratio:ratio|request_rate:requests/s|" \
@@ -182,6 +184,8 @@ void fixture_model(struct model *model, int width, int height)
 #define ALERTS                                                                                     \
     "id|rule|model|host|device|state|severity|since_ns:unix_ns|resolved_ns:unix_ns|value|"         \
     "threshold|unit|why|acknowledged_ns:unix_ns|acknowledged_by|silenced_until_ns:unix_ns\n"
+
+#define FAILED "kind|model|host|error|count|last_ns:unix_ns\n"
 
 #define STEPS "started_ns:unix_ns|mean|p50|p95\n"
 
@@ -210,11 +214,33 @@ static void answer_inferences(struct model *model, unsigned count, const char *h
     fixture_answer(model, POLL_INFERENCES, text);
 }
 
-static void answer_load(struct model *model, const char *name)
+// Times of 1,280 requests: most near 30 ms, some of 110 ms.
+static void answer_histogram(struct model *model)
 {
     static char text[TEXT_SIZE];
-    const int64_t at = FIXTURE_WALL_NS - INT64_C(600000000000);
-    const char *run = "5f0c2f6e-9a51-4c6c-8a4e-0d8f6b2f1a77";
+    int used = snprintf(text, sizeof text, "value:ns|count\n");
+    for (int i = 0; i < 40; i++)
+        used += snprintf(text + used, sizeof text - (size_t)used, "%d|%d\n", 24000000 + i * 400000,
+                         2 + (i < 20 ? i : 40 - i) * 3);
+    (void)snprintf(text + used, sizeof text - (size_t)used, "108000000|12\n111000000|28\n");
+    fixture_answer(model, POLL_HISTOGRAM, text);
+}
+
+static const char load_run[] = "5f0c2f6e-9a51-4c6c-8a4e-0d8f6b2f1a77";
+
+static void answer_load(struct model *model, const char *name)
+{
+    char text[1024];
+    (void)snprintf(text, sizeof text,
+                   LOADS "%s|gpu-17|1|8|%lld|%s|cpu|1200000000|ok|-|60922880|1.0|63963136|"
+                         "50769066.7|16777216|80740352\n",
+                   load_run, (long long)LOAD_NS, name);
+    fixture_answer(model, POLL_LOADS, text);
+}
+
+void fixture_stages(struct model *model)
+{
+    static char text[TEXT_SIZE];
     static const struct {
         const char *name;
         int64_t start_ns, duration_ns;
@@ -223,17 +249,16 @@ static void answer_load(struct model *model, const char *name)
         {"read_header", 1900000, 14600000},        {"tokenizer_init", 16600000, 122000000},
         {"model_building", 138700000, 1050000000},
     };
-    (void)snprintf(text, sizeof text,
-                   LOADS "%s|gpu-17|1|8|%lld|%s|cpu|1200000000|ok|-|60922880|1.0|63963136|"
-                         "50769066.7\n",
-                   run, (long long)at, name);
-    fixture_answer(model, POLL_LOADS, text);
     int used = snprintf(text, sizeof text, STAGES);
     for (unsigned i = 0; i < 5; i++)
         used += snprintf(text + used, sizeof text - (size_t)used,
-                         "%s|gpu-17|1|%u|%lld|8|%u|%s|%lld|%s|cpu\n", run, 3 + i,
-                         (long long)(at + stages[i].start_ns), i, stages[i].name,
-                         (long long)stages[i].duration_ns, name);
+                         "%s|gpu-17|1|%u|%lld|8|%u|%s|%lld|synthetic-15m|cpu\n", load_run, 3 + i,
+                         (long long)(LOAD_NS + stages[i].start_ns), i, stages[i].name,
+                         (long long)stages[i].duration_ns);
+    (void)snprintf(text + used, sizeof text - (size_t)used,
+                   "run-2|gpu-17|1|3|1774785000000000000|8|0|device_selection|1400000|broken|cpu\n"
+                   "run-2|gpu-17|1|4|1774785000001400000|8|1|file_opening|200000|broken|cpu\n"
+                   "run-1|gpu-17|1|4|1774785000001400000|8|1|of_another_run|200000|broken|cpu\n");
     fixture_answer(model, POLL_STAGES, text);
 }
 
@@ -263,7 +288,7 @@ static void answer_now(struct model *model, const char *name, const char *host)
         name, host);
     fixture_answer(model, POLL_NOW, text);
     fixture_answer(model, POLL_WINDOW,
-                   WINDOW "128|30200000|760000000|0.43|13.7|0.0|300000000000|22800000\n");
+                   WINDOW "128|30200000|760000000|0.43|13.7|0.0|300000000000|22800000|44.41\n");
     answer_steps(model);
 }
 
@@ -283,6 +308,8 @@ void fixture_normal(struct model *model)
     answer_now(model, "synthetic-15m", "gpu-17");
     answer_load(model, "synthetic-15m");
     answer_inferences(model, 128, "gpu-17", "synthetic-15m");
+    answer_histogram(model);
+    fixture_answer(model, POLL_FAILED, FAILED);
     answer_run(model);
     fixture_answer(model, POLL_HOSTS,
                    HOSTS "gpu-17|-|0.125|17179869184|34359738368|0.0|2|1774785599000000000\n");
@@ -314,6 +341,8 @@ void fixture_empty(struct model *model)
     fixture_answer(model, POLL_LOADS, LOADS);
     fixture_answer(model, POLL_STAGES, NULL);
     fixture_answer(model, POLL_INFERENCES, INFERENCES);
+    fixture_answer(model, POLL_FAILED, FAILED);
+    fixture_answer(model, POLL_HISTOGRAM, NULL);
     fixture_answer(model, POLL_RUNS, RUNS);
     fixture_answer(model, POLL_NOW, NOW);
     fixture_answer(model, POLL_WINDOW, WINDOW);
@@ -407,17 +436,15 @@ void fixture_losses(struct model *model)
     fixture_answer(model, POLL_OVERVIEW,
                    OVERVIEW "gpu-17|cpu|synthetic-15m|1|128|4096|44.37|44.41|29700000|30200000|"
                             "728300000|2|1200000000|134217728|12|0.9896\n");
+    fixture_answer(model, POLL_FAILED,
+                   FAILED "inference|synthetic-15m|gpu-17|cuda: out of memory (# bytes)|3|"
+                          "1774785590000000000\n"
+                          "load|broken|gpu-17|broken.gguf: the file ends inside the tensor "
+                          "output.weight|1|1774785000000000000\n");
     fixture_answer(model, POLL_LOADS,
                    LOADS "run-2|gpu-17|1|8|1774785000000000000|broken|cpu|2300000|error|"
                          "broken.gguf: the file ends inside the tensor output.weight|0|0.04|"
-                         "-4096|-\n");
-    fixture_answer(model, POLL_STAGES,
-                   STAGES "run-2|gpu-17|1|3|1774785000000000000|8|0|"
-                          "device_selection|1400000|broken|cpu\n"
-                          "run-2|gpu-17|1|4|1774785000001400000|8|1|"
-                          "file_opening|200000|broken|cpu\n"
-                          "run-1|gpu-17|1|4|1774785000001400000|8|1|"
-                          "of_another_run|200000|broken|cpu\n");
+                         "-4096|-|8388608|8384512\n");
     fixture_answer(
         model, POLL_RUNS,
         WITH_LOSSES(

@@ -38,6 +38,10 @@ void fixture_losses(struct model *model);
 void fixture_names(struct model *model);
 void fixture_pipelines(struct model *model);
 
+// The stages of the load at the cursor of the view Loads, which must be shown: another load's are
+// forgotten.
+void fixture_stages(struct model *model);
+
 // Alerts that fire, wait and are acknowledged, and a history.
 void fixture_alerts(struct model *model);
 

@@ -94,7 +94,13 @@ static size_t lay_out(const struct model *model, struct canvas *canvas, struct r
     }
     if (canvas)
         (void)canvas_put(canvas, area, MARGIN, y, STYLE_TITLE, "Detail (Esc: back)");
+    const bool is_request =
+        view_current(model) == &view_requests && model->views[VIEW_REQUESTS].focus == 0;
+    if (is_request)
+        lines += view_why_draw(model, canvas, area, y + (int)lines, result, row);
     lines += draw_phases(canvas, area, y + (int)lines, result, row);
+    if (is_request)
+        lines += view_meanwhile_draw(model, canvas, area, y + (int)lines, result, row);
     for (unsigned column = 0; column < result_column_count(result); column++) {
         char value[GRID_CELL_SIZE], name[64];
         if (result_cell(result, row, column).type == VALUE_NULL)

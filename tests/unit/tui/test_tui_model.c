@@ -541,13 +541,13 @@ TEST_CASE(a_silent_collector_shows_the_age_of_data)
 TEST_CASE(stages_follow_the_cursor)
 {
     struct model *model = fresh(120, 40, fixture_normal);
-    assert_int_equal(fixture_key(model, '4') & EFFECT_STAGES, EFFECT_STAGES);
+    assert_int_equal(fixture_key(model, '4') & EFFECT_SUBJECT, EFFECT_SUBJECT);
     fixture_answer(model, POLL_LOADS,
                    "run|stream|number|started_ns|duration_ns\n"
                    "aaaa|1|2|1774785000000000000|5\nbbbb|1|1|1774784000000000000|5\n");
-    assert_string_equal(model->scope.load.filter.by[QUERY_BY_RUN], "aaaa");
-    assert_int_equal(fixture_key(model, KEY_CODE_DOWN), EFFECT_SCOPE | EFFECT_STAGES);
-    assert_string_equal(model->scope.load.filter.by[QUERY_BY_RUN], "bbbb");
+    assert_string_equal(model->scope.subjects[SUBJECT_LOAD].by[QUERY_BY_RUN], "aaaa");
+    assert_int_equal(fixture_key(model, KEY_CODE_DOWN), EFFECT_SCOPE | EFFECT_SUBJECT);
+    assert_string_equal(model->scope.subjects[SUBJECT_LOAD].by[QUERY_BY_RUN], "bbbb");
     assert_int_equal(fixture_key(model, KEY_CODE_DOWN), 0);
     drop(model);
 }

@@ -152,7 +152,8 @@ static struct queries_scope all(const char *host)
     struct queries_scope scope = {.window = WINDOW_DEFAULT, .wanted = POLL_ALL};
     struct result *loads = fixture_result(load_answer);
     strcpy(scope.filter.by[QUERY_BY_HOST], host);
-    queries_of_load(&scope, loads, 0);
+    for (unsigned subject = 0; subject < SUBJECT_COUNT; subject++)
+        (void)queries_select(&scope, (enum queries_subject)subject, loads, 0);
     result_free(loads);
     return scope;
 }
@@ -233,7 +234,7 @@ TEST_CASE(asks_only_what_is_wanted)
 {
     struct queries_scope scope = all("");
     scope.wanted = POLL(SUMMARY) | POLL(LOADS) | POLL(STAGES);
-    scope.has_load = false;
+    scope.subjects[SUBJECT_LOAD].since_ns = 0;
     struct poller *poller = open_feed(&scope, 3600);
     take_rounds(poller, 1);
     assert_int_equal(queries(), 2); // there are no stages without a load

@@ -15,15 +15,20 @@ TEST_CASE(every_ask_is_a_query_that_makes_sense)
         for (unsigned polled = 0; polled < POLL_COUNT; polled++) {
             struct query query;
             struct error err;
-            const bool cannot = polled == POLL_STAGES ||
-                                (polled == POLL_COMPARE && window_length_ns(&scope.window) == 0);
+            const bool is_about = (queries_about(SUBJECT_LOAD) | queries_about(SUBJECT_REQUEST) |
+                                   queries_about(SUBJECT_LOAD_BEFORE)) >>
+                                      polled &
+                                  1;
+            const bool cannot =
+                is_about || (polled == POLL_COMPARE && window_length_ns(&scope.window) == 0);
             assert_int_equal(
                 queries_fill((enum polled_query)polled, &scope, FIXTURE_WALL_NS, &query), !cannot);
             if (cannot)
                 continue;
             if (query_check(&query, &err) != STATUS_OK)
                 fail_msg("query %u: %s", polled, err.text);
-            assert_string_equal(query.filter.by[QUERY_BY_HOST], "gpu-17");
+            assert_string_equal(query.filter.by[QUERY_BY_HOST],
+                                polled == POLL_BASELINES ? "" : "gpu-17");
         }
     }
 }
@@ -83,15 +88,81 @@ TEST_CASE(stages_are_those_of_the_load)
     struct queries_scope scope = {0};
     struct query query;
     struct error err;
-    queries_of_load(&scope, loads, 1);
+    (void)queries_select(&scope, SUBJECT_LOAD, loads, 1);
     assert_true(queries_fill(POLL_STAGES, &scope, 0, &query));
     assert_int_equal(query_check(&query, &err), STATUS_OK);
     assert_string_equal(query.filter.by[QUERY_BY_RUN], "5f0c2f6e-9a51-4c6c-8a4e-0d8f6b2f1a77");
     assert_true(query.filter.since_ns <= 9000000000 && query.filter.until_ns > 9000000500);
     assert_int_equal(query.records.kind, RECORD_KIND_LOAD_STAGE);
-    queries_of_load(&scope, loads, 2);
+    (void)queries_select(&scope, SUBJECT_LOAD, loads, 2);
     assert_false(queries_fill(POLL_STAGES, &scope, 0, &query));
     result_free(loads);
+}
+
+// Usual is what was before; the load before is of the same model, host and device.
+TEST_CASE(loads_are_set_beside_others)
+{
+    struct result *loads =
+        fixture_result("run|model|host|device|started_ns|duration_ns\n"
+                       "aaaa|m|h|d|9000000000000|500\nbbbb|n|h|d|8000000000000|5\n"
+                       "cccc|m|h|d|6000000000000|500\ndddd|m|h|d|7000000000000|5\n"
+                       "eeee|m|h|x|8000000000000|500\n");
+    struct queries_scope scope = {0};
+    struct query query;
+    struct error err;
+    assert_int_equal(queries_load_before(loads, 0), 3);
+    assert_int_equal(queries_load_before(loads, 2), SIZE_MAX);
+    assert_true(queries_select(&scope, SUBJECT_LOAD, loads, 0));
+    assert_false(queries_select(&scope, SUBJECT_LOAD, loads, 0));
+    assert_true(queries_fill(POLL_STAGES_USUAL, &scope, 0, &query));
+    assert_int_equal(query_check(&query, &err), STATUS_OK);
+    assert_int_equal(query.filter.until_ns, 9000000000000);
+    assert_string_equal(query.filter.by[QUERY_BY_DEVICE], "d");
+    assert_string_equal(query.filter.by[QUERY_BY_RUN], "");
+    assert_false(queries_fill(POLL_STAGES_BEFORE, &scope, 0, &query));
+    result_free(loads);
+}
+
+TEST_CASE(a_request_is_explained_by_its_peers)
+{
+    struct result *requests = fixture_result("run|model|host|device|started_ns|e2e_ns\n"
+                                             "aaaa|m|h|d|1774785000000000000|500\n");
+    struct queries_scope scope = {0};
+    struct query query;
+    struct error err;
+    assert_true(queries_select(&scope, SUBJECT_REQUEST, requests, 0));
+    assert_true(queries_fill(POLL_EXPLANATION, &scope, 0, &query));
+    assert_int_equal(query_check(&query, &err), STATUS_OK);
+    assert_int_equal(query.cursor, 1774785000000000000);
+    assert_string_equal(query.filter.by[QUERY_BY_MODEL], "m");
+    assert_string_equal(query.filter.by[QUERY_BY_HOST], "");
+    assert_true(queries_fill(POLL_EVENTS_THEN, &scope, 0, &query));
+    assert_string_equal(query.filter.by[QUERY_BY_HOST], "h");
+    assert_int_equal(query.filter.until_ns, 1774785000000000501);
+    result_free(requests);
+}
+
+TEST_CASE(sides_of_a_comparison)
+{
+    struct queries_scope scope = {.window = {.length = 1}}; // five minutes
+    struct query query;
+    struct error err;
+    scope.comparison.earlier = 2; // a day
+    assert_true(queries_fill(POLL_COMPARE, &scope, FIXTURE_WALL_NS, &query));
+    assert_int_equal(query.compare.other.since_ns - query.filter.since_ns, 24 * HOUR_NS);
+    assert_int_equal(query.filter.until_ns - query.filter.since_ns, HOUR_NS / 12);
+    strcpy(scope.comparison.names[0], "june");
+    strcpy(scope.comparison.names[1], "july");
+    for (unsigned kind = COMPARISON_MODELS; kind < COMPARISON_KINDS; kind++) {
+        scope.comparison.kind = (enum comparison_kind)kind;
+        scope.window.length = window_lengths() - 1; // all time has two models, too
+        assert_true(queries_fill(POLL_COMPARE, &scope, FIXTURE_WALL_NS, &query));
+        assert_int_equal(query_check(&query, &err), STATUS_OK);
+        assert_string_equal(query.compare.baseline[0], kind >= COMPARISON_BASELINE ? "june" : "");
+        assert_string_equal(query.compare.baseline[1], kind == COMPARISON_BASELINES ? "july" : "");
+        assert_string_equal(query.compare.other.by[QUERY_BY_HOST],
+                            kind == COMPARISON_HOSTS ? "july" : "");
+    }
 }
 
 TEST_CASE(without_a_load_there_are_no_stages_to_ask_for)
@@ -108,11 +179,11 @@ TEST_CASE(without_a_load_there_are_no_stages_to_ask_for)
     };
     struct queries_scope scope = {0};
     struct query query;
-    queries_of_load(&scope, NULL, 0);
+    (void)queries_select(&scope, SUBJECT_LOAD, NULL, 0);
     assert_false(queries_fill(POLL_STAGES, &scope, 0, &query));
     for (size_t i = 0; i < COUNT_OF(answers); i++) {
         struct result *loads = fixture_result(answers[i]);
-        queries_of_load(&scope, loads, 0);
+        (void)queries_select(&scope, SUBJECT_LOAD, loads, 0);
         assert_false(queries_fill(POLL_STAGES, &scope, 0, &query));
         result_free(loads);
     }
@@ -137,4 +208,5 @@ TEST_CASE(records_make_answers_stale)
 
 TEST_MAIN(every_ask_is_a_query_that_makes_sense, answers_are_of_the_window,
           a_filter_goes_as_far_as_the_dimensions_do, stages_are_those_of_the_load,
+          loads_are_set_beside_others, a_request_is_explained_by_its_peers, sides_of_a_comparison,
           without_a_load_there_are_no_stages_to_ask_for, records_make_answers_stale)

@@ -78,6 +78,64 @@ static void file(struct model *model)
     model->is_file = true;
 }
 
+// Presses keys: characters, or one of these for a key that is none.
+#define PAGE_DOWN "\x01"
+#define BACK_TAB  "\x02"
+#define LEFT      "\x03"
+#define RIGHT     "\x04"
+
+static void press(struct model *model, const char *keys)
+{
+    static const uint32_t codes[] = {0, KEY_CODE_PAGE_DOWN, KEY_CODE_BACK_TAB, KEY_CODE_LEFT,
+                                     KEY_CODE_RIGHT};
+    for (; *keys; keys++)
+        fixture_key(model, (unsigned char)*keys < COUNT_OF(codes) ? codes[(unsigned char)*keys]
+                                                                  : (unsigned char)*keys);
+}
+
+// A request whose details are open: explained, with a load and other requests at the time.
+static void explained(struct model *model)
+{
+    fixture_normal(model);
+    press(model, "3\r");
+    fixture_answer(model, POLL_EXPLANATION,
+                   "run|started_ns|took_ns:ns|median_ns:ns|excess_ns:ns|peers|"
+                   "queue_excess_ns:ns|tokens_excess_ns:ns|load_excess_ns:ns|throttle_excess_ns:ns|"
+                   "throttle_reasons|blame|note\n"
+                   "r|1774785598000000000|728300000|220100000|508200000|61|120000|-80000000|"
+                   "431000000|157000000|4|load|-\n");
+    fixture_answer(model, POLL_LOADS_THEN,
+                   "run|stream|number|started_ns|duration_ns:ns|model|device\n"
+                   "s|1|1|1774785597000000000|1400000000|qwen-72b|cuda:0\n"
+                   "s|1|2|1774785590000000000|1400000000|long-ago|cuda:0\n");
+    fixture_answer(model, POLL_EVENTS_THEN,
+                   "run|started_ns|duration_ns:ns|event|device\n"
+                   "s|1774785598200000000|-|throttling|cuda:0\n");
+    char requests[4096];
+    int used = snprintf(requests, sizeof requests, "%s",
+                        "run|stream|number|started_ns|e2e_ns:ns|model|device\n"
+                        "r|1|128|1774785598000000000|728300000|synthetic-15m|cpu\n");
+    for (int i = 0; i < 10; i++)
+        used += snprintf(requests + used, sizeof requests - (size_t)used,
+                         "q|1|%d|%lld|300000000|synthetic-15m|cpu\n", i,
+                         1774785598000000000LL + i * 70000000LL);
+    fixture_answer(model, POLL_REQUESTS_THEN, requests);
+}
+
+static void loads(struct model *model)
+{
+    fixture_normal(model);
+    press(model, "4");
+    fixture_stages(model);
+}
+
+static void loads_failed(struct model *model)
+{
+    fixture_losses(model);
+    press(model, "4");
+    fixture_stages(model);
+}
+
 static void compact(struct model *model)
 {
     fixture_many(model);
@@ -121,21 +179,6 @@ static void items(struct model *model)
                    "gpu-17|1774785599000000000|ds-cnn|cpu|stop|0|250000|8|32000|-|-\n"
                    "gpu-17|1774785598000000000|ds-cnn|cpu|stop|0|320000|8|25000|-|-\n"
                    "gpu-17|1774785597000000000|synthetic-15m|cpu|stop|0|728300000|-|-|44.37|32\n");
-}
-
-// Presses keys: characters, or one of these for a key that is none.
-#define PAGE_DOWN "\x01"
-#define BACK_TAB  "\x02"
-#define LEFT      "\x03"
-#define RIGHT     "\x04"
-
-static void press(struct model *model, const char *keys)
-{
-    static const uint32_t codes[] = {0, KEY_CODE_PAGE_DOWN, KEY_CODE_BACK_TAB, KEY_CODE_LEFT,
-                                     KEY_CODE_RIGHT};
-    for (; *keys; keys++)
-        fixture_key(model, (unsigned char)*keys < COUNT_OF(codes) ? codes[(unsigned char)*keys]
-                                                                  : (unsigned char)*keys);
 }
 
 // A text longer than the line, the cursor in the middle of it.
@@ -219,11 +262,21 @@ static const struct {
     {"requests-60x16", fixture_normal, "3" PAGE_DOWN, 60, 16, 0},
     {"requests-120x40", fixture_normal, "3", 120, 40, 0},
     {"requests-200x60", fixture_normal, "3", 200, 60, 0},
-    {"requests-items-80x24", items, "3", 80, 24, 0},
-    {"loads-80x24", fixture_normal, "4", 80, 24, SIZES},
-    {"loads-60x16", fixture_normal, "4", 60, 16, 0},
-    {"loads-120x40", fixture_normal, "4", 120, 40, 0},
-    {"loads-failed-80x24", fixture_losses, "4", 80, 24, 0},
+    {"requests-items-80x24", items, "3m", 80, 24, 0},
+    {"requests-ascii-80x24", fixture_normal, "3", 80, 24, ASCII},
+    {"requests-failed-80x24", fixture_losses, "3", 80, 24, SIZES},
+    {"requests-failed-120x40", fixture_losses, "3", 120, 40, 0},
+    {"explained-80x24", explained, "", 80, 24, SIZES},
+    {"explained-60x16", explained, "", 60, 16, 0},
+    {"explained-120x40", explained, "", 120, 40, 0},
+    {"explained-ascii-80x24", explained, "", 80, 24, ASCII},
+    {"chooser-80x24", fixture_normal, "v", 80, 24, SIZES},
+    {"chooser-models-80x24", fixture_many, "vj\r", 80, 24, SIZES},
+    {"chooser-none-60x16", fixture_normal, "vjjj\r", 60, 16, 0},
+    {"loads-80x24", loads, "", 80, 24, SIZES},
+    {"loads-60x16", loads, "", 60, 16, 0},
+    {"loads-120x40", loads, "", 120, 40, 0},
+    {"loads-failed-80x24", loads_failed, "", 80, 24, 0},
     {"compare-80x24", fixture_normal, "6", 80, 24, SIZES},
     {"compare-120x40", fixture_normal, "6", 120, 40, 0},
     {"alerts-80x24", fixture_alerts, "7", 80, 24, SIZES},

@@ -1,0 +1,105 @@
+// Requests that are opened, loads beside others, and the choice of what is compared.
+#include "tests/support/test.h"
+
+#include "client/tui/compare/chooser.h"
+#include "client/tui/key_bindings.h"
+#include "client/tui/view.h"
+#include "tests/support/tui_fixture.h"
+
+static struct model *fresh(int width, int height, void (*fill)(struct model *))
+{
+    struct model *model = malloc(sizeof *model);
+    assert_non_null(model);
+    fixture_model(model, width, height);
+    fill(model);
+    return model;
+}
+
+static void drop(struct model *model)
+{
+    model_deinit(model);
+    free(model);
+}
+
+// What is asked about a request is asked once, when it is opened; again after a silence.
+TEST_CASE(a_request_is_asked_about_when_it_is_opened)
+{
+    const uint64_t about = queries_about(SUBJECT_REQUEST);
+    struct model *model = fresh(120, 40, fixture_normal);
+    assert_int_equal(fixture_key(model, '3') & EFFECT_SUBJECT, 0);
+    assert_int_equal(fixture_key(model, '\r'), EFFECT_SCOPE | EFFECT_SUBJECT);
+    assert_true(model->asked == about);
+    assert_true((model->scope.wanted & about) == 0);
+    assert_int_equal(fixture_key(model, KEY_CODE_DOWN) & EFFECT_SUBJECT, 0);
+    fixture_answer(model, POLL_LOADS_THEN, "run\nx\n");
+    fixture_round(model, STATUS_TIMEOUT, "no answer");
+    fixture_round(model, STATUS_OK, NULL);
+    assert_true(model->asked == about);
+    fixture_key(model, KEY_CODE_ESCAPE);
+    assert_null(model_answer(model, POLL_LOADS_THEN));
+    assert_int_equal(fixture_key(model, '\r'), EFFECT_SCOPE | EFFECT_SUBJECT);
+    drop(model);
+}
+
+// Each step of the choice by keys; the window moves, what is compared stays.
+TEST_CASE(what_is_compared_is_chosen_by_keys)
+{
+    struct model *model = fresh(80, 24, fixture_many);
+    fixture_answer(model, POLL_OVERVIEW,
+                   "model|host\nllama|gpu-1\nllama|gpu-2\nqwen|gpu-1\nphi|gpu-3\n");
+    fixture_answer(model, POLL_BASELINES, "baseline\njune\n");
+    fixture_key(model, 'v');
+    assert_int_equal(model->view, VIEW_COMPARE);
+    assert_true(model->scope.wanted & POLL(BASELINES));
+    fixture_key(model, 'j');
+    fixture_key(model, '\r'); // two models
+    fixture_key(model, 'j');
+    fixture_key(model, '\r'); // qwen
+    fixture_key(model, KEY_CODE_END);
+    assert_int_equal(fixture_key(model, '\r') & EFFECT_SCOPE, EFFECT_SCOPE); // phi
+    assert_int_equal(model->overlay, OVERLAY_NONE);
+    assert_false(model->answers[POLL_COMPARE].known);
+    fixture_key(model, '-');
+    fixture_key(model, '[');
+    struct query query;
+    assert_true(queries_fill(POLL_COMPARE, &model->scope, FIXTURE_WALL_NS, &query));
+    assert_string_equal(query.filter.by[QUERY_BY_MODEL], "qwen");
+    assert_string_equal(query.compare.other.by[QUERY_BY_MODEL], "phi");
+    assert_int_equal(query.filter.since_ns, query.compare.other.since_ns);
+
+    fixture_key(model, 'v'); // Esc goes a step back, then leaves things as they were
+    for (int i = 0; i < 3; i++)
+        fixture_key(model, KEY_CODE_DOWN);
+    fixture_key(model, '\r');
+    assert_int_equal(model->chooser.step, CHOOSER_A);
+    fixture_key(model, KEY_CODE_ESCAPE);
+    fixture_key(model, KEY_CODE_ESCAPE);
+    assert_int_equal(model->overlay, OVERLAY_NONE);
+    assert_int_equal(model->scope.comparison.kind, COMPARISON_MODELS);
+    drop(model);
+}
+
+// Random keys, answers and sizes: what is drawn stays on the screen (sanitizers watch).
+TEST_CASE(random_keys_in_views_of_records)
+{
+    static const char keys[] = "3456vvmdjk\r\r\x1b[]+-t>sIzo\t/";
+    uint64_t random = 4711;
+    for (int round = 0; round < 40; round++) {
+        struct model *model =
+            fresh(60 + (int)(test_random(&random) % 160), 16 + (int)(test_random(&random) % 50),
+                  round % 2 ? fixture_pipelines : fixture_losses);
+        for (int i = 0; i < 60; i++) {
+            fixture_key(model, (unsigned char)keys[test_random(&random) % (sizeof keys - 1)]);
+            if (i % 7 == 0)
+                fixture_answer(model, (enum polled_query)(test_random(&random) % POLL_COUNT),
+                               "run|host|model|device|started_ns|e2e_ns|duration_ns|value|count\n"
+                               "a|b|c|d|1774785000000000000|5|7|0|1\n"
+                               "a|b|c|d|1774785000000000001|-|9223372036854775807|9e300|9\n");
+            free(fixture_screen(model, round % 3 == 0));
+        }
+        drop(model);
+    }
+}
+
+TEST_MAIN(a_request_is_asked_about_when_it_is_opened, what_is_compared_is_chosen_by_keys,
+          random_keys_in_views_of_records)
