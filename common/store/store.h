@@ -205,10 +205,10 @@
 //   cpu_pressure_mean_ratio?  The filter may have a host and a run.
 // WHY, one row per cause, the most important first (why.h): model? (null: of no model) host? (null:
 //   several) cause (WHY_CAUSES) explained_ns? share_ratio? (of the quantile's difference; null:
-//   it is no part of a difference) text evidence (the command that shows it) quantile? (p50 or p95)
-//   p50_explained_ns? p95_explained_ns?; of the model metric? (e2e_ns or ttft_ns) verdict? (WORSE,
-//   SAME, BETTER, UNDECIDED) usual? (which time) requests? usual_requests? hosts? slow_hosts?
-//   p50_ns? usual_p50_ns? p95_ns? usual_p95_ns? (of its slow hosts and devices, if there are any);
+//   it is no part of a difference) text evidence (the command that shows it) quantile? (p50 or
+//   p95); of the model metric? (e2e_ns or ttft_ns) verdict? (WORSE, SAME, BETTER, UNDECIDED) usual?
+//   (which time) requests? usual_requests? hosts? slow_hosts? p50_ns? usual_p50_ns? p95_ns?
+//   usual_p95_ns? (of its slow hosts and devices, if there are any);
 //   since_ns as_of_ns (the window, of 10 min or from filter.since_ns on; as in NOW) note?.  The
 //   filter may have a model and a host.
 //

@@ -15,8 +15,6 @@ static const struct answer_column columns[] = {
     {"text", UNIT_NONE},
     {"evidence", UNIT_NONE},
     {"quantile", UNIT_NONE},
-    {"p50_explained_ns", UNIT_DURATION},
-    {"p95_explained_ns", UNIT_DURATION},
     {"metric", UNIT_NONE},
     {"verdict", UNIT_NONE},
     {"usual", UNIT_NONE},
@@ -36,13 +34,10 @@ static const struct answer_column columns[] = {
 static void set_subject(struct result *answer, const struct why_cause *cause,
                         const struct why_subject *subject)
 {
-    if (!isnan(cause->explained_ns[subject->main])) {
+    if (!isnan(cause->share))
         answer_text(answer, "quantile", subject->main == WHY_P50 ? "p50" : "p95");
-        answer_real(answer, "explained_ns", cause->explained_ns[subject->main]);
-        answer_real(answer, "share_ratio", cause->share[subject->main]);
-    }
-    answer_real(answer, "p50_explained_ns", cause->explained_ns[WHY_P50]);
-    answer_real(answer, "p95_explained_ns", cause->explained_ns[WHY_P95]);
+    answer_real(answer, "explained_ns", cause->explained_ns);
+    answer_real(answer, "share_ratio", cause->share);
     answer_text(answer, "metric", subject->metric == WHY_TTFT ? "ttft_ns" : "e2e_ns");
     answer_text(answer, "verdict", stats_verdict_text(subject->verdict));
     answer_text(answer, "usual", subject->usual);

@@ -221,7 +221,7 @@ static int by_rank(const void *left, const void *right)
                                                                                               : 1;
     if (is_rest != is_other_rest)
         return is_rest ? 1 : -1;
-    return (a->main_share < b->main_share) - (a->main_share > b->main_share);
+    return (a->share < b->share) - (a->share > b->share);
 }
 
 static enum status find_name(struct why_reader *reader, enum query_dimension dimension,

@@ -11,14 +11,14 @@
 // model, host and device), or of all series of a model together.  The error rate of each verdict is
 // STATS_ERROR_RATE / the number of series.
 //
-// The difference of each quantile is split as in latency_attribution.h, between the requests near
-// the quantile on both sides: first the time for more tokens or items; then what remains goes to
-// causes for the time that they were present beyond their usual share, in proportion if these times
-// exceed it: events of the device or host, loads, copies, a changed setting, and more requests in
-// progress.  The latter count if more requests arrived than usual, or if their number hardly
-// varies, as that of clients that wait for their answers; otherwise they are a consequence of slow
-// requests.  The rest is `host` if this host alone is slower than usual, among WHY_HOSTS_LEAST or
-// more with that model, else `unexplained`.
+// The difference of the median, or if only that is worse of the 95th percentile, is split as in
+// latency_attribution.h, between the requests near the quantile on both sides: first the time for
+// more tokens or items; then what remains goes to causes for the time that they were present beyond
+// their usual share, in proportion if these times exceed it: events of the device or host, loads,
+// copies, a changed setting, and more requests in progress.  The latter count if more requests
+// arrived than usual, or if their number hardly varies, as that of clients that wait for their
+// answers; otherwise they are a consequence of slow requests.  The rest is `host` if this host
+// alone is slower than usual, among WHY_HOSTS_LEAST or more with that model, else `unexplained`.
 //
 // A cause was present at the time.  That it caused the delay is likely, not proven.
 #ifndef INFERSTAT_STORE_WHY_WHY_H
@@ -68,10 +68,9 @@ struct why_cause {
     size_t subject;              // index of its model in why.subjects; SIZE_MAX: none
     char model[QUERY_TEXT_SIZE]; // "": of no model
     char host[QUERY_TEXT_SIZE];  // "": several
-    // What it explains of the quantile's difference, and the share of that; NaN: it is no part of a
-    // difference.
-    double explained_ns[WHY_QUANTILES], share[WHY_QUANTILES];
-    double main_share;                // the share of the subject's main quantile; 0: none
+    // What it explains of the difference of the subject's main quantile, and the share of that;
+    // NaN: it is no part of a difference.
+    double explained_ns, share;
     double excess;                    // of the subject: that quantile / the usual one; 0: none
     char text[WHY_TEXT_SIZE];         // one sentence, without a full stop
     char evidence[WHY_EVIDENCE_SIZE]; // the command that shows it

@@ -51,8 +51,7 @@ enum why_cause_kind {
     WHY_LASTING_END = WHY_CONCURRENCY
 };
 
-// The name of a cause, and its words; static.
+// The name of a cause; static.
 const char *why_cause_name(enum why_cause_kind kind);
-const char *why_cause_words(enum why_cause_kind kind);
 
 #endif

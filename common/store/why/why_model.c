@@ -213,14 +213,15 @@ static enum status find_presence(struct why_presence *out, const struct why_read
 static enum status split(struct why_reader *reader, const struct why_subject *subject,
                          struct why_entry *entry, struct error *err)
 {
+    const double *of = entry->levels[subject->metric][subject->main].of;
     struct why_presence presence = {0};
     enum status status = why_go_on(reader, err);
     if (status == STATUS_OK)
         status = find_presence(&presence, reader, entry, err);
     entry->series.presence = &presence;
     if (status == STATUS_OK)
-        why_split(entry->parts, &entry->series, subject->metric, entry->levels[subject->metric],
-                  reader->ranked);
+        why_split(&entry->parts, &entry->series, subject->metric, subject->main,
+                  of[WHY_NOW] - of[WHY_USUAL], reader->ranked);
     entry->series.presence = NULL;
     free(presence.edges);
     return status;

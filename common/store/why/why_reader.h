@@ -16,8 +16,8 @@ struct why_entry {
     int64_t model, host, device;
     bool has_days, is_slow;
     struct why_level levels[WHY_METRICS][WHY_QUANTILES];
-    struct why_parts parts[WHY_QUANTILES];
-    char *settings; // that changed; NULL: none
+    struct why_parts parts; // of the subject's main quantile, if it is slow
+    char *settings;         // that changed; NULL: none
 };
 
 struct why_reader {

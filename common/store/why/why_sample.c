@@ -16,6 +16,8 @@
 
 #define DAY_NS INT64_C(86400000000000)
 
+#define FIGURE_MAX 0x1p60 // keeps sums exact enough, whatever the store holds
+
 enum { PARTS = 24 }; // of a time, of a whole sample
 
 void why_sample_deinit(struct why_sample *sample)
@@ -27,20 +29,7 @@ void why_sample_deinit(struct why_sample *sample)
 
 // ---- Requests ---------------------------------------------------------------------------------
 
-enum {
-    ROW_MODEL,
-    ROW_HOST,
-    ROW_DEVICE,
-    ROW_RUN,
-    ROW_STARTED,
-    ROW_FINISH,
-    ROW_METRICS,
-    ROW_PHASES = ROW_METRICS + WHY_METRICS,
-    ROW_PROMPT = ROW_PHASES + ATTRIBUTION_PHASES,
-    ROW_TOKENS,
-    ROW_ITEMS,
-    ROW_CONCURRENT,
-};
+enum { ROW_MODEL, ROW_HOST, ROW_DEVICE, ROW_RUN, ROW_STARTED, ROW_FINISH, ROW_FIGURES };
 
 struct part_reader {
     struct why_sample *sample;
@@ -48,12 +37,6 @@ struct part_reader {
     size_t read, kept, kept_max; // rows of the part; of these matching ones
     int64_t last_ns;
 };
-
-// Keeps sums of times within 64 bits, whatever the store holds; NaN stays NaN.
-static double clamp(double ns)
-{
-    return ns < 0 ? 0 : ns > (double)ATTRIBUTION_TIME_MAX_NS ? (double)ATTRIBUTION_TIME_MAX_NS : ns;
-}
 
 static enum status on_request(void *context, sqlite3_stmt *row, struct error *err)
 {
@@ -80,15 +63,11 @@ static enum status on_request(void *context, sqlite3_stmt *row, struct error *er
         .run = sqlite3_column_int64(row, ROW_RUN),
         .started_ns = reader->last_ns,
         .side = (int)reader->side,
-        .prompt = sqlite3_column_double(row, ROW_PROMPT),
-        .tokens = sqlite3_column_double(row, ROW_TOKENS),
-        .items = sqlite3_column_double(row, ROW_ITEMS),
-        .concurrent = reader_real(row, ROW_CONCURRENT),
     };
-    for (int i = 0; i < (int)WHY_METRICS; i++)
-        request->metrics[i] = clamp(reader_real(row, ROW_METRICS + i));
-    for (int i = 0; i < (int)ATTRIBUTION_PHASES; i++)
-        request->phases[i] = clamp(sqlite3_column_double(row, ROW_PHASES + i));
+    for (int i = 0; i < (int)FIGURE_COUNT; i++) {
+        const double figure = reader_real(row, ROW_FIGURES + i);
+        request->figures[i] = figure < 0 ? 0 : figure > FIGURE_MAX ? FIGURE_MAX : figure;
+    }
     return STATUS_OK;
 }
 
@@ -99,9 +78,10 @@ static enum status read_part(struct part_reader *reader, struct store *store, in
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendall(
         sql, "SELECT t.model, r.host, coalesce(t.device, 0), t.run, t.started_ns, t.finish,"
-             " t.e2e_ns, t.ttft_ns, t.queue_ns, " SLOWEST_COMPUTED ", t.decode_ns,"
-             " t.prompt_tokens - t.cached_prompt_tokens, t.generated_tokens, t.items,"
-             " t.concurrent_requests FROM (SELECT * FROM main.inference WHERE started_ns >= $1"
+             " t.queue_ns, coalesce(" SLOWEST_COMPUTED ", 0), coalesce(t.decode_ns, 0), t.e2e_ns,"
+             " t.ttft_ns, coalesce(t.prompt_tokens - t.cached_prompt_tokens, 0),"
+             " coalesce(t.generated_tokens, 0), coalesce(t.items, 0), t.concurrent_requests FROM "
+             "(SELECT * FROM main.inference WHERE started_ns >= $1"
              " AND started_ns < $2 ORDER BY started_ns LIMIT $3) t"
              " CROSS JOIN main.run r ON r.run = t.run");
     return reader_scan_with(store, sql, NULL, numbers, 3, on_request, reader, err);
@@ -136,93 +116,78 @@ struct span_reader {
     int64_t until_ns;
 };
 
-static enum status add_span(struct why_sample *sample, const struct why_span *span,
-                            struct error *err)
+// Host, device, start, end (null: it lasts), name, weight.
+static enum status on_span(void *context, sqlite3_stmt *row, struct error *err)
 {
+    const struct span_reader *reader = context;
+    struct why_sample *sample = reader->sample;
+    const char *name = (const char *)sqlite3_column_text(row, 4);
+    const bool has_ended = sqlite3_column_type(row, 3) != SQLITE_NULL;
+    unsigned kind = WHY_LASTING;
+    while (kind < WHY_LASTING_END &&
+           (!name || strcmp(name, why_cause_name((enum why_cause_kind)kind)) != 0))
+        kind++;
+    if (kind == WHY_LASTING_END)
+        return STATUS_OK;
     if (!ARRAY_RESERVE(&sample->spans, &sample->span_room, sample->span_count + 1))
         return error_no_memory(err, "store");
-    sample->spans[sample->span_count++] = *span;
+    sample->spans[sample->span_count++] =
+        (struct why_span){.kind = (enum why_cause_kind)kind,
+                          .host = sqlite3_column_int64(row, 0),
+                          .device = sqlite3_column_int64(row, 1),
+                          .since_ns = sqlite3_column_int64(row, 2),
+                          .until_ns = has_ended ? sqlite3_column_int64(row, 3) : reader->until_ns,
+                          .weight = fmin(fmax(sqlite3_column_double(row, 5), 0), 1)};
     return STATUS_OK;
 }
 
-// Host, device, start, end (null: it lasts), name.
-static enum status on_event(void *context, sqlite3_stmt *row, struct error *err)
-{
-    const struct span_reader *reader = context;
-    const char *name = (const char *)sqlite3_column_text(row, 4);
-    struct why_span span = {.kind = WHY_LASTING,
-                            .host = sqlite3_column_int64(row, 0),
-                            .device = sqlite3_column_int64(row, 1),
-                            .since_ns = sqlite3_column_int64(row, 2),
-                            .until_ns = sqlite3_column_int64(row, 3),
-                            .weight = 1};
-    while (span.kind < WHY_LOAD && (!name || strcmp(name, why_cause_name(span.kind)) != 0))
-        span.kind++;
-    if (span.kind == WHY_LOAD)
-        return STATUS_OK;
-    if (sqlite3_column_type(row, 3) == SQLITE_NULL)
-        span.until_ns = reader->until_ns;
-    else if (span.until_ns == span.since_ns) // of a moment: what follows may be due to it
-        span.until_ns = saturate_add(span.since_ns, WHY_WINDOW_NS);
-    return add_span(reader->sample, &span, err);
-}
+// Events; the record of an end has the same start as that of the beginning (query_events.c).  What
+// follows an event of a moment may be due to it.
+static const char events_sql[] =
+    "SELECT host, device, started_ns, iif(lasted > 0, started_ns + lasted, iif(lasted = 0,"
+    " started_ns + $6, iif(\"end\" = 0, NULL, ended))) AS until,"
+    " (SELECT n.text FROM main.name n WHERE n.id = event), 1 FROM (SELECT r.host,"
+    " coalesce(t.device, 0) AS device, t.event, t.started_ns, max(t.duration_ns) AS lasted,"
+    " r.\"end\", coalesce(r.ended_ns, r.heard_ns) AS ended FROM (SELECT * FROM main.event"
+    " WHERE started_ns >= $3 AND started_ns < $2 ORDER BY started_ns DESC LIMIT $4) t"
+    " CROSS JOIN main.run r ON r.run = t.run WHERE $5 IN (0, r.host)"
+    " GROUP BY t.run, t.device, t.event, t.started_ns, t.code)"
+    " WHERE until IS NULL OR until >= $1";
 
-// Host, device, start, end, shares of copies and starvation (null: a load).
-static enum status on_running(void *context, sqlite3_stmt *row, struct error *err)
-{
-    const struct span_reader *reader = context;
-    struct why_span span = {.kind = WHY_LOAD,
-                            .host = sqlite3_column_int64(row, 0),
-                            .since_ns = sqlite3_column_int64(row, 2),
-                            .until_ns = sqlite3_column_int64(row, 3),
-                            .weight = 1};
-    if (sqlite3_column_type(row, 4) == SQLITE_NULL)
-        return add_span(reader->sample, &span, err);
-    enum status status = STATUS_OK;
-    for (int i = 0; i < 2 && status == STATUS_OK; i++) {
-        span.kind = i == 0 ? WHY_COPY : WHY_COPY_STARVED;
-        span.device = sqlite3_column_int64(row, 1);
-        span.weight = fmin(fmax(sqlite3_column_double(row, 4 + i), 0), 1);
-        status = add_span(reader->sample, &span, err);
-    }
-    return status;
-}
+#define RUNNING(table)                                                                             \
+    " FROM (SELECT * FROM main." table " WHERE started_ns >= $3 AND started_ns < $2"               \
+    " AND started_ns + duration_ns > $1 ORDER BY started_ns DESC LIMIT $4) t"                      \
+    " CROSS JOIN main.run r ON r.run = t.run"
+
+static const char loads_sql[] =
+    "SELECT r.host, 0, t.started_ns, t.started_ns + t.duration_ns, 'load', 1" RUNNING(
+        "load") " WHERE $5 IN (0, r.host)";
+
+// Copies and starvation, for shares of a pipeline's time.
+static const char pipelines_sql[] =
+    "SELECT r.host, coalesce(t.device, 0), t.started_ns, t.started_ns + t.duration_ns, c.name,"
+    " CAST(iif(c.name = 'copy', t.copy_busy_ns, t.copy_starved_ns) AS REAL)"
+    " / nullif(t.duration_ns, 0)" RUNNING(
+        "pipeline") " CROSS JOIN (SELECT 'copy' AS name UNION ALL SELECT 'starvation') c"
+                    " WHERE $5 IN (0, r.host)";
 
 enum status why_sample_spans(struct why_sample *sample, struct store *store, int64_t since_ns,
                              int64_t until_ns, struct error *err)
 {
+    static const struct {
+        const char *sql;
+        int64_t before_ns; // the most by which it began before the time
+    } kinds[] = {
+        {events_sql, DAY_NS}, {loads_sql, EVENTS_BEFORE_NS}, {pipelines_sql, EVENTS_BEFORE_NS}};
     struct span_reader reader = {sample, until_ns};
-    const int64_t events[] = {since_ns, until_ns, saturate_add(since_ns, -DAY_NS), WHY_SAMPLE_SPANS,
-                              sample->host};
-    const int64_t running[] = {since_ns, until_ns, saturate_add(since_ns, -EVENTS_BEFORE_NS),
-                               WHY_SAMPLE_SPANS, sample->host};
-    sqlite3_str *sql = sqlite3_str_new(store->db);
-    // The record of an end has the same start as that of the beginning (query_events.c).
-    sqlite3_str_appendall(
-        sql,
-        "SELECT host, device, started_ns, iif(lasted >= 0, started_ns + lasted,"
-        " iif(\"end\" = 0, NULL, ended)) AS until,"
-        " (SELECT n.text FROM main.name n WHERE n.id = event) FROM (SELECT r.host,"
-        " coalesce(t.device, 0) AS device, t.event, t.started_ns, max(t.duration_ns) AS lasted,"
-        " r.\"end\", coalesce(r.ended_ns, r.heard_ns) AS ended FROM (SELECT *"
-        " FROM main.event WHERE started_ns >= $3 AND started_ns < $2"
-        " ORDER BY started_ns DESC LIMIT $4) t CROSS JOIN main.run r ON r.run = t.run"
-        " WHERE $5 IN (0, r.host) GROUP BY t.run, t.device, t.event, t.started_ns, t.code)"
-        " WHERE until IS NULL OR until >= $1 OR until = started_ns");
-    enum status status = reader_scan_with(store, sql, NULL, events, 5, on_event, &reader, err);
-    for (int is_load = 0; is_load < 2 && status == STATUS_OK; is_load++) {
-        sql = sqlite3_str_new(store->db);
-        sqlite3_str_appendf(
-            sql,
-            "SELECT r.host, coalesce(t.device, 0), t.started_ns, t.started_ns + t.duration_ns, %s"
-            " FROM (SELECT * FROM main.%s WHERE started_ns >= $3 AND started_ns < $2"
-            " AND started_ns + duration_ns > $1 ORDER BY started_ns DESC LIMIT $4) t"
-            " CROSS JOIN main.run r ON r.run = t.run WHERE $5 IN (0, r.host)",
-            is_load ? "NULL, NULL"
-                    : "CAST(t.copy_busy_ns AS REAL) / nullif(t.duration_ns, 0),"
-                      " CAST(t.copy_starved_ns AS REAL) / nullif(t.duration_ns, 0)",
-            is_load ? "load" : "pipeline");
-        status = reader_scan_with(store, sql, NULL, running, 5, on_running, &reader, err);
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && status == STATUS_OK; i++) {
+        const int64_t numbers[] = {
+            since_ns,         until_ns,     saturate_add(since_ns, -kinds[i].before_ns),
+            WHY_SAMPLE_SPANS, sample->host, WHY_WINDOW_NS};
+        sqlite3_str *sql = sqlite3_str_new(store->db);
+        sqlite3_str_appendall(sql, kinds[i].sql);
+        status = reader_scan_with(store, sql, NULL, numbers, 6, on_span, &reader, err);
     }
     return status;
 }

@@ -49,8 +49,8 @@ static bool is_outlier(const struct why_series *series, enum why_metric metric, 
             since_ns = request->started_ns;
             count = 0;
         }
-        if (!isnan(request->metrics[metric]))
-            values[count++] = request->metrics[metric];
+        if (!isnan(request->figures[FIGURE_E2E + metric]))
+            values[count++] = request->figures[FIGURE_E2E + metric];
     }
     pieces = add_piece(medians, pieces, values, count);
     stats_sort(medians, pieces);
@@ -94,8 +94,8 @@ enum status why_compare(struct why_level out[WHY_QUANTILES], const struct why_se
     for (int side = 0; side < WHY_SIDES; side++) {
         samples[side] = (struct stats_sample){.values = to};
         for (size_t i = 0; i < series->counts[side]; i++)
-            if (!isnan(series->of[side][i]->metrics[metric]))
-                *to++ = series->of[side][i]->metrics[metric];
+            if (!isnan(series->of[side][i]->figures[FIGURE_E2E + metric]))
+                *to++ = series->of[side][i]->figures[FIGURE_E2E + metric];
         samples[side].count = (size_t)(to - samples[side].values);
     }
     for (int q = 0; q < WHY_QUANTILES; q++)
@@ -111,20 +111,11 @@ enum status why_compare(struct why_level out[WHY_QUANTILES], const struct why_se
 
 // ---- The requests near a quantile -------------------------------------------------------------
 
-// Means over them.
-enum {
-    MEAN_PROMPT = ATTRIBUTION_PHASES,
-    MEAN_TOKENS,
-    MEAN_ITEMS,
-    MEAN_CONCURRENT,
-    MEAN_COUNT = MEAN_PROMPT + WHY_MEANS
-};
-
 struct band {
     size_t count;
-    double means[MEAN_COUNT], errors[MEAN_COUNT]; // standard errors; NaN: none has the value
+    double means[FIGURE_COUNT], errors[FIGURE_COUNT]; // standard errors; NaN: none has the value
     // The mean time for which each lasting cause was present in each phase.
-    double present[ATTRIBUTION_PHASES][WHY_LASTING_END];
+    double present[FIGURE_PHASES][WHY_LASTING_END];
 };
 
 static int by_time(const void *left, const void *right)
@@ -133,28 +124,12 @@ static int by_time(const void *left, const void *right)
     return (a->ns > b->ns) - (a->ns < b->ns);
 }
 
-static double figure_of(const struct why_request *request, unsigned figure)
-{
-    switch (figure) {
-    case MEAN_PROMPT:
-        return request->prompt;
-    case MEAN_TOKENS:
-        return request->tokens;
-    case MEAN_ITEMS:
-        return request->items;
-    case MEAN_CONCURRENT:
-        return request->concurrent;
-    default:
-        return request->phases[figure];
-    }
-}
-
 static void set_mean(struct band *band, const struct why_ranked *ranked, unsigned figure)
 {
     double sum = 0, squares = 0;
     size_t count = 0;
     for (size_t i = 0; i < band->count; i++) {
-        const double value = figure_of(ranked[i].request, figure);
+        const double value = ranked[i].request->figures[figure];
         if (isnan(value))
             continue;
         sum += value;
@@ -171,37 +146,34 @@ static void add_presence(struct band *band, const struct why_presence *presence,
                          const struct why_request *request)
 {
     double since_ns = (double)request->started_ns;
-    for (unsigned phase = 0; phase < ATTRIBUTION_PHASES; phase++) {
-        const double until_ns = since_ns + request->phases[phase];
+    for (unsigned phase = 0; phase < FIGURE_PHASES; phase++) {
+        const double until_ns = since_ns + request->figures[phase];
         for (unsigned kind = WHY_LASTING; kind < WHY_LASTING_END; kind++)
             band->present[phase][kind] +=
                 fmin(why_presence_of(presence, (enum why_cause_kind)kind, since_ns, until_ns),
-                     request->phases[phase]) /
+                     request->figures[phase]) /
                 (double)band->count;
         since_ns = until_ns;
     }
 }
 
-// The bands of one side, around each quantile of the metric.
-static void find_bands(struct band bands[WHY_QUANTILES], const struct why_series *series, int side,
-                       enum why_metric metric, struct why_ranked *ranked)
+static void find_band(struct band *band, const struct why_series *series, int side,
+                      enum why_metric metric, enum why_quantile quantile, struct why_ranked *ranked)
 {
     size_t count = 0;
     for (size_t i = 0; i < series->counts[side]; i++) {
         const struct why_request *request = series->of[side][i];
-        if (!isnan(request->metrics[metric]))
-            ranked[count++] = (struct why_ranked){request->metrics[metric], request};
+        if (!isnan(request->figures[FIGURE_E2E + metric]))
+            ranked[count++] = (struct why_ranked){request->figures[FIGURE_E2E + metric], request};
     }
     qsort(ranked, count, sizeof *ranked, by_time);
-    for (int q = 0; q < WHY_QUANTILES; q++) {
-        const size_t first = (size_t)((double)count * quantiles[q].first);
-        const size_t last = (size_t)ceil((double)count * quantiles[q].last);
-        bands[q] = (struct band){.count = last - first};
-        for (unsigned i = 0; i < MEAN_COUNT; i++)
-            set_mean(&bands[q], ranked + first, i);
-        for (size_t i = first; i < last; i++)
-            add_presence(&bands[q], series->presence, ranked[i].request);
-    }
+    const size_t first = (size_t)((double)count * quantiles[quantile].first);
+    const size_t last = (size_t)ceil((double)count * quantiles[quantile].last);
+    *band = (struct band){.count = last - first};
+    for (unsigned i = 0; i < FIGURE_COUNT; i++)
+        set_mean(band, ranked + first, i);
+    for (size_t i = first; i < last; i++)
+        add_presence(band, series->presence, ranked[i].request);
 }
 
 // True if a mean is surely and notably higher or lower.
@@ -226,9 +198,9 @@ static bool more_arrived(const struct why_series *series)
 // The number in progress hardly varies: some clients have a request in progress at any time.
 static bool is_held_steady(const struct band *now)
 {
-    const double mean = now->means[MEAN_CONCURRENT];
+    const double mean = now->means[FIGURE_CONCURRENT];
     const double variance =
-        now->errors[MEAN_CONCURRENT] * now->errors[MEAN_CONCURRENT] * ((double)now->count - 1);
+        now->errors[FIGURE_CONCURRENT] * now->errors[FIGURE_CONCURRENT] * ((double)now->count - 1);
     return variance < mean / 4;
 }
 
@@ -242,8 +214,8 @@ static void find_claims(double claims[WHY_CAUSE_COUNT], const struct why_series 
         claims[kind] = fmax(now->present[phase][kind] - took * share, 0);
     }
     claims[WHY_SETTING] = series->setting_changed ? took : 0;
-    const double more = now->means[MEAN_CONCURRENT], less = usual->means[MEAN_CONCURRENT];
-    if (more > less && differs(now, usual, MEAN_CONCURRENT) &&
+    const double more = now->means[FIGURE_CONCURRENT], less = usual->means[FIGURE_CONCURRENT];
+    if (more > less && differs(now, usual, FIGURE_CONCURRENT) &&
         (more_arrived(series) || is_held_steady(now)))
         claims[WHY_CONCURRENCY] = took * (1 - less / more);
 }
@@ -262,7 +234,7 @@ static void split_phase(double parts[WHY_CAUSE_COUNT], const struct why_series *
         parts[kind] += claims[kind] * scale;
     if (left > 0)
         left -= sum * scale;
-    const bool is_queue = phase == PHASE_QUEUE && claims[WHY_CONCURRENCY] > 0;
+    const bool is_queue = phase == FIGURE_QUEUE && claims[WHY_CONCURRENCY] > 0;
     parts[is_queue ? WHY_CONCURRENCY : series->is_alone ? WHY_HOST : WHY_UNEXPLAINED] += left;
 }
 
@@ -277,28 +249,30 @@ static double work_of(const struct band *now, const struct band *usual, unsigned
     return excess * work > 0 && fabs(work) > fabs(excess) ? excess : work;
 }
 
-static void split_quantile(struct why_parts *out, const struct why_series *series,
-                           const struct band *now, const struct band *usual, enum why_metric metric,
-                           double difference_ns)
+void why_split(struct why_parts *out, const struct why_series *series, enum why_metric metric,
+               enum why_quantile quantile, double difference_ns, struct why_ranked *ranked)
 {
-    const bool has_items = usual->means[MEAN_ITEMS] > 0;
+    struct band now, usual;
+    find_band(&now, series, WHY_NOW, metric, quantile, ranked);
+    find_band(&usual, series, WHY_USUAL, metric, quantile, ranked);
+    const bool has_items = usual.means[FIGURE_ITEMS] > 0;
     const struct {
         enum why_cause_kind cause; // more work
         unsigned units;
-    } phases[ATTRIBUTION_PHASES] = {
-        [PHASE_PREFILL] = {has_items ? WHY_ITEMS : WHY_PROMPT,
-                           has_items ? MEAN_ITEMS : MEAN_PROMPT},
-        [PHASE_DECODE] = {WHY_TOKENS, MEAN_TOKENS},
+    } phases[FIGURE_PHASES] = {
+        [FIGURE_PREFILL] = {has_items ? WHY_ITEMS : WHY_PROMPT,
+                            has_items ? FIGURE_ITEMS : FIGURE_PROMPT},
+        [FIGURE_DECODE] = {WHY_TOKENS, FIGURE_TOKENS},
     };
     double found = 0;
     memset(out, 0, sizeof *out);
-    memcpy(out->means[WHY_NOW], now->means + MEAN_PROMPT, sizeof out->means[WHY_NOW]);
-    memcpy(out->means[WHY_USUAL], usual->means + MEAN_PROMPT, sizeof out->means[WHY_USUAL]);
-    for (unsigned i = 0; i < ATTRIBUTION_PHASES && (i != PHASE_DECODE || metric == WHY_E2E); i++) {
-        const double excess = now->means[i] - usual->means[i];
-        const double work = i == PHASE_QUEUE ? 0 : work_of(now, usual, i, phases[i].units);
+    memcpy(out->means[WHY_NOW], now.means, sizeof now.means);
+    memcpy(out->means[WHY_USUAL], usual.means, sizeof usual.means);
+    for (unsigned i = 0; i < FIGURE_PHASES && (i != FIGURE_DECODE || metric == WHY_E2E); i++) {
+        const double excess = now.means[i] - usual.means[i];
+        const double work = i == FIGURE_QUEUE ? 0 : work_of(&now, &usual, i, phases[i].units);
         out->ns[phases[i].cause] += work;
-        split_phase(out->ns, series, now, usual, i, excess - work);
+        split_phase(out->ns, series, &now, &usual, i, excess - work);
         found += excess;
     }
     // The means near a quantile differ about as much as the quantile itself.
@@ -307,16 +281,4 @@ static void split_quantile(struct why_parts *out, const struct why_series *serie
         out->ns[kind] *= scale;
     if (!(scale > 0))
         out->ns[WHY_UNEXPLAINED] = difference_ns;
-}
-
-void why_split(struct why_parts out[WHY_QUANTILES], const struct why_series *series,
-               enum why_metric metric, const struct why_level levels[WHY_QUANTILES],
-               struct why_ranked *ranked)
-{
-    struct band bands[WHY_SIDES][WHY_QUANTILES];
-    for (int side = 0; side < WHY_SIDES; side++)
-        find_bands(bands[side], series, side, metric, ranked);
-    for (int q = 0; q < WHY_QUANTILES; q++)
-        split_quantile(&out[q], series, &bands[WHY_NOW][q], &bands[WHY_USUAL][q], metric,
-                       levels[q].of[WHY_NOW] - levels[q].of[WHY_USUAL]);
 }

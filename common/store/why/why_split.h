@@ -8,20 +8,32 @@
 #include <stdint.h>
 
 #include "common/core/stats/stats.h"
-#include "common/store/query/latency_attribution.h"
 #include "common/store/why/why_presence.h"
 
 // WHY_USUAL: of the time before the window, or in its place WHY_DAYS: of former days.
 enum why_side { WHY_NOW, WHY_USUAL, WHY_SIDES, WHY_DAYS = WHY_SIDES, WHY_READ };
 
+// Figures of a request: times in ns, of which the first are its phases; then its work.
+enum why_figure {
+    FIGURE_QUEUE,
+    FIGURE_PREFILL, // or, of a request with items, its whole computing
+    FIGURE_DECODE,
+    FIGURE_PHASES,
+    FIGURE_E2E = FIGURE_PHASES, // those of enum why_metric, in its order
+    FIGURE_TTFT,
+    FIGURE_TIMES,
+    FIGURE_PROMPT = FIGURE_TIMES, // tokens to compute
+    FIGURE_TOKENS,                // put out
+    FIGURE_ITEMS,
+    FIGURE_CONCURRENT, // requests in progress
+    FIGURE_COUNT
+};
+
 struct why_request {
     int64_t model, host, device; // ids of the table name
     int64_t run, started_ns;
     int side;
-    double metrics[WHY_METRICS];       // ns; NaN: it has none
-    double phases[ATTRIBUTION_PHASES]; // ns; 0: it has none
-    double prompt, tokens, items;      // to compute, put out, of the batch
-    double concurrent;                 // NaN: unknown
+    double figures[FIGURE_COUNT]; // NaN: unknown; of phases and work 0: it has none
 };
 
 // The requests of a model on a host's device, in order of time; its arrays are borrowed.
@@ -49,12 +61,9 @@ MUST_CHECK enum status why_compare(struct why_level out[WHY_QUANTILES],
                                    const struct why_series *series, enum why_metric metric,
                                    double error_rate, double *values);
 
-// Means of the requests near a quantile, in the window and usually; NaN: none has the value.
-enum why_mean { WHY_MEAN_PROMPT, WHY_MEAN_TOKENS, WHY_MEAN_ITEMS, WHY_MEAN_CONCURRENT, WHY_MEANS };
-
 struct why_parts {
     double ns[WHY_CAUSE_COUNT];
-    double means[WHY_SIDES][WHY_MEANS];
+    double means[WHY_SIDES][FIGURE_COUNT]; // of the requests near the quantile; NaN: unknown
 };
 
 // A request, and the time by which requests are ranked.
@@ -63,10 +72,9 @@ struct why_ranked {
     const struct why_request *request;
 };
 
-// Splits the difference of each quantile of a metric into parts by cause, which add up to it.
-// `ranked` has room for all requests of the series.
-void why_split(struct why_parts out[WHY_QUANTILES], const struct why_series *series,
-               enum why_metric metric, const struct why_level levels[WHY_QUANTILES],
-               struct why_ranked *ranked);
+// Splits the difference of a quantile into parts by cause, which add up to it.  `ranked` has room
+// for all requests of the series.
+void why_split(struct why_parts *out, const struct why_series *series, enum why_metric metric,
+               enum why_quantile quantile, double difference_ns, struct why_ranked *ranked);
 
 #endif

@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,6 +11,20 @@
 
 #define HOUR_NS     INT64_C(3600000000000)
 #define LEAST_SHARE 0.05 // of the difference; less is left to what is unexplained
+
+static const struct {
+    const char *name, *words;
+} causes[WHY_CAUSE_COUNT] = {
+#define WHY_CAUSE_TEXTS(suffix, text, words) [WHY_##suffix] = {text, words},
+    WHY_CAUSES(WHY_CAUSE_TEXTS)
+#undef WHY_CAUSE_TEXTS
+};
+
+const char *why_cause_name(enum why_cause_kind kind)
+{
+    assert((unsigned)kind < WHY_CAUSE_COUNT);
+    return causes[kind].name;
+}
 
 // ---- A cause ------------------------------------------------------------------------------------
 
@@ -68,14 +83,13 @@ enum status why_add_cause(struct why_reader *reader, struct why_cause **out,
     if (!ARRAY_RESERVE(&why->causes, &reader->cause_room, why->cause_count + 1))
         return error_no_memory(err, "store");
     struct why_cause *cause = *out = &why->causes[why->cause_count++];
-    *cause = (struct why_cause){.kind = kind, .subject = SIZE_MAX};
-    for (int i = 0; i < WHY_QUANTILES; i++)
-        cause->explained_ns[i] = cause->share[i] = NAN;
+    *cause =
+        (struct why_cause){.kind = kind, .subject = SIZE_MAX, .explained_ns = NAN, .share = NAN};
     if (model)
         (void)answer_name_text(reader->store, model, cause->model);
     if (host)
         (void)answer_name_text(reader->store, host, cause->host);
-    why_say(cause, "%s", why_cause_words(kind));
+    why_say(cause, "%s", causes[kind].words);
     set_evidence(cause, reader);
     return STATUS_OK;
 }
@@ -92,9 +106,9 @@ void why_say(struct why_cause *cause, const char *format, ...)
 // ---- Parts of a difference ----------------------------------------------------------------------
 
 // A cause in all slow series: what it explains of their mean difference; the only host that has it
-// (0: several), and the series that has most of it.
+// (0: several), and the series that has most of it (NULL: none is slow).
 struct total {
-    double ns[WHY_QUANTILES], share[WHY_QUANTILES];
+    double ns, share;
     int64_t host;
     const struct why_entry *most;
 };
@@ -102,17 +116,16 @@ struct total {
 static struct total add_up(const struct why_reader *reader, const struct why_subject *subject,
                            enum why_cause_kind kind)
 {
+    const double difference = subject->now_ns[subject->main] - subject->usual_ns[subject->main];
     double weight = 0, best = -INFINITY;
     struct total out = {.host = -1};
     for (size_t i = subject->first; i < subject->end; i++) {
         const struct why_entry *entry = &reader->entries[i];
-        const double rate = entry->series.rates[WHY_NOW];
+        const double part = entry->parts.ns[kind] * entry->series.rates[WHY_NOW];
         if (!entry->is_slow)
             continue;
-        weight += rate;
-        for (int q = 0; q < WHY_QUANTILES; q++)
-            out.ns[q] += entry->parts[q].ns[kind] * rate;
-        const double part = entry->parts[subject->main].ns[kind] * rate;
+        weight += entry->series.rates[WHY_NOW];
+        out.ns += part;
         if (fabs(part) > 0)
             out.host = out.host == -1 || out.host == entry->host ? entry->host : 0;
         if (!out.most || part > best) {
@@ -120,44 +133,33 @@ static struct total add_up(const struct why_reader *reader, const struct why_sub
             out.most = entry;
         }
     }
-    for (int q = 0; q < WHY_QUANTILES; q++) {
-        const double difference = subject->now_ns[q] - subject->usual_ns[q];
-        out.ns[q] /= weight;
-        out.share[q] = difference > 0 ? out.ns[q] / difference : (double)NAN;
-    }
+    out.ns /= weight;
+    out.share = difference > 0 ? out.ns / difference : (double)NAN;
     return out;
 }
 
-static void describe(struct why_cause *cause, const struct total *total,
+static void describe(struct why_cause *cause, const struct why_entry *most,
                      const struct why_subject *subject)
 {
-    const struct why_parts *parts = &total->most->parts[subject->main];
-    const double *now = parts->means[WHY_NOW], *usual = parts->means[WHY_USUAL];
-    switch ((int)cause->kind) {
-    case WHY_PROMPT:
-        why_say(cause, ": %.0f tokens to compute, usually %.0f", now[WHY_MEAN_PROMPT],
-                usual[WHY_MEAN_PROMPT]);
-        break;
-    case WHY_TOKENS:
-        why_say(cause, ": %.0f tokens, usually %.0f", now[WHY_MEAN_TOKENS], usual[WHY_MEAN_TOKENS]);
-        break;
-    case WHY_ITEMS:
-        why_say(cause, ": %.0f, usually %.0f", now[WHY_MEAN_ITEMS], usual[WHY_MEAN_ITEMS]);
-        break;
-    case WHY_CONCURRENCY:
-        why_say(cause, ": %.1f, usually %.1f", now[WHY_MEAN_CONCURRENT],
-                usual[WHY_MEAN_CONCURRENT]);
-        break;
-    case WHY_SETTING:
-        why_say(cause, ": %s", total->most->settings ? total->most->settings : "unknown");
-        break;
-    case WHY_HOST:
+    static const struct {
+        enum why_cause_kind kind;
+        enum why_figure figure;
+        const char *unit;
+    } figures[] = {{WHY_PROMPT, FIGURE_PROMPT, " tokens to compute"},
+                   {WHY_TOKENS, FIGURE_TOKENS, " tokens"},
+                   {WHY_ITEMS, FIGURE_ITEMS, ""},
+                   {WHY_CONCURRENCY, FIGURE_CONCURRENT, ""}};
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+        if (figures[i].kind == cause->kind)
+            why_say(cause, ": %.*f%s, usually %.*f", cause->kind == WHY_CONCURRENCY,
+                    most->parts.means[WHY_NOW][figures[i].figure], figures[i].unit,
+                    cause->kind == WHY_CONCURRENCY,
+                    most->parts.means[WHY_USUAL][figures[i].figure]);
+    if (cause->kind == WHY_SETTING && most->settings)
+        why_say(cause, ": %s", most->settings);
+    if (cause->kind == WHY_HOST)
         why_say(cause, ": %u of %u hosts are as usual", subject->hosts - subject->slow_hosts,
                 subject->hosts);
-        break;
-    default:
-        break;
-    }
 }
 
 static enum status add_part(struct why_reader *reader, size_t index, enum why_cause_kind kind,
@@ -165,16 +167,17 @@ static enum status add_part(struct why_reader *reader, size_t index, enum why_ca
 {
     struct why_cause *cause;
     const struct why_subject *subject = &reader->out->subjects[index];
+    if (!total->most)
+        return STATUS_OK;
     enum status status = why_add_cause(reader, &cause, kind, total->most->model,
                                        total->host > 0 ? total->host : 0, err);
     if (status != STATUS_OK)
         return status;
     cause->subject = index;
-    memcpy(cause->explained_ns, total->ns, sizeof total->ns);
-    memcpy(cause->share, total->share, sizeof total->share);
-    cause->main_share = total->share[subject->main];
+    cause->explained_ns = total->ns;
+    cause->share = total->share;
     cause->excess = subject->now_ns[subject->main] / subject->usual_ns[subject->main];
-    describe(cause, total, subject);
+    describe(cause, total->most, subject);
     return STATUS_OK;
 }
 
@@ -183,20 +186,16 @@ static enum status add_parts(struct why_reader *reader, size_t index, struct err
     const struct why_subject *subject = &reader->out->subjects[index];
     struct total rest = add_up(reader, subject, WHY_UNEXPLAINED);
     enum status status = STATUS_OK;
-    if (!rest.most)
-        return STATUS_OK; // no series is slow
     for (int k = 0; k < WHY_UNEXPLAINED && status == STATUS_OK; k++) {
         const struct total total = add_up(reader, subject, (enum why_cause_kind)k);
-        if (total.share[subject->main] >= LEAST_SHARE) {
+        if (total.share >= LEAST_SHARE) {
             status = add_part(reader, index, (enum why_cause_kind)k, &total, err);
-            continue;
-        }
-        for (int q = 0; q < WHY_QUANTILES; q++) {
-            rest.ns[q] += total.ns[q];
-            rest.share[q] += total.share[q];
+        } else {
+            rest.ns += total.ns;
+            rest.share += total.share;
         }
     }
-    if (status == STATUS_OK && fabs(rest.share[subject->main]) >= LEAST_SHARE)
+    if (status == STATUS_OK && fabs(rest.share) >= LEAST_SHARE)
         status = add_part(reader, index, WHY_UNEXPLAINED, &rest, err);
     return status;
 }
