@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/core/base/parse.h"
+#include "common/core/base/text.h"
 
 enum { NAMES_MAX = 128, NAME_SIZE = 64, HELP_WIDTH = 80, TERM_WIDTH = 20 };
 
@@ -55,8 +56,7 @@ static enum status find_choice(int *out, const struct option *option, const char
             *out = (int)i;
             return STATUS_OK;
         }
-        const size_t used = strlen(all);
-        (void)snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", choice);
+        (void)text_append(all, sizeof all, ", ", "%s", choice);
     }
     return error_set(err, STATUS_INVALID, "%s: '%.*s' is none of %s", what,
                      (int)(size < 40 ? size : 40), value, all);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/core/base/parse.h"
+#include "common/core/base/text.h"
 #include "common/sys/files.h"
 #include "common/sys/log.h"
 #include "common/sys/stop.h"
@@ -27,14 +28,10 @@ static int fail(const struct error *err, int code)
 
 static const char *addresses_text(char out[ADDRESSES_SIZE], const struct options *options)
 {
-    size_t used = 0;
+    char text[ADDRESS_TEXT_SIZE];
     out[0] = '\0';
-    for (unsigned i = 0; i < options->listen_count && used < ADDRESSES_SIZE; i++) {
-        char text[ADDRESS_TEXT_SIZE];
-        const int n = snprintf(out + used, ADDRESSES_SIZE - used, "%s%s", i ? " " : "",
-                               address_text(text, &options->listen[i]));
-        used += n > 0 ? (size_t)n : 0;
-    }
+    for (unsigned i = 0; i < options->listen_count; i++)
+        (void)text_append(out, ADDRESSES_SIZE, " ", "%s", address_text(text, &options->listen[i]));
     return out;
 }
 

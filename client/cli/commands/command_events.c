@@ -1,5 +1,4 @@
 // inferstat events [--since WHEN]
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,20 +47,11 @@ static char *change_text(const struct column *column, const struct result *resul
 
 // ---- What it cost ---------------------------------------------------------------------
 
-__attribute__((format(printf, 2, 3))) static void add(char line[LINE_SIZE], const char *format, ...)
-{
-    const size_t used = strlen(line);
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(line + used, LINE_SIZE - used, format, arguments);
-    va_end(arguments);
-}
-
 static void add_value(char line[LINE_SIZE], const char *before, const struct result *result,
                       size_t row, const char *key)
 {
     char *text = column_value(&(struct column){.key = key}, result, row);
-    add(line, "%s%s", before, text ? text : "-");
+    (void)text_append(line, LINE_SIZE, "", "%s%s", before, text ? text : "-");
     free(text);
 }
 
@@ -85,12 +75,12 @@ static bool add_figure(struct table *table, const struct result *result, size_t 
     if (!(result_number(result, row, low, 0) > 1) && !(result_number(result, row, high, 2) < 1))
         return false;
     add_value(line, "    ", result, row, "model");
-    add(line, ": %s", figures[i].title);
+    (void)text_append(line, LINE_SIZE, "", ": %s", figures[i].title);
     add_value(line, "", result, row, figures[i].key);
     add_value(line, ", usually ", result, row, usual);
-    add(line, ": %s", change(text, result, row, figures[i].ratio));
-    add(line, " (%s", change(text, result, row, low));
-    add(line, " to %s)", change(text, result, row, high));
+    (void)text_append(line, LINE_SIZE, "", ": %s", change(text, result, row, figures[i].ratio));
+    (void)text_append(line, LINE_SIZE, "", " (%s", change(text, result, row, low));
+    (void)text_append(line, LINE_SIZE, "", " to %s)", change(text, result, row, high));
     table_add_below(table, line);
     return true;
 }
@@ -108,9 +98,10 @@ static void add_cost(struct table *table, const struct result *result, size_t ro
     if (differs)
         return;
     add_value(line, "    ", result, row, "model");
-    add(line, ": %s",
-        note.type == VALUE_TEXT ? text_escape(text, sizeof text, note.text.bytes, note.text.size)
-                                : "as usual");
+    (void)text_append(line, LINE_SIZE, "", ": %s",
+                      note.type == VALUE_TEXT
+                          ? text_escape(text, sizeof text, note.text.bytes, note.text.size)
+                          : "as usual");
     table_add_below(table, line);
 }
 

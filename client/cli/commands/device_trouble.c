@@ -1,6 +1,5 @@
 #include "client/cli/commands/device_trouble.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,19 +11,6 @@
 #define STALE_NS INT64_C(30000000000)
 
 enum { NOTED_MAX = 3 };
-
-// Appends one kind of trouble, after a comma.
-__attribute__((format(printf, 2, 3))) static void add(char *text, const char *format, ...)
-{
-    size_t used = strlen(text);
-    va_list arguments;
-    va_start(arguments, format);
-    if (used > 0)
-        used += (size_t)snprintf(text + used, TROUBLE_TEXT_SIZE - used, ", ");
-    if (used < TROUBLE_TEXT_SIZE)
-        (void)vsnprintf(text + used, TROUBLE_TEXT_SIZE - used, format, arguments);
-    va_end(arguments);
-}
 
 // Adds the names of lasting events, "pcie_downgrade, throttling", as words, but for the `count`
 // ones in `said`, which the row's figures tell better.
@@ -42,7 +28,7 @@ static void add_events(char *text, struct value events, const char *const *said,
         for (unsigned i = 0; i < count; i++)
             is_said = is_said || strcmp(name, said[i]) == 0;
         if (!is_said)
-            add(text, "%s", name);
+            (void)text_append(text, TROUBLE_TEXT_SIZE, ", ", "%s", name);
         at += size;
         at += strspn(at, ", ");
     }
@@ -60,18 +46,22 @@ char *device_trouble_text(char *text, const struct result *result, size_t row)
     const char *said[2];
     unsigned said_count = 0;
     if (reasons) {
-        add(raw, "throttled: %s", throttle_text(words, reasons));
+        (void)text_append(raw, TROUBLE_TEXT_SIZE, ", ", "throttled: %s",
+                          throttle_text(words, reasons));
         said[said_count++] = "throttling";
     }
     if (width > 0 && width < width_max) {
-        add(raw, "PCIe x%lld of x%lld", (long long)width, (long long)width_max);
+        (void)text_append(raw, TROUBLE_TEXT_SIZE, ", ", "PCIe x%lld of x%lld", (long long)width,
+                          (long long)width_max);
         said[said_count++] = "pcie downgrade";
     }
     if (errors > 0)
-        add(raw, "%lld uncorrected ECC error%s", (long long)errors, cli_plural(errors));
+        (void)text_append(raw, TROUBLE_TEXT_SIZE, ", ", "%lld uncorrected ECC error%s",
+                          (long long)errors, cli_plural(errors));
     add_events(raw, result_get(result, row, "events"), said, said_count);
     if (sampled_ns > 0 && age_ns > STALE_NS)
-        add(raw, "no sample for %s", unit_format_int(age, UNIT_DURATION, age_ns));
+        (void)text_append(raw, TROUBLE_TEXT_SIZE, ", ", "no sample for %s",
+                          unit_format_int(age, UNIT_DURATION, age_ns));
     return text_escape(text, TROUBLE_TEXT_SIZE, raw, strlen(raw));
 }
 
@@ -80,13 +70,12 @@ char *device_trouble_event(char *text, const struct result *result, size_t row)
     char raw[TROUBLE_TEXT_SIZE] = "";
     const struct value detail = result_get(result, row, "detail");
     if (result_is(result, row, "event", "xid"))
-        add(raw, "XID %lld", (long long)result_integer(result, row, "code", 0));
+        (void)text_append(raw, TROUBLE_TEXT_SIZE, ", ", "XID %lld",
+                          (long long)result_integer(result, row, "code", 0));
     else
         add_events(raw, result_get(result, row, "event"), NULL, 0);
-    if (detail.type == VALUE_TEXT) {
-        const size_t used = strlen(raw);
-        (void)snprintf(raw + used, sizeof raw - used, ": %s", detail.text.bytes);
-    }
+    if (detail.type == VALUE_TEXT)
+        (void)text_append(raw, sizeof raw, "", ": %s", detail.text.bytes);
     return text_escape(text, TROUBLE_TEXT_SIZE, raw, strlen(raw));
 }
 

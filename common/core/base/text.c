@@ -1,5 +1,6 @@
 #include "common/core/base/text.h"
 
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -163,6 +164,19 @@ char *text_quote(char *out, size_t out_size, const char *word)
     }
     (void)snprintf(out + used, out_size - used, "'");
     return out;
+}
+
+char *text_append(char *text, size_t size, const char *between, const char *format, ...)
+{
+    size_t used = strlen(text);
+    va_list arguments;
+    if (used > 0)
+        (void)snprintf(text + used, size - used, "%s", between);
+    used += strlen(text + used);
+    va_start(arguments, format);
+    (void)vsnprintf(text + used, size - used, format, arguments);
+    va_end(arguments);
+    return text;
 }
 
 char *text_from_real(char out[TEXT_NUMBER_SIZE], double value)

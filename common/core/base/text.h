@@ -42,6 +42,11 @@ char *text_escape_new(const char *text, size_t size);
 #define TEXT_QUOTED_SIZE(word_size) (4 * (word_size) + 4)
 char *text_quote(char *out, size_t out_size, const char *word);
 
+// Appends to a NUL-terminated text in `size` bytes, after `between` unless it is empty; cuts what
+// has no room.  Returns `text`.
+char *text_append(char *text, size_t size, const char *between, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
 // Formats a finite double with the fewest digits that read back as the same value.  Returns `out`.
 enum { TEXT_NUMBER_SIZE = 32 };
 char *text_from_real(char out[TEXT_NUMBER_SIZE], double value);

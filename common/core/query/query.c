@@ -473,14 +473,10 @@ static enum status unknown_metric(const char *name, struct error *err)
 static enum status ambiguous_metric(const char *name, struct error *err)
 {
     char choices[256] = "";
-    size_t used = 0;
-    for (unsigned i = 0; i < METRIC_COUNT; i++) {
-        if (!metric_has_name(&metrics[i], name) || used >= sizeof choices)
-            continue;
-        const int n = snprintf(choices + used, sizeof choices - used, "%s%s.%s", used ? ", " : "",
-                               record_kind_info(metrics[i].kind)->name, metrics[i].name);
-        used += n > 0 ? (size_t)n : 0;
-    }
+    for (unsigned i = 0; i < METRIC_COUNT; i++)
+        if (metric_has_name(&metrics[i], name))
+            (void)text_append(choices, sizeof choices, ", ", "%s.%s",
+                              record_kind_info(metrics[i].kind)->name, metrics[i].name);
     return error_set(err, STATUS_INVALID, "several kinds have the metric %s (say one of %s)", name,
                      choices);
 }

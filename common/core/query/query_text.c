@@ -138,8 +138,8 @@ enum status query_reader_unknown(struct query_reader *reader, const char *what,
     const char *text = reader->word.text;
     const char *nearest = parse_nearest(text, words, count);
     char all[ERROR_TEXT_SIZE] = "";
-    for (size_t i = 0, used = 0; i < count && used < sizeof all; i++)
-        used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", words[i]);
+    for (unsigned i = 0; i < count; i++)
+        (void)text_append(all, sizeof all, ", ", "%s", words[i]);
     (void)error_set(reader->err, STATUS_INVALID, "unknown %s \"%.*s\" (%s%s%s)", what,
                     shown_size(&reader->word), text, nearest ? "did you mean " : "one of ",
                     nearest ? nearest : all, nearest ? "?" : "");

@@ -1,4 +1,5 @@
 #include "common/core/record/throttle.h"
+#include "common/core/base/text.h"
 
 #include <stdio.h>
 
@@ -10,14 +11,9 @@ char *throttle_text(char *text, int64_t reasons)
     } known[] = {
 #define THROTTLE_REASON(number, words) {number, words},
         THROTTLE_REASONS(THROTTLE_REASON)};
-    size_t used = 0;
     text[0] = '\0';
-    for (size_t i = 0; i < sizeof known / sizeof *known && used < THROTTLE_TEXT_SIZE; i++) {
-        if (!(reasons & known[i].bit))
-            continue;
-        const int n = snprintf(text + used, THROTTLE_TEXT_SIZE - used, "%s%s", used ? ", " : "",
-                               known[i].text);
-        used += n > 0 ? (size_t)n : 0;
-    }
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (reasons & known[i].bit)
+            (void)text_append(text, THROTTLE_TEXT_SIZE, ", ", "%s", known[i].text);
     return text;
 }

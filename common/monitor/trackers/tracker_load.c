@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/core/base/text.h"
 #include "common/core/base/unit.h"
 #include "common/monitor/trackers/recent_events.h"
 #include "common/sys/process.h"
@@ -134,16 +135,13 @@ static void push_records(const struct phase *phase, struct thread_slot *slot,
 // The stages as the log has them: "device_selection=1.2ms, file_opening=30us".
 static char *stages_text(char *text, size_t size, const struct phase *phase)
 {
-    size_t used = 0;
     text[0] = '\0';
-    for (uint32_t i = 0; i < phase->stage_count && used < size; i++) {
+    for (uint32_t i = 0; i < phase->stage_count; i++) {
         char duration[UNIT_TEXT_SIZE];
         const struct stage *stage = &phase->stages[i];
-        const int written =
-            snprintf(text + used, size - used, "%s%s=%s", i ? ", " : "",
-                     names_text(phase->monitor->names, stage->name, NULL),
-                     unit_format_int(duration, UNIT_DURATION, (int64_t)stage->duration_ns));
-        used += written > 0 ? (size_t)written : 0;
+        (void)text_append(text, size, ", ", "%s=%s",
+                          names_text(phase->monitor->names, stage->name, NULL),
+                          unit_format_int(duration, UNIT_DURATION, (int64_t)stage->duration_ns));
     }
     return text;
 }

@@ -9,6 +9,7 @@
 #include <sqlite3.h>
 
 #include "common/core/base/array.h"
+#include "common/core/base/text.h"
 #include "common/store/aggregate/bandwidth.h"
 #include "common/store/read/filter.h"
 #include "common/store/aggregate/aggregate_scan_parts.h"
@@ -371,15 +372,9 @@ void aggregate_scan_see(struct aggregate_scan *scan, int64_t first_ns, int64_t l
     scan->seen.last_ns = last_ns > scan->seen.last_ns ? last_ns : scan->seen.last_ns;
 }
 
-// Cut where there is no more room.
 void aggregate_scan_say(struct aggregate_scan *scan, const char *text)
 {
-    size_t used = strlen(scan->note);
-    const char *const parts[] = {used ? "; " : "", text};
-    for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
-        for (const char *c = parts[i]; *c && used + 1 < sizeof scan->note; c++)
-            scan->note[used++] = *c;
-    scan->note[used] = '\0';
+    (void)text_append(scan->note, sizeof scan->note, "; ", "%s", text);
 }
 
 static void append_expiry(const struct aggregate_scan_state *state, const char *what)

@@ -1,9 +1,9 @@
 #include "common/store/aggregate/energy.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "common/core/base/text.h"
 #include "common/store/read/device_names.h"
 #include "common/store/read/reader.h"
 
@@ -317,14 +317,11 @@ static void say(const struct energy_reader *reader)
         const char *why;
     } left_out[] = {{reader->unsampled, "no samples with its energy cover the time"},
                     {reader->shared, "requests of several models ran on it"}};
-    char *note = reader->energy->note;
-    for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++) {
-        const size_t used = strlen(note);
+    for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
         if (left_out[i].count > 0)
-            (void)snprintf(note + used, ENERGY_NOTE_SIZE - used,
-                           "%sa device and its requests are left out %lld times: %s",
-                           used ? "; " : "", (long long)left_out[i].count, left_out[i].why);
-    }
+            (void)text_append(reader->energy->note, ENERGY_NOTE_SIZE, "; ",
+                              "a device and its requests are left out %lld times: %s",
+                              (long long)left_out[i].count, left_out[i].why);
 }
 
 enum status energy_read(struct energy *energy, struct store *store, const struct query *query,

@@ -7,6 +7,7 @@
 #include <sqlite3.h>
 
 #include "common/core/base/saturate.h"
+#include "common/core/base/text.h"
 #include "common/store/aggregate/crossing.h"
 #include "common/store/read/filter.h"
 #include "common/store/read/reader.h"
@@ -435,14 +436,6 @@ static bool can_stream(struct throughput *throughput, const struct query *query,
     return judged >= requests;
 }
 
-static void say(struct throughput *throughput, const struct aggregate_scan *scan)
-{
-    const size_t used = strlen(throughput->note);
-    if (scan->note[0])
-        (void)snprintf(throughput->note + used, sizeof throughput->note - used, "%s%s",
-                       used ? "; " : "", scan->note);
-}
-
 static enum status read_all(struct throughput *throughput, struct store *store,
                             const struct query *query, struct aggregate_scan *scan, int64_t now_ns,
                             struct error *err)
@@ -466,7 +459,8 @@ static enum status read_all(struct throughput *throughput, struct store *store,
     }
     if (status == STATUS_OK)
         status = find_span(throughput, store, query, scan, now_ns, err);
-    say(throughput, scan);
+    if (scan->note[0])
+        (void)text_append(throughput->note, sizeof throughput->note, "; ", "%s", scan->note);
     return status;
 }
 

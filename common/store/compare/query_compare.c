@@ -460,12 +460,10 @@ static enum status find_metric(struct comparison *comparison, struct error *err)
         return status;
     char names[512] = "";
     const struct sampled *sampled;
-    for (unsigned i = 0; (sampled = samples_sampled(i)); i++) {
-        const size_t used = strlen(names);
+    for (unsigned i = 0; (sampled = samples_sampled(i)); i++)
         if (sampled->work == 0)
-            (void)snprintf(names + used, sizeof names - used, "%s%s.%s", used ? ", " : "",
-                           record_kind_info(sampled->kind)->name, sampled->name);
-    }
+            (void)text_append(names, sizeof names, ", ", "%s.%s",
+                              record_kind_info(sampled->kind)->name, sampled->name);
     return error_set(err, STATUS_INVALID, "%s is not compared (these are: %s)", metric->name,
                      names);
 }

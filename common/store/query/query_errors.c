@@ -135,11 +135,9 @@ enum { ROW_KIND, ROW_TEXT, ROW_COUNT, ROW_FIRST, ROW_LAST, ROW_LARGEST, ROW_KEYS
 
 static void write_note(struct listing *listing, int64_t largest)
 {
-    const size_t used = strlen(listing->note);
     if (result_row_count(listing->answer) == 0 && largest >= FAILURES_MAX)
-        (void)snprintf(listing->note + used, sizeof listing->note - used,
-                       "%sonly the newest %d failures of each kind are counted", used ? "; " : "",
-                       FAILURES_MAX);
+        (void)text_append(listing->note, sizeof listing->note, "; ",
+                          "only the newest %d failures of each kind are counted", FAILURES_MAX);
 }
 
 static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)

@@ -8,6 +8,7 @@
 
 #include "common/core/base/array.h"
 #include "common/core/base/saturate.h"
+#include "common/core/base/text.h"
 #include "common/store/query/event_cost.h"
 #include "common/store/query/query_list.h"
 #include "common/store/read/answer_cells.h"
@@ -254,12 +255,6 @@ static void set_lost(struct result *answer, const char *name, double amount, boo
     answer_real(answer, key, fmax(ends[0], ends[1]));
 }
 
-static void say(char note[256], const char *text)
-{
-    const size_t used = strlen(note);
-    (void)snprintf(note + used, 256 - used, "%s%s", used ? "; " : "", text);
-}
-
 static void set_cost(struct result *answer, const struct event_cost *cost,
                      const struct event_cost_model *model)
 {
@@ -272,11 +267,12 @@ static void set_cost(struct result *answer, const struct event_cost *cost,
     set_figure(answer, "joules_per_token", "joules_per_token", &cost->joules_per_token);
     set_lost(answer, "joules", cost->joules, true, &cost->joules_per_token.effect);
     if (model->requests < STATS_FEW_MIN || model->usual_requests < STATS_FEW_MIN)
-        say(note, "too few requests to compare");
+        (void)text_append(note, sizeof note, "; ", "too few requests to compare");
     if (cost->is_cut)
-        say(note, "compares only the end of the event");
+        (void)text_append(note, sizeof note, "; ", "compares only the end of the event");
     if (cost->has_several)
-        say(note, "several models ran: the energy of one is unknown");
+        (void)text_append(note, sizeof note, "; ",
+                          "several models ran: the energy of one is unknown");
     if (note[0])
         answer_text(answer, "note", note);
 }

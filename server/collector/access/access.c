@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/core/base/text.h"
 #include "common/sys/clock.h"
 #include "common/sys/files.h"
 #include "common/sys/log.h"
@@ -258,10 +259,9 @@ static enum status add_row(struct result *answer, const struct access_key *about
 {
     char key[WIRE_KEY_TEXT_SIZE], roles[QUERY_KEY_SIZE];
     char replaces[ACCESS_REPLACES_MAX * WIRE_KEY_TEXT_SIZE + 1] = "";
-    size_t used = 0;
     for (unsigned i = 0; i < about->replaces_count; i++)
-        used += (size_t)snprintf(replaces + used, sizeof replaces - used, "%s%s", used ? " " : "",
-                                 wire_key_text(key, about->replaces[i]));
+        (void)text_append(replaces, sizeof replaces, " ", "%s",
+                          wire_key_text(key, about->replaces[i]));
     enum status status = result_add_row(answer);
     (void)wire_key_text(key, about->key);
     (void)access_roles_text(roles, about->roles);

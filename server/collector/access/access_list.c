@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "common/core/base/array.h"
+#include "common/core/base/text.h"
 #include "common/sys/when.h"
 
 enum { WORDS_MAX = 3 + 2 * ACCESS_REPLACES_MAX + 4, TIME_SIZE = 32 };
@@ -21,12 +22,10 @@ bool access_name_is_valid(const char *name)
 
 char *access_roles_text(char *out, uint32_t roles)
 {
-    size_t used = 0;
     out[0] = '\0';
     for (unsigned i = 0; i < QUERY_ROLE_COUNT; i++)
         if (roles >> i & 1)
-            used += (size_t)snprintf(out + used, QUERY_KEY_SIZE - used, "%s%s", used ? "," : "",
-                                     query_role_name((enum query_role)i));
+            (void)text_append(out, QUERY_KEY_SIZE, ",", "%s", query_role_name((enum query_role)i));
     return out;
 }
 

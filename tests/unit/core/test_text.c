@@ -159,4 +159,14 @@ TEST_CASE(test_quote)
     assert_string_equal(text_quote(small, sizeof small, "a b c d e f"), "'a '");
 }
 
-TEST_MAIN(test_utf8, test_encode, test_cut, test_escape, test_quote, test_uuid)
+TEST_CASE(test_append)
+{
+    char text[10] = "";
+    assert_string_equal(text_append(text, sizeof text, ", ", "%d", 12), "12");
+    assert_string_equal(text_append(text, sizeof text, ", ", "%s", "abc"), "12, abc");
+    assert_string_equal(text_append(text, sizeof text, ", ", "%s", "d"), "12, abc, ");
+    assert_string_equal(text_append(text, sizeof text, ", ", "%s", "e"), "12, abc, ");
+    assert_string_equal(text_append((char[8]){"12345"}, 8, "", "%s", "678"), "1234567");
+}
+
+TEST_MAIN(test_utf8, test_encode, test_cut, test_escape, test_quote, test_append, test_uuid)
