@@ -82,8 +82,13 @@ static void print_cause(const struct cli *cli, const struct result *result, size
     else
         (void)fprintf(cli->env.out, "  ");
     print_words(cli, is_part ? indent : 2, indent, line);
-    const struct value evidence = result_get(result, row, "evidence"); // quoted for a shell
-    (void)fprintf(cli->env.out, "%*s%s\n", indent, "", evidence.text.bytes);
+    const struct value evidence = result_get(result, row, "evidence");
+    char *escaped = evidence.type == VALUE_TEXT
+                        ? text_escape_new(evidence.text.bytes, evidence.text.size)
+                        : NULL;
+    if (escaped)
+        (void)fprintf(cli->env.out, "%*s%s\n", indent, "", escaped);
+    free(escaped);
 }
 
 static void print_all(const struct cli *cli, const struct result *result)
@@ -112,53 +117,41 @@ static void print_all(const struct cli *cli, const struct result *result)
     print_words(cli, 0, 0, line);
 }
 
-// Appends the options that name the source, as the user gave them.
-static void write_source(FILE *out, const struct cli_options *options)
+// Names the source in the command of each cause, with the options that the user gave.
+static enum status add_source(const struct cli_options *options, struct result *result)
 {
     const struct {
         enum cli_option option;
-        const char *value; // NULL: it has none
-    } source[] = {{OPTION_COLLECTOR, options->collector},
-                  {OPTION_DB, options->db},
-                  {OPTION_COLLECTOR_USER, options->trust.collector_user},
-                  {OPTION_KEY, options->trust.key_file},
-                  {OPTION_SERVER_KEY, options->trust.server_key},
-                  {OPTION_INSECURE, NULL}};
-    for (size_t i = 0; i < sizeof source / sizeof *source; i++) {
-        char quoted[TEXT_QUOTED_SIZE(PATH_MAX)];
-        if (!option_given(options, source[i].option))
-            continue;
-        (void)fprintf(out, " --%s", option_row(source[i].option)->name);
-        if (source[i].value)
-            (void)fprintf(out, " %s", text_quote(quoted, sizeof quoted, source[i].value));
-    }
-}
-
-// Names the source in the command of each cause.
-static enum status add_source(const struct cli_options *options, struct result *result)
-{
+        const char *value; // "": it has none
+    } given[] = {{OPTION_COLLECTOR, options->collector},
+                 {OPTION_DB, options->db},
+                 {OPTION_COLLECTOR_USER, options->trust.collector_user},
+                 {OPTION_KEY, options->trust.key_file},
+                 {OPTION_SERVER_KEY, options->trust.server_key},
+                 {OPTION_INSECURE, ""}};
     static const char program[] = "inferstat";
-    const int column = result_find(result, "evidence");
-    for (size_t i = 0; i < result_row_count(result); i++) {
-        const struct value value = result_cell(result, i, (unsigned)column);
+    const unsigned column = (unsigned)result_find(result, "evidence");
+    char source[2 * TEXT_QUOTED_SIZE(PATH_MAX)] = "", quoted[TEXT_QUOTED_SIZE(PATH_MAX)];
+    enum status status = STATUS_OK;
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof given / sizeof *given && used < sizeof source; i++)
+        if (option_given(options, given[i].option))
+            used += (size_t)snprintf(
+                source + used, sizeof source - used, " --%s%s%s", option_row(given[i].option)->name,
+                *given[i].value ? " " : "",
+                *given[i].value ? text_quote(quoted, sizeof quoted, given[i].value) : "");
+    for (size_t i = 0; i < result_row_count(result) && status == STATUS_OK; i++) {
+        const struct value value = result_cell(result, i, column);
         char *text = NULL;
-        size_t size = 0;
-        FILE *out = value.type == VALUE_TEXT && value.text.size >= sizeof program - 1
-                        ? open_memstream(&text, &size)
-                        : NULL;
-        if (!out)
-            return STATUS_NOMEM;
-        (void)fputs(program, out);
-        write_source(out, options);
-        (void)fputs(value.text.bytes + sizeof program - 1, out);
-        enum status status = fclose(out) == 0 ? STATUS_OK : STATUS_NOMEM;
-        if (status == STATUS_OK)
-            status = result_replace_text(result, i, (unsigned)column, text, size);
-        free(text);
-        if (status != STATUS_OK)
-            return status;
+        if (value.type != VALUE_TEXT || strncmp(value.text.bytes, program, strlen(program)) != 0)
+            continue; // of a later version's collector
+        const int size =
+            asprintf(&text, "%s%s%s", program, source, value.text.bytes + strlen(program));
+        status =
+            size < 0 ? STATUS_NOMEM : result_replace_text(result, i, column, text, (size_t)size);
+        free(size < 0 ? NULL : text);
     }
-    return STATUS_OK;
+    return status;
 }
 
 enum status command_why(struct cli *cli, struct error *err)
