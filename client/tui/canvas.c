@@ -154,6 +154,38 @@ void canvas_fit_name(struct canvas *canvas, struct rect area, int x, int y, int 
     (void)canvas_put(canvas, area, x + width - behind - left_out, y, style, end);
 }
 
+static int word_width(const char *text)
+{
+    int width = 0;
+    for (uint32_t code; (code = glyph_next(&text)) != 0 && code != ' ';)
+        width += glyph_width(code);
+    return width;
+}
+
+int canvas_wrap(struct canvas *canvas, struct rect area, int x, int y, enum style style,
+                const char *text)
+{
+    const int width = area.width - x;
+    int line = 0, at = 0;
+    bool begins = true; // a word
+    for (uint32_t code; width > 0 && *text;) {
+        const int word = begins ? word_width(text) : 0;
+        code = glyph_next(&text);
+        const int columns = glyph_width(code);
+        if (at + columns > width || (at > 0 && at + word > width && word <= width)) {
+            line++;
+            at = 0;
+        }
+        begins = code == ' ';
+        if (begins && at == 0 && line > 0)
+            continue; // no line begins with the space between words
+        if (canvas)
+            (void)canvas_put_code(canvas, area, x + at, y + line, style, code);
+        at += columns;
+    }
+    return line + 1;
+}
+
 void canvas_line(struct canvas *canvas, struct rect area, int x, int y, int width, enum style style,
                  uint32_t code)
 {

@@ -101,6 +101,12 @@ void canvas_fit(struct canvas *canvas, struct rect area, int x, int y, int width
 void canvas_fit_name(struct canvas *canvas, struct rect area, int x, int y, int width,
                      enum style style, const char *name);
 
+// Draws UTF-8 text over several lines, from line `y` on, each as wide as the area from column `x`
+// on; words are divided only if they are wider.  Returns the number of lines, at least 1.
+// `canvas` NULL: draws nothing.
+int canvas_wrap(struct canvas *canvas, struct rect area, int x, int y, enum style style,
+                const char *text);
+
 // Repeats one character over `width` columns.
 void canvas_line(struct canvas *canvas, struct rect area, int x, int y, int width, enum style style,
                  uint32_t code);

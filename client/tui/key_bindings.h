@@ -46,6 +46,7 @@ enum action {
     ACTION_PREVIOUS_PANEL,
     ACTION_ENLARGE, // show only the focused panel, or all panels again
     ACTION_DETAIL,  // show all of the cursor's row
+    ACTION_WHY,     // ask why the cursor's model and host are slow
     ACTION_BACK, // one step back: close the help or the details; else show all panels again; else
                  // undo sorting and scrolling; else focus the first panel
     ACTION_UP,   // a row up; likewise the next three

@@ -13,11 +13,10 @@ struct list list_of_panel(struct model *model, unsigned number, struct rect area
 
 struct list list_focused(struct model *model)
 {
-    if (model->overlay == OVERLAY_HELP || model->overlay == OVERLAY_DETAIL) {
+    if (model_key_context(model) == KEYS_HELP) {
         struct rect body = layout_frame(model->width, model->height, false).body;
         size_t page = body.height > 0 ? (size_t)body.height : 0;
-        size_t rows =
-            model->overlay == OVERLAY_HELP ? view_help_rows(body) : view_detail_rows(model, body);
+        size_t rows = view_overlay_rows(model, body);
         return (struct list){.top = &model->help_top, .rows = rows, .page = page};
     }
     const unsigned focus = model->views[view_shown(model)].focus;

@@ -80,12 +80,12 @@ double model_age_seconds(const struct model *model)
 enum key_context model_key_context(const struct model *model)
 {
     static const enum key_context contexts[] = {
-        [OVERLAY_NONE] = KEYS_VIEW,      [OVERLAY_HELP] = KEYS_HELP,
-        [OVERLAY_DETAIL] = KEYS_HELP,    [OVERLAY_CLEAR] = KEYS_PROMPT,
-        [OVERLAY_FILTER] = KEYS_PROMPT,  [OVERLAY_SEARCH] = KEYS_PROMPT,
-        [OVERLAY_EXPORT] = KEYS_PROMPT,  [OVERLAY_ACKNOWLEDGE] = KEYS_PROMPT,
-        [OVERLAY_SILENCE] = KEYS_PROMPT, [OVERLAY_SETUP] = KEYS_SETUP,
-        [OVERLAY_CHOOSER] = KEYS_CHOOSER};
+        [OVERLAY_NONE] = KEYS_VIEW,       [OVERLAY_HELP] = KEYS_HELP,
+        [OVERLAY_DETAIL] = KEYS_HELP,     [OVERLAY_CLEAR] = KEYS_PROMPT,
+        [OVERLAY_FILTER] = KEYS_PROMPT,   [OVERLAY_SEARCH] = KEYS_PROMPT,
+        [OVERLAY_EXPORT] = KEYS_PROMPT,   [OVERLAY_ACKNOWLEDGE] = KEYS_PROMPT,
+        [OVERLAY_SILENCE] = KEYS_PROMPT,  [OVERLAY_SETUP] = KEYS_SETUP,
+        [OVERLAY_CHOOSER] = KEYS_CHOOSER, [OVERLAY_WHY] = KEYS_HELP};
     return contexts[model->overlay];
 }
 

@@ -49,13 +49,14 @@ struct settings {
         columns[MODEL_VIEWS_MAX]; // by view: bit i: the columns of its panel i are to be written
 };
 
-// What is above the view: nothing, help, the details of the cursor's row, the choice of what is
-// compared, or a prompt: of clearing, of the filter, of a search, of an export, or of an alert that
-// is acknowledged or silenced.
+// What is above the view: nothing, help, the details of the cursor's row, why it is slow, the
+// choice of what is compared, or a prompt: of clearing, of the filter, of a search, of an export,
+// or of an alert that is acknowledged or silenced.
 enum overlay {
     OVERLAY_NONE,
     OVERLAY_HELP,
     OVERLAY_DETAIL,
+    OVERLAY_WHY,
     OVERLAY_CLEAR,
     OVERLAY_FILTER,
     OVERLAY_SEARCH,

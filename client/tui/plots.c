@@ -46,37 +46,75 @@ void plot_sparkline(struct canvas *canvas, struct rect area, const double *value
 enum { SCALE_WIDTH = 9, CHART_WIDTH_MAX = 512 };
 
 struct chart_columns {
+    int64_t column_ns, last; // number of the last column, counted from time 0
+    int width;
     double values[CHART_WIDTH_MAX], above[CHART_WIDTH_MAX];
-    unsigned counts[CHART_WIDTH_MAX]; // of values
-    double top;                       // the highest of all
+    double weights[CHART_WIDTH_MAX]; // of values: their number, or of rates their nanoseconds
+    double top;                      // the highest of all
 };
+
+// The column of a time; -1: outside.
+static int column_of(const struct chart_columns *columns, int64_t time_ns)
+{
+    const int64_t back = columns->last - time_ns / columns->column_ns;
+    return back < 0 || back >= columns->width ? -1 : columns->width - 1 - (int)back;
+}
+
+// What a period has of the window, from `since_ns` on.
+static double part_of(const struct plot_chart *chart, int64_t since_ns, int64_t start_ns,
+                      int64_t length_ns)
+{
+    const int64_t from = start_ns > since_ns ? start_ns : since_ns;
+    const int64_t end = start_ns + length_ns;
+    const int64_t to = end < chart->until_ns ? end : chart->until_ns;
+    return to > from ? (double)(to - from) : 0;
+}
+
+static void average(struct chart_columns *out, const struct plot_chart *chart, int64_t since_ns)
+{
+    const int64_t began_ns = chart->began_ns > since_ns ? chart->began_ns : since_ns;
+    for (int i = 0; i < out->width; i++) {
+        const int64_t start_ns = (out->last - (out->width - 1 - i)) * out->column_ns;
+        const double weight =
+            chart->is_rate ? part_of(chart, began_ns, start_ns, out->column_ns) : out->weights[i];
+        out->values[i] = out->weights[i] > 0 && weight > 0 ? out->values[i] / weight : (double)NAN;
+        out->top = fmax(out->top, fmax(out->values[i], out->above[i]));
+    }
+}
 
 // Puts the points into the columns of their times, the newest at the right.
 static void gather(struct chart_columns *out, const struct plot_chart *chart, int width)
 {
-    *out = (struct chart_columns){0};
+    const int64_t steps = chart->length_ns / chart->step_ns + 1;
+    const int64_t since_ns = chart->until_ns - chart->length_ns;
+    *out = (struct chart_columns){.column_ns = (steps + width - 1) / width * chart->step_ns,
+                                  .width = width};
+    out->last = chart->until_ns / out->column_ns;
     for (int i = 0; i < width; i++)
         out->above[i] = NAN;
-    const int64_t steps = chart->length_ns / chart->step_ns + 1;
-    const int64_t column_ns = (steps + width - 1) / width * chart->step_ns;
-    const int64_t last = chart->until_ns / column_ns;
     for (size_t i = 0; i < chart->count; i++) {
         const struct plot_point *point = &chart->points[i];
-        const int64_t back = last - point->time_ns / column_ns;
-        if (back < 0 || back >= width)
+        const int at = column_of(out, point->time_ns);
+        if (at < 0)
             continue;
-        const int at = width - 1 - (int)back;
         out->above[at] = fmax(out->above[at], point->above); // of a NaN and a number: the number
-        if (isfinite(point->value)) {
-            out->values[at] += point->value;
-            out->counts[at]++;
-        }
+        const double weight =
+            chart->is_rate ? part_of(chart, since_ns, point->time_ns, chart->step_ns) : 1;
+        if (!isfinite(point->value))
+            continue;
+        out->values[at] += point->value * weight;
+        out->weights[at] += weight;
     }
-    for (int i = 0; i < width; i++) {
-        const double steps_of =
-            chart->is_rate ? (double)(column_ns / chart->step_ns) : (double)out->counts[i];
-        out->values[i] = out->counts[i] > 0 ? out->values[i] / steps_of : (double)NAN;
-        out->top = fmax(out->top, fmax(out->values[i], out->above[i]));
+    average(out, chart, since_ns);
+}
+
+static void draw_failures(struct canvas *canvas, struct rect area, const struct plot_chart *chart,
+                          const struct chart_columns *columns)
+{
+    for (size_t i = 0; i < chart->mark_count; i++) {
+        const int at = column_of(columns, chart->marks[i].time_ns);
+        if (at >= 0 && chart->marks[i].value > 0)
+            (void)canvas_put(canvas, area, SCALE_WIDTH + at, area.height - 1, STYLE_BAD, "✗");
     }
 }
 
@@ -105,6 +143,7 @@ void plot_chart(struct canvas *canvas, struct rect area, const struct plot_chart
     canvas_line(canvas, area, SCALE_WIDTH, area.height - 1, bars.width, STYLE_DIM, 0x2500);
     (void)snprintf(from, sizeof from, " %s before ", chart->since);
     (void)canvas_put(canvas, area, SCALE_WIDTH, area.height - 1, STYLE_DIM, from);
+    draw_failures(canvas, area, chart, &columns);
     if (columns.top <= 0)
         return;
     (void)unit_format(text, chart->unit, columns.top);

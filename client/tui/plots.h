@@ -28,11 +28,16 @@ struct plot_chart {
     const char *title;
     const char *since; // its length as text: "5m"
     enum unit unit;
-    bool is_rate;                    // a step without a point has the value 0
+    bool is_rate; // a step without a point has the value 0; a column has the mean
+                  // of the time from `began_ns` on
     const struct plot_point *points; // in any order
     size_t count;
     int64_t step_ns, length_ns; // of the window
     int64_t until_ns;           // its end
+    int64_t began_ns;           // nothing could be measured before; 0: unknown
+    // Columns of steps with a value above 0 are marked below.  NULL: none.
+    const struct plot_point *marks;
+    size_t mark_count;
 };
 
 // Draws the chart with its title, a scale at its left and its period below; the y axis goes from 0

@@ -37,10 +37,11 @@ struct commands {
 struct poller {
     // Used by the polling thread, and before it starts by the opener.
     struct remote *remote;
-    uint64_t stale;       // POLL_ bits: queries to be sent
-    uint64_t earliest_ns; // when a round may start
-    uint64_t last_ns;     // when the last round of all queries, or one that failed, began
-    bool failed;          // the last round did
+    uint64_t stale;                // POLL_ bits: queries to be sent
+    uint64_t earliest_ns;          // when a round may start
+    uint64_t last_ns;              // when the last round of all queries, or one that failed, began
+    bool failed;                   // the last round did
+    uint64_t asked_ns[POLL_COUNT]; // when a query was answered; 0: never
 
     int news_fd; // readable while there are news
     int wake_fd; // readable while there are commands
@@ -135,6 +136,17 @@ static enum status make_query(struct poller *poller, enum polled_query polled,
     return status == STATUS_NO_DATA ? STATUS_OK : status;
 }
 
+// The queries that are not due at `now_ns`, although a round is.
+static uint64_t resting(const struct poller *poller, uint64_t now_ns)
+{
+    uint64_t rest = 0;
+    for (unsigned polled = 0; polled < POLL_COUNT; polled++)
+        if (poller->asked_ns[polled] != 0 &&
+            now_ns < poller->asked_ns[polled] + queries_rest_ns((enum polled_query)polled))
+            rest |= UINT64_C(1) << polled;
+    return rest;
+}
+
 // Sends the stale queries and posts their answers together, so that a frame shows one round.
 // A failed query does not prevent the others, unless the source is unreachable.
 static void make_round(struct poller *poller, const struct commands *commands)
@@ -143,7 +155,8 @@ static void make_round(struct poller *poller, const struct commands *commands)
     const uint64_t pause_most_ns =
         commands->interval_ns > retry_ns ? commands->interval_ns : retry_ns;
     const uint64_t began_ns = clock_monotonic_ns();
-    const bool is_full = (poller->stale & scope->wanted) == scope->wanted;
+    const uint64_t due = scope->wanted & ~resting(poller, began_ns);
+    const bool is_full = (poller->stale & due) == due;
     struct poller_news news = {.round_error.status = STATUS_OK};
     struct error error = {.status = STATUS_OK};
     for (unsigned polled = 0; polled < POLL_COUNT && !is_end_of_round(error.status); polled++) {
@@ -152,6 +165,8 @@ static void make_round(struct poller *poller, const struct commands *commands)
         error.status =
             make_query(poller, (enum polled_query)polled, scope, &news.results[polled], &error);
         news.answered[polled] = error.status == STATUS_OK;
+        if (news.answered[polled])
+            poller->asked_ns[polled] = began_ns;
         if (news.round_error.status == STATUS_OK)
             news.round_error = error;
     }
@@ -213,7 +228,7 @@ static void *poll_on(void *argument)
         poller->stale |= commands.urgent;
         // The clock starts with the machine, perhaps less than an interval ago.
         if (!commands.paused && (poller->last_ns == 0 || now_ns >= round_ns))
-            poller->stale = commands.scope.wanted;
+            poller->stale |= commands.scope.wanted & ~resting(poller, now_ns);
         if (commands.urgent || (!commands.paused && poller->stale && now_ns >= poller->earliest_ns))
             make_round(poller, &commands);
         else if (commands.paused)

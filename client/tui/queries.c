@@ -31,6 +31,9 @@ static const struct {
     [POLL_OVERVIEW] = {QUERY_OVERVIEW, 0, 0, ANSWER, KIND(LOAD) | KIND(INFERENCE), true, NULL},
     [POLL_TOKENS] = {QUERY_AVERAGE, 0, 0, ANSWER, KIND(INFERENCE), true, QUERY_METRIC_OUTPUT_RATE},
     [POLL_TTFT] = {QUERY_AVERAGE, 0, 0, ANSWER, KIND(INFERENCE), true, "ttft_ns"},
+    [POLL_ERRORS] = {QUERY_AVERAGE, 0, 0, ANSWER, KIND(INFERENCE), true, QUERY_METRIC_ERRORS},
+    [POLL_FLEET] = {QUERY_FLEET, 0, 5, ANSWER, 0, true, NULL},
+    [POLL_WHY] = {QUERY_WHY, 0, 0, BY(HOST) | BY(MODEL), 0, false, NULL},
     [POLL_HOSTS] = {QUERY_HOST_HEALTH, 0, 0, BY(HOST), 0, true, NULL},
     [POLL_DEVICES] = {QUERY_DEVICE_HEALTH, 0, 0, BY(HOST) | BY(DEVICE), 0, true, NULL},
     [POLL_INFERENCES] = {QUERY_RECORDS, RECORD_KIND_INFERENCE, 240, ANSWER, KIND(INFERENCE), true,
@@ -185,6 +188,23 @@ static bool fill_own(enum polled_query polled, const struct queries_scope *scope
            comparison_fill(&scope->comparison, has_times ? &all : &scope->window, query);
 }
 
+// WHY asks about a window of a day at most, before now.
+static void set_why(struct query *query, const struct queries_scope *scope, int64_t now_ns)
+{
+    const int64_t day_ns = INT64_C(86400000000000), length_ns = window_length_ns(&scope->window);
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
+        if (scope->why.by[i][0])
+            memcpy(query->filter.by[i], scope->why.by[i], QUERY_TEXT_SIZE);
+    query->filter.since_ns = now_ns - (length_ns > 0 && length_ns < day_ns ? length_ns : day_ns);
+    query->filter.until_ns = 0;
+}
+
+uint64_t queries_rest_ns(enum polled_query polled)
+{
+    const uint64_t rest_ns = UINT64_C(30000000000); // they read much, and change slowly
+    return polled == POLL_FLEET || polled == POLL_WHY ? rest_ns : 0;
+}
+
 bool queries_fill(enum polled_query polled, const struct queries_scope *scope, int64_t now_ns,
                   struct query *query)
 {
@@ -199,6 +219,8 @@ bool queries_fill(enum polled_query polled, const struct queries_scope *scope, i
         query->group_by[0] = scope->by_host ? QUERY_BY_HOST : QUERY_BY_MODEL;
         query->group_count = 1;
     }
+    if (polled == POLL_WHY)
+        set_why(query, scope, scope->now_ns != 0 ? scope->now_ns : now_ns);
     if (polls[polled].of_window)
         window_apply(&scope->window, scope->now_ns != 0 ? scope->now_ns : now_ns, &query->filter);
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)

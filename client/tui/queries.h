@@ -20,6 +20,9 @@ enum polled_query {
     POLL_OVERVIEW,      // averages by host, device and model; of any window
     POLL_TOKENS,        // output tokens per second by step of the window
     POLL_TTFT,          // times to first token by step of the window
+    POLL_ERRORS,        // the share of failed requests by step of the window
+    POLL_FLEET,         // hosts that stand out from others with the same model and device
+    POLL_WHY,           // why requests are slower than usual
     POLL_HOSTS,         // the hosts now, with means of the window
     POLL_DEVICES,       // the devices, likewise
     POLL_INFERENCES,    // the newest inferences of the window
@@ -62,7 +65,8 @@ struct queries_scope {
     // Names, run, start and end of the subjects; without a start there is none.
     struct query_filter subjects[SUBJECT_COUNT];
     struct comparison comparison;
-    bool of_e2e; // POLL_HISTOGRAM: of whole requests, not of their times to first token
+    bool of_e2e;             // POLL_HISTOGRAM: of whole requests, not of their times to first token
+    struct query_filter why; // names that go before those of the filter in POLL_WHY
 };
 
 // Builds the query `polled` in `*query`.  The query has those conditions of the filter that apply
@@ -83,6 +87,9 @@ size_t queries_load_before(const struct result *loads, size_t row);
 
 // The queries about a subject; a bit set.
 uint64_t queries_about(enum queries_subject subject);
+
+// How long an answer is kept before a round repeats the query; 0: until the next round.
+uint64_t queries_rest_ns(enum polled_query polled);
 
 // Returns the bit set of the queries whose answers a new record of `kind` makes stale.
 uint64_t queries_stale(enum record_kind kind);

@@ -1,5 +1,6 @@
 #include "client/tui/segments.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -81,6 +82,11 @@ static int draw_item(const struct segment *item, struct canvas *canvas, struct r
     canvas_fit(canvas, area, x, y, room < needed ? room : needed, ALIGN_LEFT, item->style,
                item->text);
     return x + needed - start;
+}
+
+int segments_total_width(const struct segments *segments)
+{
+    return total_width(segments, UINT_MAX);
 }
 
 int segments_width(const struct segments *segments, int width)

@@ -32,6 +32,9 @@ void segments_add_name(struct segments *segments, unsigned rank, enum style styl
 // Adds a keyboard key and the label of its action.
 void segments_add_key(struct segments *segments, unsigned rank, const char *key, const char *text);
 
+// Returns the number of columns that all texts need.
+int segments_total_width(const struct segments *segments);
+
 // Returns the number of columns that segments_draw uses if it has `width` columns.
 int segments_width(const struct segments *segments, int width);
 

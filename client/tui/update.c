@@ -243,6 +243,34 @@ static void notify_why(struct model *model, const char *what, const char *why)
     model_notify(model, text);
 }
 
+// Copies a name of the row to a condition of the filter; none if it has no such name.
+static void set_condition(struct query_filter *filter, enum query_dimension dimension,
+                          const struct result *result, size_t row)
+{
+    const struct value name = result_get(result, row, query_dimension_name(dimension));
+    filter->by[dimension][0] = '\0';
+    if (name.type == VALUE_TEXT && name.text.size < QUERY_TEXT_SIZE)
+        memcpy(filter->by[dimension], name.text.bytes, name.text.size + 1);
+}
+
+// Asks why the model and host of the cursor's row are slow; of a view without such rows, all.
+static void ask_why(struct model *model)
+{
+    const struct query_filter none = {.since_ns = 0};
+    const unsigned focus = current(model)->focus;
+    struct model_answer *answer = &model->answers[POLL_WHY];
+    size_t row;
+    model->scope.why = none;
+    if (view_selected(model, focus, &row)) {
+        set_condition(&model->scope.why, QUERY_BY_MODEL, view_result(model), row);
+        set_condition(&model->scope.why, QUERY_BY_HOST, view_result(model), row);
+    }
+    result_free(answer->result);
+    *answer = (struct model_answer){.result = NULL};
+    model->help_top = 0;
+    model->overlay = OVERLAY_WHY;
+}
+
 static unsigned act(struct model *model, enum action action)
 {
     struct list list = list_focused(model);
@@ -286,6 +314,9 @@ static unsigned act(struct model *model, enum action action)
     case ACTION_ENLARGE:
         state->enlarged = !state->enlarged;
         lists_keep(model);
+        break;
+    case ACTION_WHY:
+        ask_why(model);
         break;
     case ACTION_DETAIL:
         model->help_top = 0;
@@ -516,7 +547,7 @@ static void turn_wheel(struct model *model, const struct event *event)
 {
     struct rect area;
     unsigned at = panel_at(model, event->x, event->y, &area);
-    if (model->overlay == OVERLAY_HELP || model->overlay == OVERLAY_DETAIL)
+    if (model_key_context(model) == KEYS_HELP)
         list_scroll(list_focused(model), event->turn);
     if (model->overlay == OVERLAY_NONE && at < MODEL_PANELS_MAX)
         list_scroll(list_of_panel(model, at, area), event->turn);

@@ -32,7 +32,8 @@ const struct view *view_current(const struct model *model)
 uint64_t view_polls(const struct model *model)
 {
     return view_current(model)->polls | POLL(SUMMARY) | POLL(ALERTS) |
-           (model_is_now(model) ? POLL(NOW) : 0) |
+           (model_is_now(model) ? POLL(NOW) | POLL(FLEET) : 0) |
+           (model->overlay == OVERLAY_WHY ? POLL(WHY) : 0) |
            (model->overlay == OVERLAY_CHOOSER ? POLL(OVERVIEW) | POLL(BASELINES) : 0);
 }
 
@@ -66,7 +67,7 @@ void view_arrange(const struct model *model, struct rect *out)
     for (unsigned i = 0; i < MODEL_PANELS_MAX; i++)
         out[i] = (struct rect){0};
     struct layout_frame frame =
-        layout_frame(model->width, model->height, view_frame_has_banner(model));
+        layout_frame(model->width, model->height, view_banner_is_needed(model));
     if (rect_is_empty(frame.body) || !has_panels(model))
         return;
     const struct view_state *state = &model->views[view_shown(model)];
@@ -265,6 +266,14 @@ static void draw_too_small(struct canvas *canvas)
     draw_lines(canvas, canvas_area(canvas), lines, 4);
 }
 
+size_t view_overlay_rows(const struct model *model, struct rect area)
+{
+    return model->overlay == OVERLAY_HELP     ? view_help_rows(area)
+           : model->overlay == OVERLAY_DETAIL ? view_detail_rows(model, area)
+           : model->overlay == OVERLAY_WHY    ? view_causes_rows(model, area)
+                                              : 0;
+}
+
 // ---- Everything ----------------------------------------------------------------------
 
 static void draw_body(const struct model *model, struct canvas *canvas, struct rect body)
@@ -273,6 +282,10 @@ static void draw_body(const struct model *model, struct canvas *canvas, struct r
     const struct view_state *state = &model->views[view_shown(model)];
     if (model->overlay == OVERLAY_HELP) {
         view_help_draw(model, canvas, body);
+        return;
+    }
+    if (model->overlay == OVERLAY_WHY) {
+        view_causes_draw(model, canvas, body);
         return;
     }
     if (model->overlay == OVERLAY_DETAIL) {
@@ -307,7 +320,7 @@ void view_draw(const struct model *model, struct canvas *canvas)
         return;
     }
     struct layout_frame frame =
-        layout_frame(canvas->width, canvas->height, view_frame_has_banner(model));
+        layout_frame(canvas->width, canvas->height, view_banner_is_needed(model));
     view_frame_draw(model, canvas, &frame);
     draw_body(model, canvas, frame.body);
     const struct rect under = layout_frame(canvas->width, canvas->height, false).body;

@@ -108,8 +108,11 @@ extern const struct view view_ledger;
 void view_frame_draw(const struct model *model, struct canvas *canvas,
                      const struct layout_frame *frame);
 
-// True if there is an error that the banner must show.
-bool view_frame_has_banner(const struct model *model);
+// The banner says in one line what needs attention, the worst first: an error of the collector or
+// its store, else alerts that fire, states of models and hosts, and hosts that stand out.  It is
+// needed if there is any.
+bool view_banner_is_needed(const struct model *model);
+void view_banner_draw(const struct model *model, struct canvas *canvas, struct rect area);
 
 // Charts at the head of a panel in `area`: their rows, 0 if there is no room or the window is all
 // time; and the charts.
@@ -126,6 +129,9 @@ bool view_frame_view_at(const struct model *model, struct rect area, int x, int 
 
 // True if the right part of the title line, which has the window, is at `x`, `y`.
 bool view_frame_window_at(const struct model *model, struct rect area, int x, int y);
+
+// The number of rows that the help, the details or the causes have, whichever is shown; else 0.
+size_t view_overlay_rows(const struct model *model, struct rect area);
 
 // Returns the number of rows that the whole help has when it is laid out for `area`.
 size_t view_help_rows(struct rect area);
@@ -148,9 +154,18 @@ size_t view_meanwhile_draw(const struct model *model, struct canvas *canvas, str
                            int y, const struct result *result, size_t row);
 
 void view_chooser_draw(const struct model *model, struct canvas *canvas, struct rect area);
+// The answer to POLL_WHY, likewise.
+size_t view_causes_rows(const struct model *model, struct rect area);
+void view_causes_draw(const struct model *model, struct canvas *canvas, struct rect area);
+
 void view_prompt_draw(const struct model *model, struct canvas *canvas, struct rect area);
 
 // ---- For views -----------------------------------------------------------------
+
+// Texts of UNIT_TEXT_SIZE bytes at most, returned: an age, "5s", "2m 30s", "1h 05m"; a time of day,
+// "14:03:22".
+const char *view_age_text(char *text, double seconds);
+const char *view_clock_text(char *text, int64_t time_ns);
 
 struct view_line {
     enum style style;

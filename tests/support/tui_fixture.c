@@ -186,6 +186,7 @@ void fixture_model(struct model *model, int width, int height)
     "threshold|unit|why|acknowledged_ns:unix_ns|acknowledged_by|silenced_until_ns:unix_ns\n"
 
 #define FAILED "kind|model|host|error|count|last_ns:unix_ns\n"
+#define FLEET  "model|device|host|metric|verdict|deviation_ratio:ratio|reason\n"
 
 #define STEPS "started_ns:unix_ns|mean|p50|p95\n"
 
@@ -274,6 +275,18 @@ static void answer_steps(struct model *model)
                          20 + i * 5 % 11, 30 + i * 5 % 17);
     fixture_answer(model, POLL_TOKENS, text);
     fixture_answer(model, POLL_TTFT, text);
+}
+
+// Failed requests in some steps.
+static void answer_errors(struct model *model)
+{
+    char text[1024];
+    const int64_t step_ns = window_step_ns(&model->scope.window);
+    int used = snprintf(text, sizeof text, STEPS);
+    for (int i = 0; i < 12; i++)
+        used += snprintf(text + used, sizeof text - (size_t)used, "%lld|%s|-|-\n",
+                         (long long)(FIXTURE_WALL_NS - (70 - i) * step_ns), i < 8 ? "0.2" : "0");
+    fixture_answer(model, POLL_ERRORS, text);
 }
 
 static void answer_now(struct model *model, const char *name, const char *host)
@@ -422,6 +435,11 @@ void fixture_fleet(struct model *model)
             "-|-|-|model|-|-\n");
     fixture_answer(model, POLL_WINDOW,
                    WINDOW "3970|910000000|9100000000|13.2|1341|0.031|300000000000|21000000\n");
+    answer_errors(model);
+    fixture_answer(model, POLL_FLEET,
+                   FLEET "phi-4|NVIDIA H200|gpu05|tokens_per_second|worse|-0.066|PCIe x8 of x16 "
+                         "(peers x16)\n"
+                         "phi-4|NVIDIA H200|gpu06|tokens_per_second|better|0.05|-\n");
 }
 
 void fixture_losses(struct model *model)

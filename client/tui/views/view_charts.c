@@ -21,15 +21,29 @@ int view_charts_rows(const struct model *model, struct rect area)
     return 0;
 }
 
-static void read_points(struct plot_chart *chart, struct plot_point points[POINTS_MAX],
-                        const struct result *result, const char *low, const char *high)
+static size_t read_points(struct plot_point points[POINTS_MAX], const struct result *result,
+                          const char *low, const char *high)
 {
     const size_t rows = result ? result_row_count(result) : 0;
-    chart->points = points;
-    for (size_t row = 0; row < rows && chart->count < POINTS_MAX; row++)
-        points[chart->count++] = (struct plot_point){
+    size_t count = 0;
+    for (size_t row = 0; row < rows && count < POINTS_MAX; row++)
+        points[count++] = (struct plot_point){
             result_integer(result, row, "started_ns", 0), result_number(result, row, low, NAN),
             high ? result_number(result, row, high, NAN) : (double)NAN};
+    return count;
+}
+
+// When the first process began whose figures the rows of NOW have; 0: unknown.
+static int64_t began_ns(const struct model *model)
+{
+    const struct result *now = model_is_now(model) ? model_answer(model, POLL_NOW) : NULL;
+    int64_t began = 0;
+    for (size_t row = 0; now && row < result_row_count(now); row++) {
+        const int64_t at = result_integer(now, row, "as_of_ns", 0) -
+                           result_integer(now, row, "window_ns", INT64_MAX);
+        began = at > 0 && (began == 0 || at < began) ? at : began;
+    }
+    return began;
 }
 
 static struct plot_chart new_chart(const struct model *model, const char *title, enum unit unit)
@@ -40,15 +54,17 @@ static struct plot_chart new_chart(const struct model *model, const char *title,
                                .since = window_text(window),
                                .step_ns = window_step_ns(window),
                                .length_ns = window_length_ns(window),
-                               .until_ns = window_is_live(window) ? model_reference_ns(model)
-                                                                  : window->until_ns};
+                               .until_ns = !window_is_live(window)    ? window->until_ns
+                                           : model->scope.now_ns != 0 ? model->scope.now_ns
+                                                                      : model->answered_at_ns,
+                               .began_ns = began_ns(model)};
 }
 
 void view_charts_draw(const struct model *model, struct canvas *canvas, struct rect area)
 {
     const int rows = view_charts_rows(model, rect_below(area, -1));
     struct rect charts = {area.x, area.y, area.width, rows}, left, right;
-    struct plot_point tokens[POINTS_MAX], ttft[POINTS_MAX];
+    struct plot_point points[POINTS_MAX], errors[POINTS_MAX];
     if (rows == 0)
         return;
     layout_beside(charts, (area.width - CHART_GAP) / 2, CHART_GAP, &left, &right);
@@ -56,11 +72,15 @@ void view_charts_draw(const struct model *model, struct canvas *canvas, struct r
         left = charts;
     struct plot_chart chart = new_chart(model, "tok/s", UNIT_TOKEN_RATE);
     chart.is_rate = true;
-    read_points(&chart, tokens, model_answer(model, POLL_TOKENS), "mean", NULL);
+    chart.points = points;
+    chart.count = read_points(points, model_answer(model, POLL_TOKENS), "mean", NULL);
     plot_chart(canvas, left, &chart);
     if (right.width < CHART_LEAST_WIDTH)
         return;
-    chart = new_chart(model, "TTFT p50 p95", UNIT_DURATION);
-    read_points(&chart, ttft, model_answer(model, POLL_TTFT), "p50", "p95");
+    chart = new_chart(model, "TTFT p50 p95, ✗ errors", UNIT_DURATION);
+    chart.points = points;
+    chart.count = read_points(points, model_answer(model, POLL_TTFT), "p50", "p95");
+    chart.marks = errors;
+    chart.mark_count = read_points(errors, model_answer(model, POLL_ERRORS), "mean", NULL);
     plot_chart(canvas, right, &chart);
 }

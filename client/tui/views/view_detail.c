@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "client/tui/plots.h"
-#include "common/core/base/glyph.h"
 #include "common/core/query/result.h"
 
 enum { NAME_WIDTH = 30, MARGIN = 1, TITLE_ROWS = 2 };
@@ -31,27 +30,6 @@ static const char *bare_name(char *text, size_t size, const char *key)
             text[length - unit] = '\0';
     }
     return text;
-}
-
-// Lines that a text takes in `width` columns.
-static int lines_of(const char *text, int width)
-{
-    const int needed = glyph_text_width(text);
-    return width > 0 && needed > width ? (needed + width - 1) / width : 1;
-}
-
-// Draws a text over several lines, from line `y` on.
-static void draw_wrapped(struct canvas *canvas, struct rect area, int x, int y, const char *text)
-{
-    const int width = area.width - x;
-    int at = 0;
-    for (uint32_t code; width > 0 && (code = glyph_next(&text)) != 0;) {
-        const int columns = glyph_width(code);
-        if (at % width + columns > width)
-            at += width - at % width;
-        (void)canvas_put_code(canvas, area, x + at % width, y + at / width, STYLE_PLAIN, code);
-        at += columns;
-    }
 }
 
 // The phases of a request, one after the other, on a scale of its whole time.  Returns the number
@@ -106,12 +84,10 @@ static size_t lay_out(const struct model *model, struct canvas *canvas, struct r
         if (result_cell(result, row, column).type == VALUE_NULL)
             continue;
         grid_value_text(value, &model->choice, result, row, column, 0);
-        if (canvas) {
+        if (canvas)
             canvas_fit(canvas, area, MARGIN, y + (int)lines, NAME_WIDTH, ALIGN_LEFT, STYLE_DIM,
                        bare_name(name, sizeof name, result_column(result, column)->key));
-            draw_wrapped(canvas, area, x, y + (int)lines, value);
-        }
-        lines += (size_t)lines_of(value, area.width - x);
+        lines += (size_t)canvas_wrap(canvas, area, x, y + (int)lines, STYLE_PLAIN, value);
     }
     return lines;
 }

@@ -20,24 +20,6 @@ static const struct {
     [CONTACT_FAULT] = {STYLE_BAD, "✗ error", "✗ error"},
 };
 
-// "5s", from a minute on as durations are shown everywhere.
-static const char *age_text(char *text, double seconds)
-{
-    if (seconds < 60)
-        (void)snprintf(text, UNIT_TEXT_SIZE, "%.0fs", seconds);
-    else
-        (void)unit_format(text, UNIT_DURATION, seconds * 1e9);
-    return text;
-}
-
-// The time of day: "14:03:22".
-static const char *clock_text(char *text, int64_t time_ns)
-{
-    (void)unit_format_int(text, UNIT_TIME, time_ns);
-    const char *space = strchr(text, ' ');
-    return space ? space + 1 : text;
-}
-
 enum { SOURCE_NAME_MIN = 12 };
 
 // Who answers, and what of it is shown: the second where there is room for one only.
@@ -155,16 +137,17 @@ static void lay_out_title(struct title *title, const struct model *model, struct
     const double silent_seconds = model_age_seconds(model) - model->interval_seconds;
     if (model->paused)
         segments_add(right, 0, STYLE_WARNING, "‖ paused, %s old",
-                     age_text(age, model_age_seconds(model)));
+                     view_age_text(age, model_age_seconds(model)));
     else if (model->contact == CONTACT_OK && silent_seconds >= 1)
-        segments_add(right, 0, STYLE_WARNING, "○ %s old", age_text(age, model_age_seconds(model)));
+        segments_add(right, 0, STYLE_WARNING, "○ %s old",
+                     view_age_text(age, model_age_seconds(model)));
     else if (model->contact == CONTACT_OK && !window_is_live(&model->scope.window))
         segments_add(right, 0, STYLE_WARNING, "○ past");
     else
         segments_add(right, 0, contacts[model->contact].style, "%s",
                      model->is_file ? contacts[model->contact].file
                                     : contacts[model->contact].collector);
-    segments_add(right, 1, STYLE_PLAIN, "%s", clock_text(clock, model->wall_now_ns));
+    segments_add(right, 1, STYLE_PLAIN, "%s", view_clock_text(clock, model->wall_now_ns));
     add_window(right, model);
     // The clock goes before the views' names, where they fit beside the rest, and their numbers.
     enum { LEAST = 24 };
@@ -241,6 +224,37 @@ static double sum_now(const struct model *model, const char *key)
     return sum;
 }
 
+// Of the rows of NOW that know their energy; NaN: none does.
+static double joules_per_token(const struct model *model)
+{
+    const struct result *now = model_answer(model, POLL_NOW);
+    double watts = 0, rate = 0;
+    for (size_t row = 0; now && row < result_row_count(now); row++) {
+        const double joules = result_number(now, row, "joules_per_token", NAN);
+        const double tokens = result_number(now, row, QUERY_METRIC_OUTPUT_RATE, NAN);
+        if (!isfinite(joules) || !isfinite(tokens) ||
+            result_get(now, row, "group_size").type != VALUE_NULL)
+            continue;
+        watts += joules * tokens;
+        rate += tokens;
+    }
+    return rate > 0 ? watts / rate : (double)NAN;
+}
+
+// Three digits: "0.43", "13.2", "1341", "24.3k".
+static const char *rate_text(char *text, double rate)
+{
+    const bool is_large = rate >= 9999.5;
+    const double shown = is_large ? rate / 1000 : rate;
+    const bool is_whole = shown == trunc(shown) && !is_large;
+    (void)snprintf(text, UNIT_TEXT_SIZE, "%.*f%s",
+                   is_whole || shown >= 99.95 ? 0
+                   : shown >= 9.995           ? 1
+                                              : 2,
+                   shown, is_large ? "k" : "");
+    return text;
+}
+
 // Figures of the window.
 static void add_figures(struct segments *left, const struct model *model)
 {
@@ -249,8 +263,9 @@ static void add_figures(struct segments *left, const struct model *model)
         unsigned rank;
         enum unit unit;
     } figures[] = {
-        {"TTFT p95", "ttft_p95_ns", 3, UNIT_DURATION},
-        {"E2E p95", "e2e_p95_ns", 6, UNIT_DURATION},
+        {"TTFT p95", "ttft_p95_ns", 2, UNIT_DURATION},
+        {"TPOT p95", "tpot_p95_ns", 3, UNIT_DURATION},
+        {"E2E p95", "e2e_p95_ns", 7, UNIT_DURATION},
     };
     static const struct {
         const char *label, *key;
@@ -268,7 +283,7 @@ static void add_figures(struct segments *left, const struct model *model)
                                                : -1;
         if (sum > 0 || (sum == 0 && sums[i].rank != 2))
             segments_add(left, sums[i].rank, STYLE_PLAIN, "%s %s", sums[i].label,
-                         unit_format(text, UNIT_NONE, sum));
+                         rate_text(text, sum));
     }
     for (unsigned i = 0; window && i < sizeof figures / sizeof *figures; i++) {
         const double value = result_number(window, 0, figures[i].key, NAN);
@@ -280,6 +295,9 @@ static void add_figures(struct segments *left, const struct model *model)
     if (errors >= 0)
         segments_add(left, 1, errors > 0 ? STYLE_BAD : STYLE_PLAIN, "errors %s",
                      unit_format(text, UNIT_RATIO, errors));
+    const double joules = model_is_now(model) ? joules_per_token(model) : (double)NAN;
+    if (isfinite(joules))
+        segments_add(left, 6, STYLE_PLAIN, "%s J/token", rate_text(text, joules));
 }
 
 // Totals of all time.
@@ -330,137 +348,13 @@ static void draw_status(const struct model *model, struct canvas *canvas, struct
     (void)segments_draw(&left, canvas, area, MARGIN, 0, end - 2 - MARGIN, ALIGN_LEFT);
 }
 
-// Why the collector cannot write its store; "" where it can.
-static const char *store_error(char *text, size_t size, const struct model *model)
-{
-    const struct result *summary = model_answer(model, POLL_SUMMARY);
-    text[0] = '\0';
-    if (!summary || result_get(summary, 0, "store_error").type == VALUE_NULL)
-        return text;
-    return result_text(text, size, summary, 0, "store_error");
-}
-
-// States of NOW that need attention, the worst first; and what stands before them.
-static const struct {
-    const char *state, *sign;
-    enum style style;
-} troubles[] = {{RECORD_RUN_DOWN, "✗", STYLE_BAD},
-                {"silent", "✗", STYLE_BAD},
-                {"errors", "✗", STYLE_BAD},
-                {"slow", "▲", STYLE_WARNING}};
-
-// "✗ qwen-7b gpu03 down 2m: ..."
-static void add_trouble(struct segments *segments, const struct model *model,
-                        const struct result *now, size_t row, unsigned trouble)
-{
-    enum { TROUBLE_WIDTH = 60, RANKS = SEGMENTS_MAX };
-    char name[96], host[96], since[UNIT_TEXT_SIZE] = "", text[320];
-    const int64_t since_ns = result_integer(now, row, "since_ns", 0);
-    if (since_ns > 0 && since_ns <= model->wall_now_ns)
-        (void)age_text(since, (double)(model->wall_now_ns - since_ns) / 1e9);
-    (void)snprintf(text, sizeof text, "%s %s %s %s %s", troubles[trouble].sign,
-                   result_text(name, sizeof name, now, row, "model"),
-                   result_text(host, sizeof host, now, row, "host"), troubles[trouble].state,
-                   since);
-    const unsigned rank = segments->count < RANKS ? segments->count : RANKS;
-    segments_add_name(segments, rank, troubles[trouble].style, TROUBLE_WIDTH, text);
-}
-
-// A name after a space; "" if it is null.
-static const char *name_or_nothing(char *text, size_t size, const struct result *result, size_t row,
-                                   const char *key)
-{
-    if (result_get(result, row, key).type == VALUE_NULL)
-        return "";
-    text[0] = ' ';
-    (void)result_text(text + 1, size - 1, result, row, key);
-    return text;
-}
-
-// "✗ slow_first_token llama-8b gpu03 4.4s"; without acknowledged or silenced ones.
-static void add_alerts(struct segments *segments, const struct model *model, bool critical)
-{
-    enum { ALERT_WIDTH = 60 };
-    const struct result *alerts = model_answer(model, POLL_ALERTS);
-    for (size_t row = 0; alerts && row < result_row_count(alerts); row++) {
-        char rule[96], of[96], host[96], device[96], text[416];
-        if (!result_is(alerts, row, "state", "firing") ||
-            result_get(alerts, row, "acknowledged_ns").type != VALUE_NULL ||
-            result_get(alerts, row, "silenced_until_ns").type != VALUE_NULL)
-            continue;
-        const bool is_critical = result_is(alerts, row, "severity", "critical");
-        if (is_critical != critical)
-            continue;
-        (void)snprintf(text, sizeof text, "%s %s%s%s%s", is_critical ? "✗" : "▲",
-                       result_text(rule, sizeof rule, alerts, row, "rule"),
-                       name_or_nothing(of, sizeof of, alerts, row, "model"),
-                       name_or_nothing(host, sizeof host, alerts, row, "host"),
-                       name_or_nothing(device, sizeof device, alerts, row, "device"));
-        segments_add_name(segments, segments->count, is_critical ? STYLE_BAD : STYLE_WARNING,
-                          ALERT_WIDTH, text);
-    }
-}
-
-// The worst first: critical alerts, states of NOW, and other alerts before what is only slow.
-static void find_trouble(struct segments *segments, const struct model *model)
-{
-    const struct result *now = model_is_now(model) ? model_answer(model, POLL_NOW) : NULL;
-    add_alerts(segments, model, true);
-    for (unsigned trouble = 0; trouble < sizeof troubles / sizeof *troubles; trouble++) {
-        if (troubles[trouble].style == STYLE_WARNING)
-            add_alerts(segments, model, false);
-        for (size_t row = 0; now && row < result_row_count(now); row++)
-            if (result_is(now, row, "state", troubles[trouble].state) &&
-                result_get(now, row, "group_size").type == VALUE_NULL)
-                add_trouble(segments, model, now, row, trouble);
-    }
-}
-
-static bool has_error(const struct model *model)
-{
-    char text[ERROR_TEXT_SIZE];
-    return model->contact == CONTACT_LOST || model->contact == CONTACT_FAULT ||
-           store_error(text, sizeof text, model)[0];
-}
-
-bool view_frame_has_banner(const struct model *model)
-{
-    struct segments trouble = {.separator = "  "};
-    find_trouble(&trouble, model);
-    return model->answered_ns != 0 && (has_error(model) || trouble.count > 0);
-}
-
-static void draw_banner(const struct model *model, struct canvas *canvas, struct rect area)
-{
-    char text[ERROR_TEXT_SIZE + 64], why[ERROR_TEXT_SIZE];
-    char age[UNIT_TEXT_SIZE], clock[UNIT_TEXT_SIZE];
-    struct segments trouble = {.separator = "   "};
-    if (!has_error(model)) {
-        find_trouble(&trouble, model);
-        (void)segments_draw(&trouble, canvas, area, 1, 0, area.width - 2, ALIGN_LEFT);
-        return;
-    }
-    if (model->contact == CONTACT_LOST)
-        (void)snprintf(text, sizeof text, "✗ no answer for %s, reconnecting · showing %s",
-                       age_text(age, model_age_seconds(model)),
-                       clock_text(clock, model->answered_at_ns));
-    else if (model->contact == CONTACT_FAULT)
-        (void)snprintf(text, sizeof text, "✗ %s", model->fault);
-    else
-        (void)snprintf(text, sizeof text, "✗ the store cannot be written: %s",
-                       store_error(why, sizeof why, model));
-    canvas_fit(canvas, area, 1, 0, area.width - 2, ALIGN_LEFT, STYLE_BAD, text);
-}
-
 // Of a view of one panel there is no next one, and none to enlarge it over.  That lists
 // scroll goes without saying; that the help does, does not.
 static bool is_of_use(const struct model *model, enum action action)
 {
     const struct rect body = layout_frame(model->width, model->height, false).body;
     if (action == ACTION_PAGE_DOWN)
-        return (model->overlay == OVERLAY_HELP && view_help_rows(body) > (size_t)body.height) ||
-               (model->overlay == OVERLAY_DETAIL &&
-                view_detail_rows(model, body) > (size_t)body.height);
+        return view_overlay_rows(model, body) > (size_t)body.height;
     if (action == ACTION_COMPLETE || action == ACTION_UP)
         return model->overlay == OVERLAY_FILTER || model->overlay == OVERLAY_SEARCH;
     return view_current(model)->panel_count > 1 ||
@@ -495,7 +389,7 @@ void view_frame_draw(const struct model *model, struct canvas *canvas,
     draw_title(model, canvas, frame->title);
     draw_status(model, canvas, frame->status);
     if (!rect_is_empty(frame->banner))
-        draw_banner(model, canvas, frame->banner);
+        view_banner_draw(model, canvas, frame->banner);
     draw_footer(model, canvas, frame->footer);
 }
 
@@ -503,13 +397,9 @@ void view_compact_draw(const struct model *model, struct canvas *canvas)
 {
     enum { LABEL = 6, POINTS_MAX = 512 };
     const struct rect area = canvas_area(canvas), lower = rect_below(area, 1);
-    struct segments trouble = {.separator = "   "};
     draw_status(model, canvas, area);
-    find_trouble(&trouble, model);
-    if (has_error(model))
-        draw_banner(model, canvas, lower);
-    else if (trouble.count > 0)
-        (void)segments_draw(&trouble, canvas, lower, 1, 0, lower.width - 2, ALIGN_LEFT);
+    if (view_banner_is_needed(model))
+        view_banner_draw(model, canvas, lower);
     else
         (void)canvas_put(canvas, lower, 1, 0, STYLE_GOOD,
                          model->answered_ns != 0 ? "● nothing needs attention" : "○ connecting");

@@ -35,7 +35,7 @@ static const struct panel panel = {.title = "Averages of the window",
 
 const struct view view_past = {
     .name = "Now",
-    .polls = POLL(OVERVIEW) | POLL(WINDOW) | POLL(TOKENS) | POLL(TTFT),
+    .polls = POLL(OVERVIEW) | POLL(WINDOW) | POLL(TOKENS) | POLL(TTFT) | POLL(ERRORS),
     .panels = &panel,
     .panel_count = 1,
     .draw_empty = view_empty_requests_draw,

@@ -82,6 +82,7 @@ static const struct answer_column summary_columns[] = {
     {"mean_tokens_per_second", UNIT_TOKENS_PER_SECOND},
     {"ttft_mean_ns", UNIT_DURATION},
     {"ttft_p95_ns", UNIT_DURATION},
+    {"tpot_p95_ns", UNIT_DURATION}, // of a window
     {"e2e_mean_ns", UNIT_DURATION},
     {"e2e_p50_ns", UNIT_DURATION},
     {"e2e_p95_ns", UNIT_DURATION},
@@ -361,6 +362,21 @@ static void answer_pipelines(struct result *answer, const struct ratio *sums)
     answer_int(answer, "pipelines", (int64_t)sums[0].values.count);
 }
 
+enum { SUMMARY_TPOT = INFERENCE_METRICS, SUMMARY_METRICS };
+
+static void want_inferences(struct aggregate_scan *scan)
+{
+    aggregate_scan_want_inferences(scan);
+    if (scan->query->filter.since_ns != 0)
+        aggregate_scan_want(scan, "tpot_ns", true);
+}
+
+static void answer_requests(struct result *answer, const struct ratio *sums)
+{
+    answer_inferences(answer, sums);
+    answer_real(answer, "tpot_p95_ns", aggregate_quantile(&sums[SUMMARY_TPOT].values, 0.95));
+}
+
 // What the summary says of a kind of records.
 struct part {
     enum record_kind kind;
@@ -376,8 +392,8 @@ struct part {
 
 static const struct part parts[] = {
     {.kind = RECORD_KIND_INFERENCE,
-     .want = aggregate_scan_want_inferences,
-     .answer = answer_inferences,
+     .want = want_inferences,
+     .answer = answer_requests,
      .has_models = true,
      .proof = INFERENCE_E2E,
      .failed_key = "inferences_failed",
@@ -455,7 +471,7 @@ static enum status add_sums(struct summary *summary, const struct part *part, in
                                 .group_by = {QUERY_BY_MODEL},
                                 .group_count = part->has_models};
     struct aggregate_scan scan = {.query = &query, .kind = part->kind};
-    struct ratio sums[INFERENCE_METRICS] = {0};
+    struct ratio sums[SUMMARY_METRICS] = {0};
     part->want(&scan);
     enum status status = aggregate_scan_run(&scan, summary->store, err);
     for (unsigned i = 0; i < scan.metric_count && status == STATUS_OK; i++)

@@ -169,5 +169,36 @@ TEST_CASE(a_chart_moves_by_whole_steps)
     }
 }
 
-TEST_MAIN(a_chart_moves_by_whole_steps, sparklines, bars, waterfall, waterfall_scrolls,
-          waterfall_without_stages, waterfall_takes_anything)
+// A rate is that of the time since the process began, as that of its row is; failures are marked.
+TEST_CASE(a_chart_begins_with_the_process)
+{
+    enum { SCALE = 9, COLUMNS = 11 };
+    const int64_t step_ns = 60000000000;
+    const struct plot_point points[] = {{8 * step_ns, 2, NAN}, {9 * step_ns, 4, NAN}};
+    const struct plot_point marks[] = {{7 * step_ns, 0, NAN}, {9 * step_ns, 0.5, NAN}};
+    struct plot_chart chart = {.title = "t",
+                               .since = "10m",
+                               .is_rate = true,
+                               .points = points,
+                               .count = COUNT_OF(points),
+                               .step_ns = step_ns,
+                               .length_ns = 10 * step_ns,
+                               .until_ns = 10 * step_ns - 1,
+                               .began_ns = 8 * step_ns + step_ns / 2,
+                               .marks = marks,
+                               .mark_count = COUNT_OF(marks)};
+    struct canvas canvas = make(SCALE + COLUMNS, 3, false);
+    plot_chart(&canvas, canvas_area(&canvas), &chart);
+    finish(&canvas, "         t\n"
+                    "       4          ██\n"
+                    "          10m befor✗\n");
+    chart.began_ns = 0;
+    canvas = make(SCALE + COLUMNS, 3, false);
+    plot_chart(&canvas, canvas_area(&canvas), &chart);
+    finish(&canvas, "         t\n"
+                    "       4          ▄█\n"
+                    "          10m befor✗\n");
+}
+
+TEST_MAIN(a_chart_begins_with_the_process, a_chart_moves_by_whole_steps, sparklines, bars,
+          waterfall, waterfall_scrolls, waterfall_without_stages, waterfall_takes_anything)

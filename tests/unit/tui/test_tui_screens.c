@@ -181,6 +181,30 @@ static void items(struct model *model)
                    "gpu-17|1774785597000000000|synthetic-15m|cpu|stop|0|728300000|-|-|44.37|32\n");
 }
 
+// The causes of the row at the cursor, and before they are known.
+static void why_asked(struct model *model)
+{
+    fixture_fleet(model);
+    press(model, "jjw");
+}
+
+static void why(struct model *model)
+{
+    why_asked(model);
+    fixture_answer(
+        model, POLL_WHY,
+        "model|host|cause|explained_ns:ns|share_ratio:ratio|text|evidence|metric|verdict|usual|"
+        "p50_ns:ns|usual_p50_ns:ns|p95_ns:ns|usual_p95_ns:ns\n"
+        "llama-70b|gpu01|concurrency|310000000|0.66|73 % more concurrent requests: 7 at a time, "
+        "usually 4, so that each waits for the others longer than it computes|inferstat avg "
+        "ttft_ns --step 1m --model llama-70b --host gpu01|ttft_ns|WORSE|the same hour of 9 days|"
+        "717000000|250000000|4400000000|900000000\n"
+        "llama-70b|gpu01|throttling|90000000|0.19|cuda:0 throttled for 31 % of the time: software "
+        "thermal|inferstat events --host gpu01|ttft_ns|WORSE|-|717000000|250000000|4400000000|"
+        "900000000\n"
+        "-|gpu01|losses|-|-|records were lost: 7|inferstat summary --host gpu01|-|-|-|-|-|-|-\n");
+}
+
 // A text longer than the line, the cursor in the middle of it.
 static void prompt_long(struct model *model)
 {
@@ -237,6 +261,9 @@ static const struct {
     {"fleet-200x60", fixture_fleet, "o" RIGHT, 200, 60, SIZES},
     {"fleet-ascii-80x24", fixture_fleet, "", 80, 24, ASCII},
     {"fleet-sorted-120x40", fixture_fleet, RIGHT ">>>>>>>>", 120, 40, 0},
+    {"why-80x24", why, "", 80, 24, SIZES},
+    {"why-120x40", why, "", 120, 40, 0},
+    {"why-asked-80x24", why_asked, "", 80, 24, 0},
     {"many-80x24", fixture_many, "", 80, 24, 0},
     {"many-120x40", fixture_many, "", 120, 40, 0},
     {"lost-contact-80x24", lost_contact, "", 80, 24, 0},

@@ -1,0 +1,296 @@
+// The banner: what needs attention, the worst first.
+#include "client/tui/view.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/core/base/unit.h"
+#include "common/core/query/result.h"
+#include "common/core/record/record.h"
+
+enum { NAME_SIZE = 96, ITEM_WIDTH = 60, ROWS_MAX = 64, MARGIN = 1 };
+
+const char *view_age_text(char *text, double seconds)
+{
+    if (seconds < 60)
+        (void)snprintf(text, UNIT_TEXT_SIZE, "%.0fs", seconds);
+    else
+        (void)unit_format(text, UNIT_DURATION, seconds * 1e9);
+    return text;
+}
+
+const char *view_clock_text(char *text, int64_t time_ns)
+{
+    (void)unit_format_int(text, UNIT_TIME, time_ns);
+    const char *space = strchr(text, ' ');
+    return space ? space + 1 : text;
+}
+
+// What is found: the first SEGMENTS_MAX items, and how many there are.
+struct findings {
+    struct segments items;
+    unsigned count;
+};
+
+static void add(struct findings *findings, enum style style, const char *text)
+{
+    const unsigned rank = findings->count++;
+    segments_add_name(&findings->items, rank, style, ITEM_WIDTH, text);
+}
+
+// A name after a space; "" if it is null.
+static const char *name_or_nothing(char text[NAME_SIZE], const struct result *result, size_t row,
+                                   const char *key)
+{
+    if (result_get(result, row, key).type == VALUE_NULL)
+        return "";
+    text[0] = ' ';
+    (void)result_text(text + 1, NAME_SIZE - 1, result, row, key);
+    return text;
+}
+
+// ---- Alerts -------------------------------------------------------------------------------
+
+// "✗ slow_first_token llama-8b gpu03"; without acknowledged or silenced ones.
+static void add_alerts(struct findings *findings, const struct model *model, bool critical)
+{
+    const struct result *alerts = model_answer(model, POLL_ALERTS);
+    for (size_t row = 0; alerts && row < result_row_count(alerts); row++) {
+        char rule[NAME_SIZE], of[NAME_SIZE], host[NAME_SIZE], device[NAME_SIZE];
+        char text[4 * NAME_SIZE + 8];
+        if (!result_is(alerts, row, "state", "firing") ||
+            result_get(alerts, row, "acknowledged_ns").type != VALUE_NULL ||
+            result_get(alerts, row, "silenced_until_ns").type != VALUE_NULL)
+            continue;
+        const bool is_critical = result_is(alerts, row, "severity", "critical");
+        if (is_critical != critical)
+            continue;
+        (void)snprintf(text, sizeof text, "%s %s%s%s%s", is_critical ? "✗" : "▲",
+                       result_text(rule, sizeof rule, alerts, row, "rule"),
+                       name_or_nothing(of, alerts, row, "model"),
+                       name_or_nothing(host, alerts, row, "host"),
+                       name_or_nothing(device, alerts, row, "device"));
+        add(findings, is_critical ? STYLE_BAD : STYLE_WARNING, text);
+    }
+}
+
+// ---- States -------------------------------------------------------------------------------
+
+// States of NOW that need attention, the worst first.  What is told together: the models of a host
+// that is gone, the hosts of a model that is slow.
+static const struct {
+    const char *state, *sign;
+    enum style style;
+    const char *together, *members;
+} troubles[] = {{RECORD_RUN_DOWN, "✗", STYLE_BAD, "host", "models"},
+                {"silent", "✗", STYLE_BAD, "host", "models"},
+                {"errors", "✗", STYLE_BAD, "model", "hosts"},
+                {"slow", "▲", STYLE_WARNING, "model", "hosts"}};
+
+static bool is_group(const struct result *now, size_t row)
+{
+    return result_get(now, row, "group_size").type != VALUE_NULL;
+}
+
+static bool is_same(const struct result *now, size_t a, size_t b, const char *key)
+{
+    const struct value name = result_get(now, a, key);
+    return name.type == VALUE_TEXT && result_is(now, b, key, name.text.bytes);
+}
+
+// "5s", "2m", "3h", "4d".
+static const char *round_age(char *text, int64_t seconds)
+{
+    static const struct {
+        int64_t seconds;
+        char letter;
+    } units[] = {{86400, 'd'}, {3600, 'h'}, {60, 'm'}, {1, 's'}};
+    unsigned i = 0;
+    while (i < 3 && seconds < units[i].seconds)
+        i++;
+    (void)snprintf(text, UNIT_TEXT_SIZE, "%lld%c", (long long)(seconds / units[i].seconds),
+                   units[i].letter);
+    return text;
+}
+
+// "12 %", "TTFT 717ms, usually 250ms", "down 2m": what is to be said of the state.
+static const char *figure(char *text, size_t size, const struct model *model,
+                          const struct result *now, size_t row, unsigned trouble)
+{
+    char number[UNIT_TEXT_SIZE] = "";
+    const int64_t since_ns = result_integer(now, row, "since_ns", 0);
+    if (strcmp(troubles[trouble].state, "slow") == 0) {
+        (void)result_text(text, size, now, row, "reason");
+        text[strcspn(text, "(")] = '\0';
+        char *hour = strstr(text, " at this hour");
+        if (hour)
+            *hour = '\0';
+        return text;
+    }
+    if (strcmp(troubles[trouble].state, "errors") == 0)
+        (void)unit_format(number, UNIT_RATIO, result_number(now, row, "error_ratio", NAN));
+    else if (since_ns > 0 && since_ns <= model->wall_now_ns)
+        (void)round_age(number, (model->wall_now_ns - since_ns) / 1000000000);
+    (void)snprintf(text, size, "%s %s", troubles[trouble].state, number);
+    return text;
+}
+
+// "✗ llama-70b gpu03 down 2m"; "✗ gpu03 down 2m (3 models)".
+static void add_state(struct findings *findings, const struct model *model,
+                      const struct result *now, size_t row, unsigned trouble, unsigned members)
+{
+    char name[NAME_SIZE], host[NAME_SIZE], what[NAME_SIZE], text[4 * NAME_SIZE];
+    (void)figure(what, sizeof what, model, now, row, trouble);
+    if (members > 1)
+        (void)snprintf(text, sizeof text, "%s %s %s (%u %s)", troubles[trouble].sign,
+                       result_text(name, sizeof name, now, row, troubles[trouble].together), what,
+                       members, troubles[trouble].members);
+    else
+        (void)snprintf(text, sizeof text, "%s %s %s %s", troubles[trouble].sign,
+                       result_text(name, sizeof name, now, row, "model"),
+                       result_text(host, sizeof host, now, row, "host"), what);
+    add(findings, troubles[trouble].style, text);
+}
+
+// Rows of NOW in a state, without groups: at most ROWS_MAX.
+static size_t find_rows(const struct result *now, const char *state, size_t rows[ROWS_MAX])
+{
+    size_t count = 0;
+    for (size_t row = 0; now && row < result_row_count(now) && count < ROWS_MAX; row++)
+        if (result_is(now, row, "state", state) && !is_group(now, row))
+            rows[count++] = row;
+    return count;
+}
+
+static void add_states(struct findings *findings, const struct model *model, unsigned trouble)
+{
+    const struct result *now = model_is_now(model) ? model_answer(model, POLL_NOW) : NULL;
+    size_t rows[ROWS_MAX];
+    const size_t count = find_rows(now, troubles[trouble].state, rows);
+    for (size_t i = 0; i < count; i++) {
+        unsigned members = 1;
+        bool is_told = false;
+        for (size_t k = 0; k < count; k++) {
+            const bool same = k != i && is_same(now, rows[i], rows[k], troubles[trouble].together);
+            is_told = is_told || (same && k < i);
+            members += same;
+        }
+        if (!is_told)
+            add_state(findings, model, now, rows[i], trouble, members);
+    }
+}
+
+// ---- Hosts that stand out -------------------------------------------------------------------
+
+// "▲ gpu03 decode -6.6 %: PCIe x8 of x16": worse than others with the same model and device.
+static void add_fleet(struct findings *findings, const struct model *model)
+{
+    static const char *const words[][2] = {{"tokens_per_second", "decode"},
+                                           {"prefill_tokens_per_second", "prefill"},
+                                           {"ttft_ns", "TTFT"},
+                                           {"items_per_second", "items/s"},
+                                           {"load_bytes_per_second", "load"}};
+    const struct result *fleet = model_is_now(model) ? model_answer(model, POLL_FLEET) : NULL;
+    for (size_t row = 0; fleet && row < result_row_count(fleet); row++) {
+        char host[NAME_SIZE], metric[NAME_SIZE], reason[2 * NAME_SIZE], text[5 * NAME_SIZE];
+        if (!result_is(fleet, row, "verdict", "worse"))
+            continue;
+        (void)result_text(metric, sizeof metric, fleet, row, "metric");
+        for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
+            if (strcmp(metric, words[i][0]) == 0)
+                (void)snprintf(metric, sizeof metric, "%s", words[i][1]);
+        const bool has_reason = result_get(fleet, row, "reason").type == VALUE_TEXT;
+        (void)result_text(reason, sizeof reason, fleet, row, "reason");
+        (void)snprintf(text, sizeof text, "▲ %s %s %+.1f %%%s%s",
+                       result_text(host, sizeof host, fleet, row, "host"), metric,
+                       result_number(fleet, row, "deviation_ratio", 0) * 100,
+                       has_reason ? ": " : "", has_reason ? reason : "");
+        add(findings, STYLE_WARNING, text);
+    }
+}
+
+// ---- The line -----------------------------------------------------------------------------
+
+static void find(struct findings *findings, const struct model *model)
+{
+    *findings = (struct findings){.items.separator = "   "};
+    add_alerts(findings, model, true);
+    for (unsigned trouble = 0; trouble < sizeof troubles / sizeof *troubles; trouble++) {
+        if (troubles[trouble].style == STYLE_WARNING)
+            add_alerts(findings, model, false);
+        add_states(findings, model, trouble);
+    }
+    add_fleet(findings, model);
+}
+
+// Why the collector cannot write its store; "" where it can.
+static const char *store_error(char *text, size_t size, const struct model *model)
+{
+    const struct result *summary = model_answer(model, POLL_SUMMARY);
+    text[0] = '\0';
+    if (!summary || result_get(summary, 0, "store_error").type == VALUE_NULL)
+        return text;
+    return result_text(text, size, summary, 0, "store_error");
+}
+
+static bool has_error(const struct model *model)
+{
+    char text[ERROR_TEXT_SIZE];
+    return model->contact == CONTACT_LOST || model->contact == CONTACT_FAULT ||
+           store_error(text, sizeof text, model)[0];
+}
+
+bool view_banner_is_needed(const struct model *model)
+{
+    struct findings findings;
+    if (model->answered_ns == 0)
+        return false;
+    if (has_error(model))
+        return true;
+    find(&findings, model);
+    return findings.count > 0;
+}
+
+static void draw_error(const struct model *model, struct canvas *canvas, struct rect area)
+{
+    char text[ERROR_TEXT_SIZE + 64], why[ERROR_TEXT_SIZE];
+    char age[UNIT_TEXT_SIZE], clock[UNIT_TEXT_SIZE];
+    if (model->contact == CONTACT_LOST)
+        (void)snprintf(text, sizeof text, "✗ no answer for %s, reconnecting · showing %s",
+                       view_age_text(age, model_age_seconds(model)),
+                       view_clock_text(clock, model->answered_at_ns));
+    else if (model->contact == CONTACT_FAULT)
+        (void)snprintf(text, sizeof text, "✗ %s", model->fault);
+    else
+        (void)snprintf(text, sizeof text, "✗ the store cannot be written: %s",
+                       store_error(why, sizeof why, model));
+    canvas_fit(canvas, area, MARGIN, 0, area.width - 2 * MARGIN, ALIGN_LEFT, STYLE_BAD, text);
+}
+
+// As many items as fit beside "+3 more"; one more of which a part fits.
+void view_banner_draw(const struct model *model, struct canvas *canvas, struct rect area)
+{
+    enum { GAP = 3, MORE = 7, LEAST = 20 };
+    struct findings findings;
+    const int room = area.width - 2 * MARGIN;
+    if (has_error(model)) {
+        draw_error(model, canvas, area);
+        return;
+    }
+    find(&findings, model);
+    struct segments *items = &findings.items;
+    const unsigned all = items->count;
+    if (findings.count > all || segments_total_width(items) > room) {
+        while (items->count > 0 && segments_total_width(items) > room - GAP - MORE)
+            items->count--;
+        const int left = room - GAP - MORE - segments_total_width(items) - GAP;
+        if (items->count < all && (left >= LEAST || items->count == 0))
+            items->items[items->count++].width_max = left;
+    }
+    const int used = segments_draw(items, canvas, area, MARGIN, 0, room, ALIGN_LEFT);
+    char more[32];
+    (void)snprintf(more, sizeof more, "+%u more", findings.count - items->count);
+    if (items->count < findings.count)
+        (void)canvas_put(canvas, area, MARGIN + used + GAP, 0, STYLE_STRONG, more);
+}
