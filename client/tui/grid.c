@@ -150,6 +150,9 @@ static enum style cell_style(enum grid_format format, struct value value, const 
     case GRID_DRAWN:
     case GRID_TREE:
         break;
+    case GRID_MARKED:
+        return text[0] == '!' || (text[0] && text[strlen(text) - 1] == '!') ? STYLE_WARNING
+                                                                            : STYLE_PLAIN;
     case GRID_OUTCOME:
         return is_bad_outcome(text) ? STYLE_BAD : STYLE_PLAIN;
     case GRID_LOSS:
@@ -433,7 +436,8 @@ static void draw_row(const struct grid *grid, const struct grid_state *state,
         struct value value = result_cell(result, row, (unsigned)fitted->found[i]);
         char text[GRID_CELL_SIZE];
         if (column->format == GRID_DRAWN) {
-            grid->draw(canvas, area, fitted->x[i], y, fitted->width[i], fitted->scale, result, row);
+            grid->draw(column, canvas, area, fitted->x[i], y, fitted->width[i], fitted->scale,
+                       result, row);
             continue;
         }
         if (column->format == GRID_TREE)
@@ -441,6 +445,8 @@ static void draw_row(const struct grid *grid, const struct grid_state *state,
         else
             format_cell(text, state->choice, column, unit_of(column, result, row, fitted->found[i]),
                         value, now_ns);
+        if (grid->omits_absent && value.type == VALUE_NULL)
+            text[0] = '\0';
         enum style style = cell_style(column->format, value, text);
         if (deserves_look(grid, column, result, row)) {
             style = STYLE_WARNING;

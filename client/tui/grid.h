@@ -28,6 +28,7 @@ enum grid_format {
     GRID_SHARE,        // a ratio of what went wrong, like GRID_BARE; above 0 in STYLE_BAD
     GRID_VERDICT,      // 1 "yes", 0 "NO", absent "-"
     GRID_STATE,        // a text with a sign before it: a state of NOW, or a verdict of COMPARE
+    GRID_MARKED,       // a text; with "!" at either end in STYLE_WARNING
     GRID_TREE,         // the text of grid.name_of, indented as the row's place in the tree is
     GRID_DRAWN,        // drawn by grid.draw; up to `width_max` columns, where there is room;
                        // omitted like GRID_IF_ANY
@@ -49,8 +50,8 @@ struct grid {
     unsigned count; // of `columns`; GRID_COLUMNS_MAX at most, which grid_draw asserts
     // Draws a cell of GRID_DRAWN in line `y` of `area`, in `width` columns from `x` on.  `scale` is
     // what `scale` returns for the result, called once before.  Both are NULL without such cells.
-    void (*draw)(struct canvas *canvas, struct rect area, int x, int y, int width, double scale,
-                 const struct result *result, size_t row);
+    void (*draw)(const struct grid_column *column, struct canvas *canvas, struct rect area, int x,
+                 int y, int width, double scale, const struct result *result, size_t row);
     double (*scale)(const struct result *result);
     // True if the cell is to be marked with "!", as a warning.  NULL: no cell is.
     bool (*deserves_look)(const struct result *result, size_t row,
@@ -63,6 +64,7 @@ struct grid {
     // True if the row is folded away, unless grid_state.unfolded.  NULL: no row is.
     bool (*is_folded)(const struct result *result, size_t row);
     const char *folded; // what folded rows are called: "ended"
+    bool omits_absent;  // cells without a value are empty, as rows differ in what they have
     // The next four make a table a tree of two levels, together with `identity`; NULL: it is none.
     // is_group: the rows behind it, as long as is_in_group is true, are its group's.  is_kept: the
     // row of a group is shown although that is closed.  name_of: the text of a GRID_TREE cell,

@@ -17,7 +17,7 @@ void model_init(struct model *model, const char *name, double interval_seconds)
 
 void model_deinit(struct model *model)
 {
-    for (unsigned polled = 0; polled < POLL_COUNT; polled++)
+    for (unsigned polled = 0; polled < POLL_ANSWERS; polled++)
         result_free(model->answers[polled].result);
     *model = (struct model){0};
 }

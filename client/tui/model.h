@@ -110,9 +110,11 @@ struct model {
     struct chooser chooser;         // while it is open
     char search[MODEL_SEARCH_SIZE]; // what was searched for last; "": nothing
 
-    struct model_answer answers[POLL_COUNT]; // by enum polled_query
-    uint64_t answered_ns;                    // time of the last answer, monotonic; 0: never
-    int64_t answered_at_ns;                  // time of the last answer, wall clock
+    struct model_answer answers[POLL_ANSWERS]; // by enum polled_query
+    uint64_t answered_ns;                      // time of the last answer, monotonic; 0: never
+    int64_t answered_at_ns;                    // time of the last answer, wall clock
+    double first_size;                         // bytes of the store in the first summary
+    int64_t first_size_ns;                     // its time, wall clock; 0: none yet
     enum contact contact;
     char fault[ERROR_TEXT_SIZE]; // error of the last round; escaped
 

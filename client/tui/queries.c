@@ -58,6 +58,8 @@ static const struct {
     [POLL_COMPARE] = {QUERY_COMPARE, 0, 0, ANSWER, 0, true, NULL},
     [POLL_ALERTS] = {QUERY_ALERTS, 0, 0, BY(HOST) | BY(MODEL) | BY(DEVICE), 0, false, NULL},
     [POLL_HISTORY] = {QUERY_ALERTS, 0, 200, BY(HOST) | BY(MODEL) | BY(DEVICE), 0, true, NULL},
+    [POLL_EVENTS] = {QUERY_RECORDS, RECORD_KIND_EVENT, 200, BY(HOST) | BY(DEVICE), KIND(EVENT),
+                     true, NULL},
     // A run has many models: it is shown whatever they are.
     [POLL_RUNS] = {QUERY_RECORDS, RECORD_KIND_RUN, 200, LIFE,
                    KIND(RUN) | KIND(LOAD) | KIND(INFERENCE) | KIND(PIPELINE), false, NULL},

@@ -44,8 +44,11 @@ enum polled_query {
     POLL_BASELINES,     // the names of the baselines
     POLL_ALERTS,        // alerts that are open
     POLL_HISTORY,       // alerts of the window that fired
+    POLL_EVENTS,        // the newest events of devices and hosts, of the window
     POLL_RUNS,          // the newest runs and their counts of records, of all time
-    POLL_COUNT
+    POLL_COUNT,
+    POLL_MACHINES = POLL_COUNT, // not asked for: hosts, devices and events joined (machines.h)
+    POLL_ANSWERS
 };
 
 // A set of queries; bit i is enum polled_query i.

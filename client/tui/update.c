@@ -8,6 +8,7 @@
 #include "client/tui/grid_rows.h"
 #include "client/tui/key_bindings.h"
 #include "client/tui/lists.h"
+#include "client/tui/machines.h"
 #include "client/tui/prompt/prompt_actions.h"
 #include "client/tui/settings/settings.h"
 #include "client/tui/view.h"
@@ -571,6 +572,17 @@ static void find_reference(struct model *model)
     model->scope.now_ns = is_old ? newest_ns + 1 : 0;
 }
 
+static void join_machines(struct model *model)
+{
+    const struct machines machines = {.hosts = model_answer(model, POLL_HOSTS),
+                                      .devices = model_answer(model, POLL_DEVICES),
+                                      .events = model_answer(model, POLL_EVENTS)};
+    struct model_answer *answer = &model->answers[POLL_MACHINES];
+    result_free(answer->result);
+    answer->result = machines_join(&machines);
+    answer->known = true;
+}
+
 static unsigned on_answer(struct model *model, const struct event *event)
 {
     const int64_t before_ns = model->scope.now_ns;
@@ -578,8 +590,15 @@ static unsigned on_answer(struct model *model, const struct event *event)
     result_free(answer->result);
     answer->result = event->result;
     answer->known = true;
+    if (event->polled == POLL_HOSTS || event->polled == POLL_DEVICES ||
+        event->polled == POLL_EVENTS)
+        join_machines(model);
     model->answered_ns = event->now_ns;
     model->answered_at_ns = event->wall_now_ns;
+    if (event->polled == POLL_SUMMARY && model->first_size_ns == 0 && event->result) {
+        model->first_size = model_figure(model, "store_bytes", 0);
+        model->first_size_ns = model->first_size > 0 ? event->wall_now_ns : 0;
+    }
     if (event->polled == POLL_SUMMARY && model->is_file)
         find_reference(model);
     lists_keep(model);

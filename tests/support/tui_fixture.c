@@ -325,11 +325,18 @@ void fixture_normal(struct model *model)
     fixture_answer(model, POLL_FAILED, FAILED);
     answer_run(model);
     fixture_answer(model, POLL_HOSTS,
-                   HOSTS "gpu-17|-|0.125|17179869184|34359738368|0.0|2|1774785599000000000\n");
+                   HOSTS "gpu-17|-|0.125|17179869184|34359738368|0.0|2|1774785599000000000\n"
+                         "gpu-18|-|0.75|4294967296|34359738368|0.31|2|1774785599000000000\n");
     fixture_answer(model, POLL_DEVICES,
                    DEVICES "gpu-17|cuda:0|-|0.97|75161927680|150323855360|61|95|540.5|16|16\n"
-                           "gpu-17|cuda:1|throttling, pcie_width|0.4|1073741824|150323855360|"
-                           "94|95|650.0|8|16\n");
+                           "gpu-18|cuda:0|-|0.91|75161927680|150323855360|62|95|538.0|16|16\n"
+                           "gpu-18|cuda:1|throttling, pcie_width|0.4|1073741824|150323855360|"
+                           "94|95|650.0|8|16\n"
+                           "gpu-19|cuda:0|-|0.0|1073741824|150323855360|35|95|75.0|16|16\n");
+    fixture_answer(model, POLL_EVENTS,
+                   "started_ns|host|device|event|code\n1774785590000000000|gpu-18|cuda:1|xid|48\n"
+                   "1774785580000000000|gpu-18|cuda:1|xid|31\n"
+                   "1774785570000000000|gpu-18|-|disk_full|-\n");
     fixture_answer(model, POLL_COMPARE,
                    COMPARE "WORSE|synthetic-15m|e2e_ns|1.21|1.15|1.27|400|410\n"
                            "SAME|synthetic-15m|ttft_ns|1.001|0.995|1.007|400|410\n"

@@ -1,111 +1,134 @@
-// Hosts and their devices: their newest samples, and means and extremes of the window.
+// Hosts, each with its devices behind it: their newest samples, and what trouble lasts.
 #include "client/tui/view.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "client/tui/plots.h"
 #include "common/core/query/result.h"
 
-enum panel_number { PANEL_HOSTS, PANEL_DEVICES, PANELS };
-
-static const struct grid_column host_columns[] = {
-    {"host", "host", GRID_NAME, true, 6, 30, 0},
-    {"trouble", "events", GRID_UNIT, true, 7, 60, 2},
-    {"CPU", "cpu_util_ratio", GRID_UNIT, false, 6, 0, 0},
-    {"mean", "cpu_util_mean_ratio", GRID_UNIT, false, 6, 0, 3},
-    {"load 1m", "load_1m", GRID_UNIT, false, 7, 0, 5},
-    {"available", "memory_available_bytes", GRID_UNIT, false, 9, 0, 0},
-    {"memory", "memory_total_bytes", GRID_UNIT, false, 9, 0, 4},
-    {"pressure CPU", "cpu_pressure_ratio", GRID_UNIT, false, 7, 0, 6},
-    {"memory", "memory_pressure_ratio", GRID_UNIT, false, 7, 0, 1},
-    {"I/O", "io_pressure_ratio", GRID_UNIT, false, 7, 0, 6},
-    {"devices", "devices", GRID_UNIT, false, 7, 0, 7},
-    {"sampled", "sampled_ns", GRID_CLOCK, true, 8, 8, 8},
-};
-static const char *const host_identity[] = {"host", NULL};
-
-static const struct grid_column device_columns[] = {
-    {"host", "host", GRID_NAME, true, 6, 24, 0},
-    {"device", "device", GRID_NAME, true, 6, 24, 0},
-    {"trouble", "events", GRID_UNIT, true, 7, 60, 2},
-    {"util", "gpu_util_ratio", GRID_UNIT, false, 6, 0, 0},
-    {"mean", "gpu_util_mean_ratio", GRID_UNIT, false, 6, 0, 8},
-    {"used", "memory_used_bytes", GRID_UNIT, false, 9, 0, 0},
-    {"of", "memory_bytes", GRID_UNIT, false, 9, 0, 4},
-    {"temp", "temperature_celsius", GRID_UNIT, false, 6, 0, 1},
+static const struct grid_column columns[] = {
+    {"host / device", "host", GRID_TREE, true, 13, 28, 0},
+    {"trouble", "trouble", GRID_MARKED, true, 7, 60, 2},
+    {"CPU, GPU", "util_ratio", GRID_DRAWN, false, 9, 14, 1},
+    {"memory", "memory_ratio", GRID_DRAWN, false, 9, 14, 1},
+    {"temp", "temperature_celsius", GRID_UNIT, false, 6, 0, 2},
     {"slowdown", "slowdown_celsius", GRID_UNIT, false, 8, 0, 9},
     {"power", "power_watts", GRID_UNIT, false, 7, 0, 3},
-    {"limit", "power_cap_watts", GRID_UNIT, false, 7, 0, 7},
-    {"clock", "sm_clock_hz", GRID_UNIT, false, 9, 0, 5},
-    {"max", "sm_clock_max_hz", GRID_UNIT, false, 9, 0, 10},
-    {"throttled", "throttled_mean_ratio", GRID_UNIT, false, 9, 0, 3},
-    {"PCIe", "pcie_width", GRID_UNIT, false, 4, 0, 6},
-    {"width", "pcie_width_max", GRID_UNIT, false, 5, 0, 11},
-    {"ECC", "ecc_uncorrected", GRID_LOSS, false, 4, 0, 9},
-    {"processes", "processes", GRID_UNIT, true, 9, 30, 12},
-    {"sampled", "sampled_ns", GRID_CLOCK, true, 8, 8, 13},
+    {"limit", "power_cap_watts", GRID_UNIT, false, 7, 0, 6},
+    {"clock", "sm_clock_hz", GRID_UNIT, false, 7, 0, 5},
+    {"most", "sm_clock_max_hz", GRID_UNIT, false, 7, 0, 10},
+    {"PCIe", "pcie", GRID_MARKED, true, 4, 5, 2},
+    {"throttled", "throttled_mean_ratio", GRID_UNIT, false, 9, 0, 6},
+    {"ECC", "ecc_uncorrected", GRID_LOSS, false, 3, 0, 8},
+    {"pressure", "memory_pressure_ratio", GRID_UNIT, false, 8, 0, 4},
+    {"of CPU", "cpu_pressure_ratio", GRID_UNIT, false, 7, 0, 7},
+    {"of I/O", "io_pressure_ratio", GRID_UNIT, false, 7, 0, 7},
+    {"load", "load_1m", GRID_UNIT, false, 5, 0, 8},
+    {"used", "memory_used_bytes", GRID_UNIT, false, 9, 0, 8},
+    {"available", "memory_available_bytes", GRID_UNIT, false, 9, 0, 9},
+    {"processes", "processes", GRID_UNIT, true, 9, 30, 11},
+    {"sampled", "sampled_ns", GRID_CLOCK, true, 8, 8, 12},
 };
-static const char *const device_identity[] = {"host", "device", NULL};
+static const char *const identity[] = {"host", "device", NULL};
 
-// A narrow link, or a temperature close to that at which the device slows down.
+// A temperature close to that at which the device slows down.
 static bool deserves_look(const struct result *result, size_t row, const struct grid_column *column)
 {
     enum { CLOSE_CELSIUS = 3 };
-    if (strcmp(column->key, "pcie_width") == 0)
-        return result_number(result, row, "pcie_width", 0) <
-               result_number(result, row, "pcie_width_max", 0);
     return strcmp(column->key, "temperature_celsius") == 0 &&
-           result_number(result, row, "temperature_celsius", 0) + CLOSE_CELSIUS >=
+           result_number(result, row, "temperature_celsius", -1e9) + CLOSE_CELSIUS >=
                result_number(result, row, "slowdown_celsius", 1e9);
 }
 
-// What has trouble is seen without scrolling, however large the fleet is.
-static bool has_trouble(const struct result *result, size_t row)
+static bool is_host(const struct result *result, size_t row)
 {
-    return result_get(result, row, "events").type != VALUE_NULL;
+    return result_integer(result, row, "is_host", 0) == 1;
 }
 
-static const struct grid host_grid = {.columns = host_columns,
-                                      .count = sizeof host_columns / sizeof *host_columns,
-                                      .identity = host_identity,
-                                      .is_urgent = has_trouble};
-static const struct grid device_grid = {.columns = device_columns,
-                                        .count = sizeof device_columns / sizeof *device_columns,
-                                        .deserves_look = deserves_look,
-                                        .identity = device_identity,
-                                        .is_urgent = has_trouble};
-
-static const struct panel panels[PANELS] = {
-    [PANEL_HOSTS] = {.title = "Hosts",
-                     .none = "no host samples: inferstat-worker watch makes them",
-                     .polled = POLL_HOSTS,
-                     .grid = &host_grid},
-    [PANEL_DEVICES] = {.title = "Devices",
-                       .none = "no device samples: inferstat-worker watch makes them",
-                       .polled = POLL_DEVICES,
-                       .grid = &device_grid},
-};
-
-static int rows_of(const struct model *model, enum panel_number number, int most)
+// Devices are behind their host.
+static bool is_in_group(const struct result *result, size_t group, size_t row)
 {
-    const size_t rows = view_panel_rows(model, &panels[number]);
-    return rows < (size_t)most ? (int)rows : most;
+    (void)group;
+    return !is_host(result, row);
 }
 
-static void arrange(const struct model *model, struct rect body, struct rect *out)
+// The devices of a small fleet are shown, of a large one those in trouble.
+static bool is_kept(const struct result *result, size_t row)
 {
-    enum { TITLE_AND_HEADING = 2 };
-    const struct layout_want hosts = {
-        3, TITLE_AND_HEADING + rows_of(model, PANEL_HOSTS, body.height * 4 / 10), 0, false};
-    const struct layout_want devices = {4, TITLE_AND_HEADING + 4, 1, true};
-    const struct layout_want wants[] = {hosts, devices};
-    layout_stack(body, wants, PANELS, out);
+    enum { ROWS_ALL = 200 };
+    return result_row_count(result) <= ROWS_ALL ||
+           result_get(result, row, "trouble").type != VALUE_NULL;
 }
+
+static void name_of(char *text, size_t size, const struct result *result, size_t row,
+                    bool has_group)
+{
+    char host[256], device[256];
+    (void)result_text(host, sizeof host, result, row, "host");
+    (void)result_text(device, sizeof device, result, row, "device");
+    if (is_host(result, row))
+        (void)snprintf(text, size, "%s", host);
+    else if (has_group)
+        (void)snprintf(text, size, "%s", device);
+    else
+        (void)snprintf(text, size, "%s %s", host, device);
+}
+
+// A bar and its percentage.
+static void draw_bar(const struct grid_column *column, struct canvas *canvas, struct rect area,
+                     int x, int y, int width, double scale, const struct result *result, size_t row)
+{
+    enum { TEXT = 5 };
+    char text[16];
+    const double share = result_number(result, row, column->key, NAN);
+    (void)scale;
+    if (!isfinite(share))
+        return;
+    (void)snprintf(text, sizeof text, "%.0f%%", 100 * share);
+    if (share > 0 && width > TEXT)
+        plot_bar(canvas, area, x, y, width - TEXT, STYLE_BAR, 0, share < 1 ? share : 1);
+    canvas_fit(canvas, area, x, y, width, ALIGN_RIGHT, STYLE_PLAIN, text);
+}
+
+static const struct grid grid = {.columns = columns,
+                                 .count = sizeof columns / sizeof *columns,
+                                 .draw = draw_bar,
+                                 .deserves_look = deserves_look,
+                                 .identity = identity,
+                                 .omits_absent = true,
+                                 .is_group = is_host,
+                                 .is_in_group = is_in_group,
+                                 .is_kept = is_kept,
+                                 .name_of = name_of};
+
+static void facts(const struct model *model, struct rect area, struct segments *facts)
+{
+    const struct result *machines = model_answer(model, POLL_MACHINES);
+    unsigned hosts = 0, troubled = 0, devices = 0;
+    (void)area;
+    for (size_t row = 0; machines && row < result_row_count(machines); row++) {
+        hosts += is_host(machines, row);
+        devices += !is_host(machines, row);
+        troubled += result_integer(machines, row, "in_trouble", 0) == 1;
+    }
+    segments_add(facts, 1, STYLE_PLAIN, hosts == 1 ? "%u host" : "%u hosts", hosts);
+    segments_add(facts, 2, STYLE_PLAIN, devices == 1 ? "%u device" : "%u devices", devices);
+    if (troubled > 0)
+        segments_add(facts, 0, STYLE_WARNING, "%u in trouble", troubled);
+}
+
+static const struct panel panel = {.title = "Hosts and devices",
+                                   .none = "no samples: inferstat-worker watch makes them",
+                                   .polled = POLL_MACHINES,
+                                   .grid = &grid,
+                                   .facts = facts};
 
 const struct view view_hosts = {
     .name = "Hosts",
-    .polls = POLL(HOSTS) | POLL(DEVICES),
-    .panels = panels,
-    .panel_count = PANELS,
-    .arrange = arrange,
+    .polls = POLL(HOSTS) | POLL(DEVICES) | POLL(EVENTS),
+    .panels = &panel,
+    .panel_count = 1,
     .draw_empty = view_empty_requests_draw,
 };

@@ -26,9 +26,21 @@ static const struct grid_column run_columns[] = {
     {"last activity", "last_activity", GRID_UNIT, true, 13, 40, 6},
 };
 static const char *const identity[] = {"run", NULL};
+
+// What lost records is seen without scrolling.
+static bool is_urgent(const struct result *result, size_t row)
+{
+    return result_number(result, row, "dropped", 0) > 0 ||
+           result_number(result, row, "unnumbered", 0) > 0 ||
+           result_integer(result, row, "balanced", 1) == 0;
+}
+
 static const struct grid run_grid = {.columns = run_columns,
                                      .count = sizeof run_columns / sizeof *run_columns,
-                                     .identity = identity};
+                                     .identity = identity,
+                                     .is_urgent = is_urgent};
+
+#define LEAST_HOURS (1.0 / 60) // for the growth of the store to be told
 
 // Why records were lost, and what the collector did not take at all.
 static void loss_facts(const struct model *model, struct segments *facts)
@@ -67,6 +79,11 @@ static void run_facts(const struct model *model, struct rect area, struct segmen
     double size = model_figure(model, "store_bytes", NAN);
     if (isfinite(size))
         segments_add(facts, 1, STYLE_PLAIN, "store %s", unit_format(text, UNIT_BYTES, size));
+    // Over the time that the dashboard has been open.
+    const double hours = (double)(model->wall_now_ns - model->first_size_ns) / 3.6e12;
+    if (isfinite(size) && model->first_size_ns > 0 && hours > LEAST_HOURS)
+        segments_add(facts, 4, STYLE_PLAIN, "%+.1f MB/h",
+                     (size - model->first_size) / hours / (1024 * 1024));
 }
 
 static const struct panel panel = {.title = "Runs and losses of all time",

@@ -82,12 +82,14 @@ static void name_of(char *text, size_t size, const struct result *result, size_t
 }
 
 // The throughput of each part of the window; the scale is the row's own.
-static void draw_trend(struct canvas *canvas, struct rect area, int x, int y, int width,
-                       double scale, const struct result *result, size_t row)
+static void draw_trend(const struct grid_column *column, struct canvas *canvas, struct rect area,
+                       int x, int y, int width, double scale, const struct result *result,
+                       size_t row)
 {
     enum { PARTS_MAX = 32 };
     double values[PARTS_MAX], top = 0;
     size_t count = 0;
+    (void)column;
     (void)scale;
     const struct value trend = result_get(result, row, "trend");
     for (const char *at = trend.type == VALUE_TEXT ? trend.text.bytes : NULL;

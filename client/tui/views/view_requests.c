@@ -63,9 +63,10 @@ static double bar_scale(const struct result *result)
 }
 
 // The phases of a request, one after the other; one that ends behind the scale ends in an arrow.
-static void draw_bar(struct canvas *canvas, struct rect area, int x, int y, int width, double scale,
-                     const struct result *result, size_t row)
+static void draw_bar(const struct grid_column *column, struct canvas *canvas, struct rect area,
+                     int x, int y, int width, double scale, const struct result *result, size_t row)
 {
+    (void)column;
     enum { ARROW = 0x25B6 };
     static const struct {
         const char *key;

@@ -142,8 +142,10 @@ def watch(fleet, state):
         for line in screen.text().splitlines()[3:]:
             host = (re.findall(r"host-\d\d\d", line) or [host])[0]
             words = set(re.findall(r"[a-z]+", line)) & set(STATES)
-            words |= {name for name, text in (("throttled", "throttl"), ("lanes", "x8"),
+            words |= {name for name, text in (("throttled", "throttl"), ("lanes", "x8!"),
                                               ("xid", "XID 48")) if text.lower() in line.lower()}
+            if not host or "trouble" in line:  # before the rows
+                continue
             for word in words - {"ok", "idle", "ended", "loading"}:
                 state["seen"].setdefault((host, word), now)
     state["title"] = fleet.screens[0].text().splitlines()[0]
@@ -231,8 +233,7 @@ def main():
             fleet.start_host(host, devices.get(host, ()), engine.get(host, ()))
         for name, keys in (("now", "+"), ("devices", "+2")):
             fleet.screens.append(Screen(name, folder, keys))
-        for host in HOSTS:
-            fleet.screens[0].wait_for(host, 10)
+        fleet.screens[0].wait_for("model-00 7/7", 10)
         for at in cycles:
             run_round(fleet, began + at, {"seen": {}, "holds": {}})
     except BaseException:

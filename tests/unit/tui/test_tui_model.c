@@ -6,7 +6,7 @@
 #include "client/tui/view.h"
 #include "tests/support/tui_fixture.h"
 
-enum { HOSTS, DEVICES };
+enum { OPEN, HISTORY }; // of the view Alerts
 enum { LOADS, STAGES };
 
 static struct model *fresh(int width, int height, void (*fill)(struct model *))
@@ -275,21 +275,41 @@ TEST_CASE(the_cursor_stays_on_its_row)
     drop(model);
 }
 
+// Hosts in trouble come first, each before its devices; the cursor stays on its row.
 TEST_CASE(what_has_trouble_comes_first)
 {
     struct model *model = fresh(120, 40, fixture_normal);
-    size_t row;
+    const struct result *machines = model_answer(model, POLL_MACHINES);
     fixture_key(model, '2');
-    fixture_key(model, '\t');
-    assert_true(view_selected(model, DEVICES, &row));
-    assert_int_equal(row, 1); // cuda:1 is throttled
-    fixture_key(model, KEY_CODE_DOWN);
-    assert_true(view_selected(model, DEVICES, &row));
-    assert_int_equal(row, 0);
-    for (const char *key = ">>"; *key; key++) // sorted by device
-        fixture_key(model, (unsigned char)*key);
-    assert_true(view_selected(model, DEVICES, &row));
-    assert_int_equal(row, 0);
+    size_t row;
+    assert_true(view_selected(model, 0, &row));
+    assert_true(result_is(machines, row, "host", "gpu-18"));
+    assert_int_equal(result_integer(machines, row, "is_host", 0), 1);
+    for (int i = 0; i < 2; i++)
+        fixture_key(model, KEY_CODE_DOWN);
+    assert_true(view_selected(model, 0, &row));
+    assert_true(result_is(machines, row, "device", "cuda:1"));
+    assert_true(result_is(machines, row, "pcie", "x8!"));
+    assert_true(result_is(machines, row, "trouble", "! throttling, pcie_width, XID 48"));
+    drop(model);
+}
+
+// The ledger tells how fast the store grows, and runs that lost records come first.
+TEST_CASE(the_ledger_tells_losses_and_growth)
+{
+    struct model *model = fresh(120, 40, fixture_normal);
+    size_t row;
+    fixture_key(model, '8');
+    fixture_answer(model, POLL_RUNS,
+                   "host|pid|dropped|unnumbered|balanced|run\na|1|0|0|1|r1\nb|2|3|0|1|r2\n");
+    assert_true(view_selected(model, 0, &row));
+    assert_int_equal(row, 1);
+    assert_true(model->first_size > 0);
+    model->first_size_ns = model->wall_now_ns - INT64_C(1800000000000);
+    model->first_size = model_figure(model, "store_bytes", 0) - 1024 * 1024;
+    char *screen = fixture_screen(model, false);
+    assert_non_null(strstr(screen, "+2.0 MB/h"));
+    free(screen);
     drop(model);
 }
 
@@ -576,22 +596,22 @@ TEST_CASE(stages_follow_the_cursor)
 
 TEST_CASE(tab_goes_round)
 {
-    struct model *model = fresh(80, 24, fixture_normal);
-    fixture_key(model, '2');
-    static const unsigned order[] = {DEVICES, HOSTS, DEVICES};
+    struct model *model = fresh(80, 24, fixture_alerts);
+    fixture_key(model, '7');
+    static const unsigned order[] = {HISTORY, OPEN, HISTORY};
     for (size_t i = 0; i < COUNT_OF(order); i++) {
         fixture_key(model, '\t');
         assert_int_equal(state_of(model)->focus, order[i]);
     }
     fixture_key(model, KEY_CODE_BACK_TAB);
-    assert_int_equal(state_of(model)->focus, HOSTS);
+    assert_int_equal(state_of(model)->focus, OPEN);
     drop(model);
 }
 
 TEST_CASE(views_keep_what_was_done_to_them)
 {
     struct model *model = fresh(60, 16, fixture_pipelines);
-    fixture_key(model, '2');
+    fixture_key(model, '7');
     fixture_key(model, '\t');
     fixture_key(model, '5');
     assert_int_equal(model->view, VIEW_PIPELINES);
@@ -599,9 +619,9 @@ TEST_CASE(views_keep_what_was_done_to_them)
     fixture_key(model, '\t'); // its only panel
     assert_int_equal(state_of(model)->focus, 0);
     fixture_key(model, '>');
-    fixture_key(model, '2');
-    assert_int_equal(model->view, VIEW_HOSTS);
-    assert_int_equal(state_of(model)->focus, DEVICES);
+    fixture_key(model, '7');
+    assert_int_equal(model->view, VIEW_ALERTS);
+    assert_int_equal(state_of(model)->focus, HISTORY);
     fixture_key(model, '5');
     assert_int_equal(state_of(model)->panels[0].sort, 0);
     struct rect areas[MODEL_PANELS_MAX];
@@ -687,8 +707,8 @@ TEST_CASE(sorting_goes_through_the_columns)
 
 TEST_CASE(escape_steps_out)
 {
-    struct model *model = fresh(80, 24, fixture_many);
-    fixture_key(model, '2');
+    struct model *model = fresh(80, 24, fixture_alerts);
+    fixture_key(model, '7');
     fixture_key(model, '\t');
     fixture_key(model, 'z');
     fixture_key(model, 'h');
@@ -698,9 +718,9 @@ TEST_CASE(escape_steps_out)
     assert_true(state_of(model)->enlarged);
     fixture_key(model, KEY_CODE_ESCAPE);
     assert_false(state_of(model)->enlarged);
-    assert_int_equal(state_of(model)->focus, DEVICES);
+    assert_int_equal(state_of(model)->focus, HISTORY);
     fixture_key(model, KEY_CODE_ESCAPE);
-    assert_int_equal(state_of(model)->focus, HOSTS);
+    assert_int_equal(state_of(model)->focus, OPEN);
     drop(model);
 }
 
@@ -720,36 +740,38 @@ TEST_CASE(help_scrolls)
 
 TEST_CASE(the_mouse_does_what_keys_do)
 {
-    struct model *model = fresh(80, 24, fixture_many);
-    fixture_key(model, '2');
+    struct model *model = fresh(80, 24, fixture_alerts);
+    fixture_key(model, '7');
     struct rect areas[MODEL_PANELS_MAX];
     view_arrange(model, areas);
-    struct rect at = areas[DEVICES];
+    struct rect at = areas[OPEN];
     fixture_event(model, (struct event){.kind = EVENT_PRESS, .x = at.x, .y = at.y});
-    assert_int_equal(state_of(model)->focus, DEVICES);
+    assert_int_equal(state_of(model)->focus, OPEN);
     struct event row = {.kind = EVENT_PRESS, .x = at.x + 3, .y = at.y + 3};
     fixture_event(model, row); // the second row
-    assert_int_equal(state_of(model)->panels[DEVICES].cursor, 1);
+    assert_int_equal(state_of(model)->panels[OPEN].cursor, 1);
     assert_int_equal(model->overlay, OVERLAY_NONE);
     fixture_event(model, row);
     assert_int_equal(model->overlay, OVERLAY_DETAIL);
     fixture_key(model, KEY_CODE_ESCAPE);
     row.y = at.y + 9; // below the rows
     fixture_event(model, row);
-    assert_int_equal(state_of(model)->panels[DEVICES].cursor, 1);
+    assert_int_equal(state_of(model)->panels[OPEN].cursor, 1);
 
-    struct event heading = {.kind = EVENT_PRESS, .x = areas[HOSTS].x + 1, .y = areas[HOSTS].y + 1};
+    struct event heading = {
+        .kind = EVENT_PRESS, .x = areas[HISTORY].x + 1, .y = areas[HISTORY].y + 1};
     fixture_event(model, heading);
-    assert_int_equal(state_of(model)->panels[HOSTS].sort, 0);
-    assert_false(state_of(model)->panels[HOSTS].reversed);
+    assert_int_equal(state_of(model)->panels[HISTORY].sort, 0);
+    assert_false(state_of(model)->panels[HISTORY].reversed);
     fixture_event(model, heading);
-    assert_true(state_of(model)->panels[HOSTS].reversed);
+    assert_true(state_of(model)->panels[HISTORY].reversed);
 
     fixture_key(model, 'c'); // a question is not answered by the mouse
     fixture_event(model, (struct event){.kind = EVENT_PRESS, .x = at.x, .y = at.y});
-    assert_int_equal(state_of(model)->focus, HOSTS);
+    assert_int_equal(state_of(model)->focus, HISTORY);
     fixture_event(model, (struct event){.kind = EVENT_PRESS, .x = 9999, .y = -4});
     fixture_key(model, KEY_CODE_ESCAPE);
+    fixture_many(model);
     fixture_key(model, '1');
     view_arrange(model, areas);
     fixture_event(model, (struct event){
@@ -871,12 +893,13 @@ TEST_MAIN(keys_have_effects, clear_asks_for_the_name, readonly_refuses_to_clear,
           clear_says_how_it_ended, a_pause_asks_only_when_told, contact_follows_the_rounds,
           age_counts_from_the_last_answer, the_interval_moves_in_steps,
           the_cursor_moves_within_the_rows, the_cursor_stays_on_its_row,
-          what_has_trouble_comes_first, what_has_ended_is_folded, search_finds_rows,
-          rows_go_by_model_or_host, groups_open_and_close, why_asks_about_the_row,
-          an_export_asks_for_a_name, alerts_are_acknowledged_and_silenced, enter_shows_all_of_a_row,
-          the_window_changes, windows_of_a_file_end_at_its_records,
-          a_silent_collector_shows_the_age_of_data, stages_follow_the_cursor, tab_goes_round,
-          views_keep_what_was_done_to_them, views_are_shown_from_the_help_alone,
-          a_view_shown_again_stands_within_its_rows, sorting_goes_through_the_columns,
-          escape_steps_out, help_scrolls, the_mouse_does_what_keys_do, the_mouse_shows_views,
-          losses_are_added_up, takes_any_sequence_of_events)
+          what_has_trouble_comes_first, the_ledger_tells_losses_and_growth,
+          what_has_ended_is_folded, search_finds_rows, rows_go_by_model_or_host,
+          groups_open_and_close, why_asks_about_the_row, an_export_asks_for_a_name,
+          alerts_are_acknowledged_and_silenced, enter_shows_all_of_a_row, the_window_changes,
+          windows_of_a_file_end_at_its_records, a_silent_collector_shows_the_age_of_data,
+          stages_follow_the_cursor, tab_goes_round, views_keep_what_was_done_to_them,
+          views_are_shown_from_the_help_alone, a_view_shown_again_stands_within_its_rows,
+          sorting_goes_through_the_columns, escape_steps_out, help_scrolls,
+          the_mouse_does_what_keys_do, the_mouse_shows_views, losses_are_added_up,
+          takes_any_sequence_of_events)

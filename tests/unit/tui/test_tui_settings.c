@@ -145,12 +145,12 @@ TEST_CASE(the_file_keeps_what_it_does_not_know)
                               KEY_CODE_DOWN, KEY_CODE_DOWN,  KEY_CODE_RIGHT, KEY_CODE_ESCAPE,
                               '2',           KEY_CODE_F2};
     press(model, codes, COUNT_OF(codes));
-    find_row(model, "mean");
+    find_row(model, "load");
     fixture_key(model, KEY_CODE_LEFT);
     assert_int_equal(settings_save(model, path, &err), STATUS_OK);
     char *text = read_file(path, NULL);
     assert_string_equal(text, "# mine\n\nshape = round\ntheme = colour-blind\nrefresh = 30s\n"
-                              "columns.hosts.1 = -cpu_util_mean_ratio\n");
+                              "columns.hosts.1 = -load_1m\n");
     free(text);
 
     struct model *next = fresh();

@@ -1,0 +1,264 @@
+#include "client/tui/machines.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/core/base/unit.h"
+
+enum { COLUMNS_MAX = 96, TROUBLE_SIZE = 512, ERRORS_MAX = 64 };
+
+// Columns of the table that the answers do not have.
+enum own { OWN_UTIL, OWN_MEMORY, OWN_PCIE, OWN_TROUBLE, OWN_IS_HOST, OWN_IN_TROUBLE, OWN_COUNT };
+
+static const struct {
+    const char *key;
+    enum unit unit;
+} own_columns[OWN_COUNT] = {
+    [OWN_UTIL] = {"util_ratio", UNIT_RATIO}, [OWN_MEMORY] = {"memory_ratio", UNIT_RATIO},
+    [OWN_PCIE] = {"pcie", UNIT_NONE},        [OWN_TROUBLE] = {"trouble", UNIT_NONE},
+    [OWN_IS_HOST] = {"is_host", UNIT_NONE},  [OWN_IN_TROUBLE] = {"in_trouble", UNIT_NONE},
+};
+
+struct host {
+    struct value name;
+    size_t row; // of the hosts' answer; SIZE_MAX: it has none
+    bool in_trouble;
+};
+
+struct join {
+    const struct machines *from;
+    struct result *out;
+    unsigned own[OWN_COUNT];
+    unsigned of_hosts[COLUMNS_MAX], of_devices[COLUMNS_MAX]; // their columns in `out`
+    struct host *hosts;
+    size_t host_count;
+    size_t *host_of;           // by device: index of its host
+    size_t errors[ERRORS_MAX]; // rows of events that are errors, the newest first
+    size_t error_count;
+};
+
+static size_t rows_of(const struct result *result)
+{
+    return result ? result_row_count(result) : 0;
+}
+
+static bool is_same(struct value a, struct value b)
+{
+    return a.type == VALUE_TEXT && b.type == VALUE_TEXT && a.text.size == b.text.size &&
+           memcmp(a.text.bytes, b.text.bytes, a.text.size) == 0;
+}
+
+// ---- Columns ------------------------------------------------------------------------
+
+static bool add_columns(struct result *out, const struct result *from, unsigned map[COLUMNS_MAX])
+{
+    const unsigned count = from ? result_column_count(from) : 0;
+    bool is_ok = count <= COLUMNS_MAX;
+    for (unsigned i = 0; i < count && is_ok; i++) {
+        const struct result_column *column = result_column(from, i);
+        if (result_find(out, column->key) < 0)
+            is_ok = result_add_column(out, column->key, column->unit) == STATUS_OK;
+        map[i] = is_ok ? (unsigned)result_find(out, column->key) : 0;
+    }
+    return is_ok;
+}
+
+static void copy_row(struct join *join, const struct result *from, size_t row,
+                     const unsigned map[COLUMNS_MAX])
+{
+    for (unsigned i = 0; i < result_column_count(from); i++) {
+        const struct value value = result_cell(from, row, i);
+        if (value.type == VALUE_INT)
+            result_set_int(join->out, map[i], value.i);
+        else if (value.type == VALUE_REAL)
+            result_set_real(join->out, map[i], value.r);
+        else if (value.type == VALUE_TEXT) // out of memory shows in result_status
+            (void)result_set_text(join->out, map[i], value.text.bytes, value.text.size);
+    }
+}
+
+// ---- Hosts --------------------------------------------------------------------------
+
+// The index of the host; devices of one host are mostly in a row.
+static size_t find_host(struct join *join, struct value name, size_t hint)
+{
+    if (hint < join->host_count && is_same(join->hosts[hint].name, name))
+        return hint;
+    for (size_t i = 0; i < join->host_count; i++)
+        if (is_same(join->hosts[i].name, name))
+            return i;
+    join->hosts[join->host_count] = (struct host){.name = name, .row = SIZE_MAX};
+    return join->host_count++;
+}
+
+// True for errors of the window that no lasting event tells.
+static bool is_error(const struct result *events, size_t row)
+{
+    return result_is(events, row, "event", "xid") ||
+           result_is(events, row, "event", "ecc_uncorrected");
+}
+
+static void find_hosts(struct join *join)
+{
+    const struct machines *from = join->from;
+    for (size_t row = 0; row < rows_of(from->hosts); row++) {
+        const size_t host = find_host(join, result_get(from->hosts, row, "host"), SIZE_MAX);
+        join->hosts[host].row = row;
+        join->hosts[host].in_trouble |= result_get(from->hosts, row, "events").type != VALUE_NULL;
+    }
+    size_t host = 0;
+    for (size_t row = 0; row < rows_of(from->devices); row++) {
+        host = find_host(join, result_get(from->devices, row, "host"), host);
+        join->host_of[row] = host;
+        join->hosts[host].in_trouble |= result_get(from->devices, row, "events").type != VALUE_NULL;
+    }
+    for (size_t row = 0; row < rows_of(from->events) && join->error_count < ERRORS_MAX; row++) {
+        if (!is_error(from->events, row))
+            continue;
+        join->errors[join->error_count++] = row;
+        const struct value name = result_get(from->events, row, "host");
+        for (size_t i = 0; i < join->host_count; i++)
+            join->hosts[i].in_trouble |= is_same(join->hosts[i].name, name);
+    }
+}
+
+// ---- Rows ---------------------------------------------------------------------------
+
+static void set_real(struct join *join, enum own own, double value)
+{
+    if (isfinite(value))
+        result_set_real(join->out, join->own[own], value);
+}
+
+static void add_text(char text[TROUBLE_SIZE], const char *more)
+{
+    const size_t used = strlen(text);
+    (void)snprintf(text + used, TROUBLE_SIZE - used, "%s%s", used > sizeof "!" ? ", " : "", more);
+}
+
+// What lasts, and errors of the window, the newest of each kind: "! throttling, XID 48".
+static void set_trouble(struct join *join, const struct result *of, size_t row)
+{
+    char text[TROUBLE_SIZE] = "! ", one[TROUBLE_SIZE / 2];
+    bool has_xid = false, has_ecc = false;
+    const struct result *events = join->from->events;
+    const struct value host = result_get(of, row, "host"), device = result_get(of, row, "device");
+    if (result_get(of, row, "events").type != VALUE_NULL)
+        add_text(text, result_text(one, sizeof one, of, row, "events"));
+    for (size_t n = 0; device.type == VALUE_TEXT && n < join->error_count; n++) {
+        const size_t i = join->errors[n];
+        const bool is_xid = result_is(events, i, "event", "xid");
+        bool *has = is_xid ? &has_xid : &has_ecc;
+        if (*has || !is_same(result_get(events, i, "host"), host) ||
+            !is_same(result_get(events, i, "device"), device))
+            continue;
+        (void)snprintf(one, sizeof one, is_xid ? "XID %lld" : "ECC errors %lld",
+                       (long long)result_integer(events, i, "code", 0));
+        if (is_xid || !strstr(text, "ecc_uncorrected"))
+            add_text(text, one);
+        *has = true;
+    }
+    if (strlen(text) > sizeof "!")
+        (void)result_set_text(join->out, join->own[OWN_TROUBLE], text, strlen(text));
+}
+
+static void add_device(struct join *join, size_t row)
+{
+    const struct result *devices = join->from->devices;
+    const int64_t width = result_integer(devices, row, "pcie_width", 0);
+    char text[32];
+    if (result_add_row(join->out) != STATUS_OK)
+        return;
+    copy_row(join, devices, row, join->of_devices);
+    set_trouble(join, devices, row);
+    result_set_int(join->out, join->own[OWN_IS_HOST], 0);
+    set_real(join, OWN_UTIL, result_number(devices, row, "gpu_util_ratio", NAN));
+    set_real(join, OWN_MEMORY,
+             result_number(devices, row, "memory_used_bytes", NAN) /
+                 result_number(devices, row, "memory_bytes", NAN));
+    if (width <= 0)
+        return;
+    (void)snprintf(text, sizeof text, "x%lld%s", (long long)width,
+                   width < result_integer(devices, row, "pcie_width_max", 0) ? "!" : "");
+    (void)result_set_text(join->out, join->own[OWN_PCIE], text, strlen(text));
+}
+
+static void add_host(struct join *join, const struct host *host)
+{
+    const struct result *hosts = join->from->hosts;
+    const int name = result_find(join->out, "host");
+    if (name < 0 || host->name.type != VALUE_TEXT || result_add_row(join->out) != STATUS_OK)
+        return;
+    (void)result_set_text(join->out, (unsigned)name, host->name.text.bytes, host->name.text.size);
+    result_set_int(join->out, join->own[OWN_IS_HOST], 1);
+    result_set_int(join->out, join->own[OWN_IN_TROUBLE], host->in_trouble);
+    if (host->row == SIZE_MAX)
+        return;
+    copy_row(join, hosts, host->row, join->of_hosts);
+    set_trouble(join, hosts, host->row);
+    set_real(join, OWN_UTIL, result_number(hosts, host->row, "cpu_util_ratio", NAN));
+    set_real(join, OWN_MEMORY,
+             1 - result_number(hosts, host->row, "memory_available_bytes", NAN) /
+                     result_number(hosts, host->row, "memory_total_bytes", NAN));
+}
+
+// The devices of each host, in their order, by a list of the next one.
+static void add_rows(struct join *join, size_t *first, size_t *next)
+{
+    const size_t devices = rows_of(join->from->devices);
+    for (size_t i = 0; i < join->host_count; i++)
+        first[i] = SIZE_MAX;
+    for (size_t row = devices; row-- > 0;) {
+        next[row] = first[join->host_of[row]];
+        first[join->host_of[row]] = row;
+    }
+    for (int trouble = 1; trouble >= 0; trouble--)
+        for (size_t i = 0; i < join->host_count; i++) {
+            if (join->hosts[i].in_trouble != (trouble == 1))
+                continue;
+            add_host(join, &join->hosts[i]);
+            for (size_t row = first[i]; row != SIZE_MAX; row = next[row])
+                add_device(join, row);
+        }
+}
+
+static bool prepare(struct join *join)
+{
+    bool is_ok = result_new(&join->out) == STATUS_OK &&
+                 add_columns(join->out, join->from->hosts, join->of_hosts) &&
+                 add_columns(join->out, join->from->devices, join->of_devices);
+    for (unsigned i = 0; i < OWN_COUNT && is_ok; i++) {
+        is_ok = result_add_column(join->out, own_columns[i].key, own_columns[i].unit) == STATUS_OK;
+        join->own[i] = is_ok ? result_column_count(join->out) - 1 : 0;
+    }
+    return is_ok;
+}
+
+struct result *machines_join(const struct machines *machines)
+{
+    struct join join = {.from = machines};
+    const size_t devices = rows_of(machines->devices), hosts = rows_of(machines->hosts) + devices;
+    if (hosts == 0)
+        return NULL;
+    join.hosts = calloc(hosts, sizeof *join.hosts);
+    join.host_of = calloc(devices + 1, sizeof *join.host_of);
+    size_t *first = calloc(hosts, sizeof *first), *next = calloc(devices + 1, sizeof *next);
+    bool is_ok = join.hosts && join.host_of && first && next && prepare(&join);
+    if (is_ok) {
+        find_hosts(&join);
+        add_rows(&join, first, next);
+        is_ok = result_status(join.out) == STATUS_OK;
+    }
+    if (!is_ok) {
+        result_free(join.out);
+        join.out = NULL;
+    }
+    free(next);
+    free(first);
+    free(join.host_of);
+    free(join.hosts);
+    return join.out;
+}

@@ -1,0 +1,23 @@
+// One table of the answers about hosts and their devices: a row per host, and behind it a row per
+// device of it.  No I/O, no global state.
+#ifndef INFERSTAT_TUI_MACHINES_H
+#define INFERSTAT_TUI_MACHINES_H
+
+#include "common/core/base/status.h"
+#include "common/core/query/result.h"
+
+// The answers, each of which may be NULL.
+struct machines {
+    const struct result *hosts;   // HOST_HEALTH
+    const struct result *devices; // DEVICE_HEALTH
+    const struct result *events;  // records of events in the window, the newest first
+};
+
+// Joins them; NULL if there are neither hosts nor devices, or memory is short.  The columns are
+// those of the hosts and devices, and: `util_ratio` (of the CPU, or the device), `memory_ratio`
+// (used), `pcie` ("x16", "x8!" below its most), `trouble` (what lasts, and XID and ECC errors of
+// the window), `is_host`, and `in_trouble` (of a host: or one of its devices).  Hosts in trouble
+// come first.
+struct result *machines_join(const struct machines *machines);
+
+#endif
