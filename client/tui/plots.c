@@ -291,7 +291,7 @@ static bool covered(const struct plot_stage *stages, size_t count, double at_ns)
 }
 
 struct waterfall_columns {
-    int name, bar_at, bar, duration_at, duration, share_at, share;
+    int name, bar_at, bar, duration_at, duration, beside_at, beside, share_at, share;
 };
 
 static struct waterfall_columns waterfall_columns(struct rect area, const struct plot_stage *stages,
@@ -307,28 +307,71 @@ static struct waterfall_columns waterfall_columns(struct rect area, const struct
     int most = area.width / 3; // a long name must not push the bars out
     if (columns.name > most)
         columns.name = most;
+    for (size_t i = 0; i < count; i++)
+        if (stages[i].beside_ns > 0)
+            columns.beside = columns.duration;
     columns.share_at = area.width - columns.share;
-    columns.duration_at = columns.share_at - columns.duration - 1;
+    columns.beside_at = columns.share_at - columns.beside - (columns.beside > 0);
+    columns.duration_at = columns.beside_at - columns.duration - 1;
     columns.bar_at = columns.name + 1;
     columns.bar = columns.duration_at - columns.bar_at - 1;
     return columns;
 }
 
+const char *plot_change_text(char *text, double value, double beside)
+{
+    const double ratio = beside > 0 ? value / beside : (double)NAN;
+    text[0] = '\0';
+    if (isfinite(ratio))
+        (void)snprintf(text, UNIT_TEXT_SIZE, ratio < 10 ? "%+.1f %%" : "x%.1f",
+                       ratio < 10 ? (ratio - 1) * 100 : ratio);
+    return text;
+}
+
 static void draw_figures(struct canvas *canvas, struct rect area,
                          const struct waterfall_columns *columns, int y, double duration_ns,
-                         double total_ns)
+                         double beside_ns, double total_ns)
 {
     char text[UNIT_TEXT_SIZE];
+    // Worth a look: a fifth more or less, if that is a twentieth of the load.
+    const double more_ns = beside_ns > 0 ? duration_ns - beside_ns : 0;
+    const bool differs = fabs(more_ns) > 0.2 * beside_ns && fabs(more_ns) > 0.05 * total_ns;
     canvas_fit(canvas, area, columns->duration_at, y, columns->duration, ALIGN_RIGHT, STYLE_PLAIN,
                unit_format(text, UNIT_DURATION, duration_ns));
+    if (columns->beside > 0) {
+        if (beside_ns > 0)
+            canvas_fit(canvas, area, columns->beside_at, y, columns->beside, ALIGN_RIGHT, STYLE_DIM,
+                       unit_format(text, UNIT_DURATION, beside_ns));
+        canvas_fit(canvas, area, columns->share_at, y, columns->share, ALIGN_RIGHT,
+                   !differs      ? STYLE_DIM
+                   : more_ns > 0 ? STYLE_WARNING
+                                 : STYLE_GOOD,
+                   plot_change_text(text, duration_ns, beside_ns));
+        return;
+    }
     double share = total_ns > 0 ? duration_ns / total_ns : (double)NAN;
     canvas_fit(canvas, area, columns->share_at, y, columns->share, ALIGN_RIGHT, STYLE_DIM,
                unit_format(text, UNIT_RATIO, share));
 }
 
+void plot_waterfall_headings(struct canvas *canvas, struct rect area, int y,
+                             const struct plot_stage *stages, size_t count, const char *beside)
+{
+    const struct waterfall_columns columns = waterfall_columns(area, stages, count);
+    canvas_fit(canvas, area, 0, y, columns.name, ALIGN_LEFT, STYLE_HEADING, "stage");
+    canvas_fit(canvas, area, columns.duration_at, y, columns.duration, ALIGN_RIGHT, STYLE_HEADING,
+               "took");
+    if (columns.beside > 0)
+        canvas_fit(canvas, area, columns.beside_at, y, columns.beside, ALIGN_RIGHT, STYLE_HEADING,
+                   beside);
+    canvas_fit(canvas, area, columns.share_at, y, columns.share, ALIGN_RIGHT, STYLE_HEADING,
+               columns.beside > 0 ? "change" : "share");
+}
+
 static void draw_other(struct canvas *canvas, struct rect area,
                        const struct waterfall_columns *columns, int y,
-                       const struct plot_stage *stages, size_t count, double total_ns)
+                       const struct plot_stage *stages, size_t count, double total_ns,
+                       double beside_ns)
 {
     canvas_fit(canvas, area, 0, y, columns->name, ALIGN_LEFT, STYLE_DIM, "other");
     for (int i = 0; i < columns->bar; i++) {
@@ -337,11 +380,12 @@ static void draw_other(struct canvas *canvas, struct rect area,
             (void)canvas_put_code(canvas, area, columns->bar_at + i, y, STYLE_BAR_REST,
                                   LIGHT_SHADE);
     }
-    draw_figures(canvas, area, columns, y, uncovered_ns(stages, count, total_ns), total_ns);
+    draw_figures(canvas, area, columns, y, uncovered_ns(stages, count, total_ns), beside_ns,
+                 total_ns);
 }
 
 void plot_waterfall(struct canvas *canvas, struct rect area, const struct plot_stage *stages,
-                    size_t count, double total_ns, size_t first)
+                    size_t count, double total_ns, double other_beside_ns, size_t first)
 {
     if (rect_is_empty(area))
         return;
@@ -351,7 +395,7 @@ void plot_waterfall(struct canvas *canvas, struct rect area, const struct plot_s
         if (i > count)
             return;
         if (i == count) {
-            draw_other(canvas, area, &columns, y, stages, count, total_ns);
+            draw_other(canvas, area, &columns, y, stages, count, total_ns, other_beside_ns);
             return;
         }
         const struct plot_stage *stage = &stages[i];
@@ -359,6 +403,6 @@ void plot_waterfall(struct canvas *canvas, struct rect area, const struct plot_s
         if (total_ns > 0)
             plot_bar(canvas, area, columns.bar_at, y, columns.bar, STYLE_BAR,
                      stage->start_ns / total_ns, (stage->start_ns + stage->duration_ns) / total_ns);
-        draw_figures(canvas, area, &columns, y, stage->duration_ns, total_ns);
+        draw_figures(canvas, area, &columns, y, stage->duration_ns, stage->beside_ns, total_ns);
     }
 }

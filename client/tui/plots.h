@@ -68,12 +68,23 @@ struct plot_stage {
     char name[96];
     double start_ns; // from the start of the load
     double duration_ns;
+    double beside_ns; // what it is compared with; 0: nothing
 };
 
 // Draws the rows of a waterfall chart, from row `first` on, that fit into `area`: one row per
 // stage, and the row "other" for the time outside all stages.  A row has the stage's name, a bar
-// from its start to its end, its duration, and its share of `total_ns`, the duration of the load.
+// from its start to its end, its duration, and its share of `total_ns`, the duration of the load;
+// in place of the share, what it is compared with and the change, if a stage is compared.
+// `other_beside_ns` is what the row "other" is compared with.
 void plot_waterfall(struct canvas *canvas, struct rect area, const struct plot_stage *stages,
-                    size_t count, double total_ns, size_t first);
+                    size_t count, double total_ns, double other_beside_ns, size_t first);
+
+// Draws the headings of its columns in line `y`; `beside` is what stages are compared with.
+void plot_waterfall_headings(struct canvas *canvas, struct rect area, int y,
+                             const struct plot_stage *stages, size_t count, const char *beside);
+
+// Writes how much more or less than `beside` a value is: "+21.0 %", "x12.5"; "" if `beside` is 0.
+// `text` holds UNIT_TEXT_SIZE bytes.
+const char *plot_change_text(char *text, double value, double beside);
 
 #endif

@@ -234,8 +234,10 @@ static void answer_load(struct model *model, const char *name)
     char text[1024];
     (void)snprintf(text, sizeof text,
                    LOADS "%s|gpu-17|1|8|%lld|%s|cpu|1200000000|ok|-|60922880|1.0|63963136|"
-                         "50769066.7|16777216|80740352\n",
-                   load_run, (long long)LOAD_NS, name);
+                         "50769066.7|16777216|80740352\n"
+                         "before|gpu-17|1|4|%lld|%s|cpu|820000000|ok|-|60922880|0.02|63963136|"
+                         "74296195.1|16777216|80740352\n",
+                   load_run, (long long)LOAD_NS, name, (long long)(LOAD_NS - 900000000000), name);
     fixture_answer(model, POLL_LOADS, text);
 }
 
@@ -261,6 +263,21 @@ void fixture_stages(struct model *model)
                    "run-2|gpu-17|1|4|1774785000001400000|8|1|file_opening|200000|broken|cpu\n"
                    "run-1|gpu-17|1|4|1774785000001400000|8|1|of_another_run|200000|broken|cpu\n");
     fixture_answer(model, POLL_STAGES, text);
+    fixture_answer(model, POLL_STAGES_USUAL,
+                   "model|cache|part|stage|count|p50_ns:ns\n"
+                   "synthetic-15m|all|total|-|14|990000000\n"
+                   "synthetic-15m|all|other|-|14|11000000\n"
+                   "synthetic-15m|warm|total|-|12|850000000\n"
+                   "synthetic-15m|warm|stage|device_selection|12|1300000\n"
+                   "synthetic-15m|warm|stage|read_header|12|14700000\n"
+                   "synthetic-15m|warm|stage|tokenizer_init|12|121000000\n"
+                   "synthetic-15m|warm|stage|model_building|12|700000000\n"
+                   "synthetic-15m|warm|other|-|12|11000000\n");
+    fixture_answer(model, POLL_STAGES_BEFORE,
+                   STAGES "before|gpu-17|1|3|1774784100000000000|4|0|read_header|14500000|"
+                          "synthetic-15m|cpu\n"
+                          "before|gpu-17|1|2|1774784100014500000|4|1|model_building|790000000|"
+                          "synthetic-15m|cpu\n");
 }
 
 // Two and a half minutes, or more, in steps of the window; their figures rise and fall.

@@ -54,7 +54,7 @@ static size_t draw_phases(struct canvas *canvas, struct rect area, int y,
     }
     const struct rect lines = {area.x + MARGIN, area.y + y, area.width - 2 * MARGIN, PHASES + 1};
     if (canvas && y >= 0)
-        plot_waterfall(canvas, lines, stages, PHASES, total_ns, 0);
+        plot_waterfall(canvas, lines, stages, PHASES, total_ns, 0, 0);
     return PHASES + 2; // "other", and an empty line
 }
 

@@ -1,4 +1,5 @@
-// Loads of models: the newest of the window, and the stages of the one at the cursor.
+// Loads of models: the newest of the window, and the stages of the one at the cursor, beside the
+// usual ones of its model, host and device, or the load before it.
 #include "client/tui/view.h"
 
 #include <math.h>
@@ -21,9 +22,11 @@ static const struct grid_column columns[] = {
     {"size", "model_bytes", GRID_UNIT, false, 9, 0, 3},
     {"rate", "load_bytes_per_second", GRID_UNIT, false, 9, 0, 4},
     {"cached", "page_cache_ratio", GRID_UNIT, false, 6, 0, 5},
-    {"before", "memory_before_bytes", GRID_UNIT, false, 9, 0, 9},
-    {"after", "memory_after_bytes", GRID_UNIT, false, 9, 0, 8},
+    {"before", "host_memory_before_bytes", GRID_UNIT, false, 9, 0, 9},
+    {"after", "host_memory_after_bytes", GRID_UNIT, false, 9, 0, 8},
     {"delta", "memory_delta_bytes", GRID_UNIT, false, 9, 0, 7},
+    {"device before", "device_memory_before_bytes", GRID_IF_ANY, false, 13, 0, 10},
+    {"after", "device_memory_after_bytes", GRID_IF_ANY, false, 9, 0, 10},
     {"reason", "error", GRID_UNIT, true, 8, 60, 4},
 };
 static const char *const identity[] = {"run", "stream", "number", NULL};
@@ -38,27 +41,116 @@ static const struct result *selected_load(const struct model *model, size_t *row
     return view_selected(model, PANEL_LIST, row) ? model_answer(model, POLL_LOADS) : NULL;
 }
 
-// Its stages in the answer, in their order.
-static size_t stages_of_load(const struct model *model, struct plot_stage stages[STAGES_MAX])
+// The stages of a load in an answer, in their order.
+static size_t find_stages(struct plot_stage stages[STAGES_MAX], const struct result *all,
+                          const struct result *load, size_t at)
 {
-    size_t at;
-    const struct result *load = selected_load(model, &at), *all = model_answer(model, POLL_STAGES);
-    if (!load || !all)
-        return 0;
     const int64_t start_ns = result_integer(load, at, "started_ns", 0);
     size_t count = 0;
-    for (size_t row = 0; row < result_row_count(all) && count < STAGES_MAX; row++) {
+    for (size_t row = 0; all && row < result_row_count(all) && count < STAGES_MAX; row++) {
         if (!value_is_same(result_get(load, at, "run"), result_get(all, row, "run")) ||
             result_integer(load, at, "stream", -1) != result_integer(all, row, "stream", -2) ||
             result_integer(load, at, "number", -1) != result_integer(all, row, "parent", -2))
             continue;
         struct plot_stage *stage = &stages[count++];
+        *stage = (struct plot_stage){0};
         (void)result_text(stage->name, sizeof stage->name, all, row, "stage");
         stage->start_ns = (double)(result_integer(all, row, "started_ns", start_ns) - start_ns);
         stage->duration_ns = result_number(all, row, "duration_ns", 0);
     }
     return count;
 }
+
+// ---- What a load is compared with -----------------------------------------------------------
+
+struct beside {
+    char name[96]; // "of 12 warm loads"
+    double total_ns, other_ns;
+    struct plot_stage stages[STAGES_MAX];
+    size_t count;
+    bool known; // there is such a load, or several
+};
+
+// What STAGES calls loads that found as much in the page cache.
+static const char *cache_of(const struct result *load, size_t at)
+{
+    const double cached = result_number(load, at, "page_cache_ratio", NAN);
+    return isnan(cached) ? "unknown" : cached <= 0.1 ? "cold" : cached >= 0.9 ? "warm" : "mixed";
+}
+
+// The medians of loads of one cache; false if there are none.
+static bool read_usual(struct beside *beside, const struct result *usual, const char *cache)
+{
+    for (size_t row = 0; usual && row < result_row_count(usual); row++) {
+        const double ns = result_number(usual, row, "p50_ns", 0);
+        if (!result_is(usual, row, "cache", cache))
+            continue;
+        if (result_is(usual, row, "part", "total")) {
+            const int64_t loads = result_integer(usual, row, "count", 0);
+            beside->known = loads > 0;
+            beside->total_ns = ns;
+            (void)snprintf(beside->name, sizeof beside->name, "of %lld%s%s %s", (long long)loads,
+                           strcmp(cache, "all") == 0 ? "" : " ",
+                           strcmp(cache, "all") == 0 ? "" : cache, loads == 1 ? "load" : "loads");
+        } else if (result_is(usual, row, "part", "other")) {
+            beside->other_ns = ns;
+        } else if (beside->count < STAGES_MAX) {
+            struct plot_stage *stage = &beside->stages[beside->count++];
+            (void)result_text(stage->name, sizeof stage->name, usual, row, "stage");
+            stage->duration_ns = ns;
+        }
+    }
+    return beside->known;
+}
+
+static void read_before(struct beside *beside, const struct model *model, const struct result *load,
+                        size_t at)
+{
+    const size_t before = queries_load_before(load, at);
+    if (before == SIZE_MAX)
+        return;
+    beside->known = true;
+    beside->total_ns = beside->other_ns = result_number(load, before, "duration_ns", 0);
+    beside->count =
+        find_stages(beside->stages, model_answer(model, POLL_STAGES_BEFORE), load, before);
+    for (size_t i = 0; i < beside->count; i++)
+        beside->other_ns -= beside->stages[i].duration_ns;
+    char time[UNIT_TEXT_SIZE];
+    (void)snprintf(beside->name, sizeof beside->name, "%s",
+                   unit_format_int(time, UNIT_TIME, result_integer(load, before, "started_ns", 0)));
+}
+
+// Loads that found as much in the page cache are the usual ones, else all.
+static void read_beside(struct beside *beside, const struct model *model, const struct result *load,
+                        size_t at)
+{
+    const struct result *usual = model_answer(model, POLL_STAGES_USUAL);
+    *beside = (struct beside){0};
+    if (model->against_before)
+        read_before(beside, model, load, at);
+    else if (!read_usual(beside, usual, cache_of(load, at)))
+        (void)read_usual(beside, usual, "all");
+}
+
+// The stages of the load at the cursor, each with what it is compared with.
+static size_t stages_of_load(const struct model *model, struct plot_stage stages[STAGES_MAX],
+                             struct beside *beside)
+{
+    size_t at;
+    const struct result *load = selected_load(model, &at);
+    *beside = (struct beside){0};
+    if (!load)
+        return 0;
+    read_beside(beside, model, load, at);
+    const size_t count = find_stages(stages, model_answer(model, POLL_STAGES), load, at);
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < beside->count && stages[i].beside_ns == 0; k++)
+            if (strcmp(stages[i].name, beside->stages[k].name) == 0)
+                stages[i].beside_ns = beside->stages[k].duration_ns;
+    return count;
+}
+
+// ---- The panel of stages --------------------------------------------------------------------
 
 static bool load_failed(const struct model *model)
 {
@@ -105,40 +197,100 @@ static void load_facts(const struct model *model, struct rect area, struct segme
                      unit_format(number, UNIT_RATIO, cached));
 }
 
+enum { HEAD_ROWS = 3 }; // the comparison, memory, headings
+
 static int load_head_rows(const struct model *model, struct rect area)
 {
+    size_t at;
     (void)area;
-    return load_failed(model) ? 1 : 0;
+    return selected_load(model, &at) ? HEAD_ROWS + load_failed(model) : 0;
+}
+
+// "total 1.2s +33.3 % · usual 0.9s, of 12 warm loads · d: the load before it".
+static void draw_beside(const struct model *model, struct canvas *canvas, struct rect area, int y,
+                        const struct beside *beside, double total_ns)
+{
+    char total[UNIT_TEXT_SIZE], change[UNIT_TEXT_SIZE], other[UNIT_TEXT_SIZE];
+    struct segments line = {.separator = " · "};
+    const bool is_slow = beside->known && total_ns > 1.2 * beside->total_ns;
+    const bool is_asked = model->against_before || model->answers[POLL_STAGES_USUAL].known;
+    segments_add(&line, 0, is_slow ? STYLE_WARNING : STYLE_STRONG, "total %s %s",
+                 unit_format(total, UNIT_DURATION, total_ns),
+                 plot_change_text(change, total_ns, beside->total_ns));
+    if (beside->known)
+        segments_add(&line, 0, STYLE_PLAIN, "%s %s, %s", model->against_before ? "before" : "usual",
+                     unit_format(other, UNIT_DURATION, beside->total_ns), beside->name);
+    else
+        segments_add(&line, 0, STYLE_DIM, "%s",
+                     !is_asked               ? "asking what is usual ..."
+                     : model->against_before ? "no load before it in the window"
+                                             : "what is usual is not known");
+    segments_add(&line, 1, STYLE_DIM, "d: %s", model->against_before ? "the usual" : "load before");
+    (void)segments_draw(&line, canvas, area, 0, y, area.width, ALIGN_LEFT);
+}
+
+// "memory 16.0 MB before, 77.0 MB after, +61.0 MB", and the same of the device.
+static void draw_memory(struct canvas *canvas, struct rect area, int y, const struct result *load,
+                        size_t at)
+{
+    static const struct {
+        const char *name, *before, *after;
+    } memories[] = {{"memory", "host_memory_before_bytes", "host_memory_after_bytes"},
+                    {"device", "device_memory_before_bytes", "device_memory_after_bytes"}};
+    char text[3][UNIT_TEXT_SIZE];
+    struct segments line = {.separator = " · "};
+    for (unsigned i = 0; i < 2; i++) {
+        const double before = result_number(load, at, memories[i].before, NAN);
+        const double after = result_number(load, at, memories[i].after, NAN);
+        if (isfinite(before) && isfinite(after))
+            segments_add(&line, i, STYLE_PLAIN, "%s %s before, %s after, %s%s", memories[i].name,
+                         unit_format(text[0], UNIT_BYTES, before),
+                         unit_format(text[1], UNIT_BYTES, after), after >= before ? "+" : "",
+                         unit_format(text[2], UNIT_BYTES, after - before));
+    }
+    (void)segments_draw(&line, canvas, area, 0, y, area.width, ALIGN_LEFT);
 }
 
 static void draw_load_head(const struct model *model, struct canvas *canvas, struct rect area)
 {
     char reason[512];
+    struct plot_stage stages[STAGES_MAX];
+    struct beside beside;
     size_t at;
+    int y = 0;
     const struct result *load = selected_load(model, &at);
-    if (!load_failed(model))
+    if (!load)
         return;
-    (void)result_text(reason, sizeof reason, load, at, "error");
-    canvas_fit(canvas, area, 0, 0, area.width, ALIGN_LEFT, STYLE_BAD, reason);
+    const size_t count = stages_of_load(model, stages, &beside);
+    if (load_failed(model))
+        canvas_fit(canvas, area, 0, y++, area.width, ALIGN_LEFT, STYLE_BAD,
+                   result_text(reason, sizeof reason, load, at, "error"));
+    draw_beside(model, canvas, area, y++, &beside, result_number(load, at, "duration_ns", 0));
+    draw_memory(canvas, area, y++, load, at);
+    plot_waterfall_headings(canvas, area, y, stages, count,
+                            model->against_before ? "before" : "usual");
 }
 
 static size_t load_rows(const struct model *model)
 {
     struct plot_stage stages[STAGES_MAX];
     size_t at;
-    return selected_load(model, &at) ? stages_of_load(model, stages) + 1 : 0; // and "other"
+    const struct result *load = selected_load(model, &at);
+    return load ? find_stages(stages, model_answer(model, POLL_STAGES), load, at) + 1 : 0;
 }
 
 static void draw_load(const struct model *model, struct canvas *canvas, struct rect area,
                       size_t top)
 {
     struct plot_stage stages[STAGES_MAX];
+    struct beside beside;
     size_t at;
     const struct result *load = selected_load(model, &at);
     if (!load)
         return;
-    plot_waterfall(canvas, area, stages, stages_of_load(model, stages),
-                   result_number(load, at, "duration_ns", 0), top);
+    const size_t count = stages_of_load(model, stages, &beside);
+    plot_waterfall(canvas, area, stages, count, result_number(load, at, "duration_ns", 0),
+                   beside.other_ns, top);
 }
 
 static const struct panel panels[PANELS] = {
@@ -156,14 +308,18 @@ static const struct panel panels[PANELS] = {
                       .draw_list = draw_load},
 };
 
+// The list beside the stages where both have room, else above them.
 static void arrange(const struct model *model, struct rect body, struct rect *out)
 {
-    enum { TITLE_AND_HEADING = 2, TITLE = 1 };
+    enum { TITLE_AND_HEADING = 2, TITLE = 1, BESIDE = 110, GAP = 2 };
     const struct layout_want list = {4, TITLE_AND_HEADING + 4, 0, true};
     const struct layout_want stages = {
         3, TITLE + load_head_rows(model, body) + (int)load_rows(model), 1, false};
     const struct layout_want wants[] = {list, stages};
-    layout_stack(body, wants, PANELS, out);
+    if (body.width >= BESIDE)
+        layout_beside(body, body.width * 45 / 100, GAP, &out[PANEL_LIST], &out[PANEL_STAGES]);
+    else
+        layout_stack(body, wants, PANELS, out);
 }
 
 const struct view view_loads = {

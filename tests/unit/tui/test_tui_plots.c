@@ -70,15 +70,15 @@ TEST_CASE(bars)
 }
 
 static const struct plot_stage stages[] = {
-    {"read_header", 0, 20e6},
-    {"tokenizer_init", 20e6, 30e6},
-    {"model_building", 50e6, 40e6},
+    {"read_header", 0, 20e6, 0},
+    {"tokenizer_init", 20e6, 30e6, 0},
+    {"model_building", 50e6, 40e6, 0},
 };
 
 TEST_CASE(waterfall)
 {
     struct canvas canvas = make(54, 5, false);
-    plot_waterfall(&canvas, canvas_area(&canvas), stages, 3, 100e6, 0);
+    plot_waterfall(&canvas, canvas_area(&canvas), stages, 3, 100e6, 0, 0);
     finish(&canvas, "read_header    ████▎                   20.0ms   20.0 %\n"
                     "tokenizer_init     ██████▌             30.0ms   30.0 %\n"
                     "model_building           ▐███████▉     40.0ms   40.0 %\n"
@@ -89,7 +89,7 @@ TEST_CASE(waterfall)
 TEST_CASE(waterfall_scrolls)
 {
     struct canvas canvas = make(54, 2, false);
-    plot_waterfall(&canvas, canvas_area(&canvas), stages, 3, 100e6, 2);
+    plot_waterfall(&canvas, canvas_area(&canvas), stages, 3, 100e6, 0, 2);
     finish(&canvas, "model_building           ▐███████▉     40.0ms   40.0 %\n"
                     "other                             ░░   10.0ms   10.0 %\n");
 }
@@ -97,7 +97,7 @@ TEST_CASE(waterfall_scrolls)
 TEST_CASE(waterfall_without_stages)
 {
     struct canvas canvas = make(40, 1, true);
-    plot_waterfall(&canvas, canvas_area(&canvas), NULL, 0, 5e6, 0);
+    plot_waterfall(&canvas, canvas_area(&canvas), NULL, 0, 5e6, 0, 0);
     finish(&canvas, "other ................    5.0ms  100.0 %\n");
 }
 
@@ -111,11 +111,48 @@ TEST_CASE(waterfall_takes_anything)
         for (int i = 0; i < 3; i++)
             any[i] = (struct plot_stage){"千問-模型-七十億-and-more",
                                          numbers[test_random(&seed) % COUNT_OF(numbers)],
+                                         numbers[test_random(&seed) % COUNT_OF(numbers)],
                                          numbers[test_random(&seed) % COUNT_OF(numbers)]};
         struct canvas canvas =
             make((int)(test_random(&seed) % 80), (int)(test_random(&seed) % 6), round % 2);
         plot_waterfall(&canvas, canvas_area(&canvas), any, 3,
+                       numbers[test_random(&seed) % COUNT_OF(numbers)],
                        numbers[test_random(&seed) % COUNT_OF(numbers)], test_random(&seed) % 5);
+        canvas_deinit(&canvas);
+    }
+}
+
+// A quarter of the values are twice as large as the others, the last is four times as large.
+TEST_CASE(histogram_marks_its_percentiles)
+{
+    static const double values[] = {1e6, 2e6, 4e6};
+    static const uint64_t counts[] = {70, 29, 1};
+    const struct plot_histogram histogram = {"TTFT", UNIT_DURATION, values, counts, 3};
+    struct canvas canvas = make(44, 4, false);
+    plot_histogram(&canvas, canvas_area(&canvas), &histogram);
+    finish(&canvas, "TTFT   p50 1.0ms   p95 2.0ms   p99 2.0ms\n"
+                    " █\n"
+                    " █                    ▇                   ▁\n"
+                    "─┴p50─────────────────┴p95──────────────────\n");
+}
+
+// Any bins, of any size.
+TEST_CASE(histogram_takes_anything)
+{
+    static const double numbers[] = {0, 1e-300, 1, 1e9, 1e300};
+    uint64_t seed = 7;
+    for (int round = 0; round < 2000; round++) {
+        double values[3];
+        uint64_t counts[3];
+        for (int i = 0; i < 3; i++) {
+            values[i] = numbers[(unsigned)i + test_random(&seed) % 3];
+            counts[i] = test_random(&seed) % 3 ? test_random(&seed) >> 24 : 0;
+        }
+        const struct plot_histogram histogram = {"E2E", UNIT_DURATION, values, counts,
+                                                 test_random(&seed) % 4};
+        struct canvas canvas =
+            make((int)(test_random(&seed) % 80), (int)(test_random(&seed) % 9), round % 2);
+        plot_histogram(&canvas, canvas_area(&canvas), &histogram);
         canvas_deinit(&canvas);
     }
 }
@@ -201,4 +238,5 @@ TEST_CASE(a_chart_begins_with_the_process)
 }
 
 TEST_MAIN(a_chart_begins_with_the_process, a_chart_moves_by_whole_steps, sparklines, bars,
-          waterfall, waterfall_scrolls, waterfall_without_stages, waterfall_takes_anything)
+          waterfall, waterfall_scrolls, waterfall_without_stages, waterfall_takes_anything,
+          histogram_marks_its_percentiles, histogram_takes_anything)
