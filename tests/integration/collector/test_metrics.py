@@ -324,13 +324,19 @@ def run_engine(scene, seconds=2):
                         "INFERSTAT_SPOOL": str(scene.folder / "run-llm-spool")})
 
 
-def check_hung_scrapers(scene):
-    """Scrapers that do not read, more than may be open, hold up no other, nor ingest."""
-    hung = []
+def open_slow_connections(scene, request):
+    """More than may be open, from several addresses."""
+    slow = []
     for number in range(40):
         source = (f"127.0.0.{2 + number % 5}", 0)
-        hung.append(socket.create_connection(("127.0.0.1", scene.port), source_address=source))
-        hung[-1].sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\n" + b"\r\n" * (number % 2))
+        slow.append(socket.create_connection(("127.0.0.1", scene.port), source_address=source))
+        slow[-1].sendall(request + b"\r\n" * (number % 2))
+    return slow
+
+
+def check_hung_scrapers(scene):
+    """Scrapers that do not read, or never end their requests, hold up no other, nor ingest."""
+    hung = open_slow_connections(scene, b"GET /metrics HTTP/1.1\r\nHost: a\r\n")
     began = time.monotonic()
     page_of(scene)
     check(time.monotonic() - began < 5, "a scrape waits for others")
@@ -417,6 +423,11 @@ def check_protected(scene):
     check(scene.get("/health")[0] == 0, "plain HTTP on a port with TLS")
     scene.tls = context
     check(scene.get("/health") == (200, "ok\n"), "health needs no token")
+    began = time.monotonic()
+    slow = open_slow_connections(scene, b"\x16\x03\x01")
+    check(answer_to(scene, TOKEN) == 200 and time.monotonic() - began < 5, "slow handshakes")
+    for one in slow:
+        one.close()
 
     make_secrets(scene, TOKEN[::-1], "second")
     right = key.read_text()
