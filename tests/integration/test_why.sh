@@ -60,6 +60,16 @@ insert("event", run=1, number=1, started_ns=now - 10 * minute, received_ns=now,
 db.commit()
 END
 
+# terminal_of OPTION...: on a terminal of 60 columns only commands are longer.
+terminal_of() {
+  local command
+  command -v script >/dev/null || return 0
+  printf -v command '%q ' "$INFERSTAT" "$@" why
+  script -qec "stty cols 60; $command" /dev/null >"$WORK/out" </dev/null
+  expect_text "$WORK/out" "is slower than usual on 1 of 3 hosts."
+  ! tr -d '\r' <"$WORK/out" | grep -v '^ *inferstat ' | grep '.\{61\}' || fail "a long line"
+}
+
 # causes_of OPTION...: asks in words and as JSON, and runs each command of both, which are the same.
 causes_of() {
   expect_exit 0 "$INFERSTAT" "$@" why --host "$HOST"
@@ -80,6 +90,7 @@ for cause in (os.environ["MODEL"], "throttling"), ("tokens", "tokens"), ("host",
     assert cause in found, (cause, found)
 assert all(row["host"] == host for row in rows if row["cause"] in ("throttling", "host")), rows
 END
+  terminal_of "$@"
   while IFS= read -r command; do
     PATH=$(dirname "$INFERSTAT"):$PATH expect_exit 0 bash -c "$command"
     [ -s "$WORK/out" ] || fail "nothing is shown by: $command"

@@ -8,7 +8,7 @@
 #include "common/core/base/text.h"
 #include "common/core/base/unit.h"
 
-enum { LINE_SIZE = 4096, CAUSE_INDENT = 19 };
+enum { LINE_SIZE = 4096, CAUSE_INDENT = 20 };
 
 // Prints a text of words, of which the first begins at the column `at`, in the terminal's width;
 // further lines begin at the column `indent`.
@@ -76,7 +76,7 @@ static void print_cause(const struct cli *cli, const struct result *result, size
                    result_text(text, sizeof text, result, row, "text"));
     const int indent = is_part ? CAUSE_INDENT : 4;
     if (is_part)
-        (void)fprintf(cli->env.out, "  %6s %8s  ",
+        (void)fprintf(cli->env.out, "  %7s %8s  ",
                       number(share, result, row, "share_ratio", UNIT_RATIO),
                       number(time, result, row, "explained_ns", UNIT_DURATION));
     else
@@ -100,6 +100,7 @@ static void print_all(const struct cli *cli, const struct result *result)
     for (size_t i = 0; i < result_row_count(result); i++) {
         const struct value model = result_get(result, i, "model");
         if (result_is(result, i, "verdict", "WORSE") && !value_is_same(model, last)) {
+            (void)fputs(i > 0 ? "\n" : "", cli->env.out);
             print_model(cli, result, i);
             last = model;
         }
