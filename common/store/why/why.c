@@ -25,63 +25,6 @@ enum status why_go_on(const struct why_reader *reader, struct error *err)
                : STATUS_OK;
 }
 
-// ---- Requests -----------------------------------------------------------------------------------
-
-// The hour of a former day; a longer window's own time of that day.
-static void find_day(const struct why_reader *reader, int64_t day, int64_t *since_ns,
-                     int64_t *until_ns)
-{
-    const int64_t as_of_ns = reader->out->as_of_ns - day * DAY_NS, window_ns = reader->window_ns;
-    const int64_t middle_ns = as_of_ns - window_ns / 2;
-    *since_ns = window_ns > HOUR_NS ? as_of_ns - window_ns : middle_ns - middle_ns % HOUR_NS;
-    *until_ns = *since_ns + (window_ns > HOUR_NS ? window_ns : HOUR_NS);
-}
-
-// Former days that are looked at; a window of more than a day overlaps them.
-static int64_t days_of(const struct why_reader *reader)
-{
-    return reader->window_ns > DAY_NS ? 0 : NOW_DAYS;
-}
-
-static enum status read_requests(struct why_reader *reader, struct error *err)
-{
-    const int64_t since_ns = reader->out->since_ns, as_of_ns = reader->out->as_of_ns;
-    struct why_sample *sample = &reader->sample;
-    enum status status =
-        why_sample_requests(sample, reader->store, WHY_NOW, since_ns, as_of_ns + 1, 1, err);
-    if (status != STATUS_OK || sample->count == 0)
-        return status;
-    status =
-        why_sample_requests(sample, reader->store, WHY_USUAL,
-                            since_ns - WHY_BEFORE_WINDOWS * reader->window_ns, since_ns, 1, err);
-    for (int64_t day = days_of(reader); day > 0 && status == STATUS_OK; day--) {
-        int64_t from_ns, to_ns;
-        find_day(reader, day, &from_ns, &to_ns);
-        if (from_ns > 0)
-            status = why_sample_requests(sample, reader->store, WHY_DAYS, from_ns, to_ns,
-                                         1.0 / NOW_DAYS, err);
-    }
-    return status;
-}
-
-// What lasted in the window and in the usual times of slow series.
-static enum status read_spans(struct why_reader *reader, struct error *err)
-{
-    bool has_days = false;
-    struct why_sample *sample = &reader->sample;
-    for (size_t i = 0; i < reader->count; i++)
-        has_days = has_days || (reader->entries[i].is_slow && reader->entries[i].has_days);
-    enum status status = why_sample_spans(
-        sample, reader->store, reader->out->since_ns - WHY_BEFORE_WINDOWS * reader->window_ns,
-        reader->out->as_of_ns + 1, err);
-    for (int64_t day = NOW_DAYS; has_days && day > 0 && status == STATUS_OK; day--) {
-        int64_t from_ns, to_ns;
-        find_day(reader, day, &from_ns, &to_ns);
-        status = why_sample_spans(sample, reader->store, from_ns, to_ns, err);
-    }
-    return status == STATUS_OK ? device_names_read(&reader->names, reader->store, err) : status;
-}
-
 // ---- Series -------------------------------------------------------------------------------------
 
 static int by_series(const void *left, const void *right)
@@ -128,8 +71,8 @@ static enum status add_entry(struct why_reader *reader, const struct why_request
     entry->series =
         (struct why_series){.of = {first, first + (entry->has_days ? before : counts[WHY_NOW])},
                             .counts = {counts[WHY_NOW], counts[side]},
-                            .rates = {(double)counts[WHY_NOW] / reader->sample.seconds[WHY_NOW],
-                                      (double)counts[side] / reader->sample.seconds[side]},
+                            .rates = {(double)counts[WHY_NOW] / reader->seconds[WHY_NOW],
+                                      (double)counts[side] / reader->seconds[side]},
                             .window_ns = reader->window_ns};
     return STATUS_OK;
 }
@@ -141,7 +84,7 @@ static bool is_same_series(const struct why_request *a, const struct why_request
 
 static enum status make_entries(struct why_reader *reader, struct error *err)
 {
-    const size_t count = reader->sample.count;
+    const size_t count = reader->request_count;
     reader->order = calloc(count + 1, sizeof *reader->order);
     reader->merged = calloc(count + 1, sizeof *reader->merged);
     reader->ranked = calloc(count + 1, sizeof *reader->ranked);
@@ -149,7 +92,7 @@ static enum status make_entries(struct why_reader *reader, struct error *err)
     if (!reader->order || !reader->merged || !reader->ranked || !reader->values)
         return error_no_memory(err, "store");
     for (size_t i = 0; i < count; i++)
-        reader->order[i] = &reader->sample.requests[i];
+        reader->order[i] = &reader->requests[i];
     qsort(reader->order, count, sizeof *reader->order, by_series);
     enum status status = STATUS_OK;
     for (size_t i = 0; i < count && status == STATUS_OK;) {
@@ -189,7 +132,7 @@ static enum status explain_models(struct why_reader *reader, struct error *err)
     bool has_slow = false;
     for (size_t i = 0; i < reader->out->subject_count; i++)
         has_slow = has_slow || reader->out->subjects[i].verdict == STATS_WORSE;
-    enum status status = has_slow ? read_spans(reader, err) : STATUS_OK;
+    enum status status = has_slow ? why_read_spans(reader, err) : STATUS_OK;
     for (size_t i = 0; i < reader->out->subject_count && status == STATUS_OK; i++) {
         status = why_split_model(reader, &reader->out->subjects[i], err);
         if (status == STATUS_OK)
@@ -275,9 +218,9 @@ static enum status begin(struct why_reader *reader, const struct why_question *q
 {
     enum status status = set_window(reader, question->since_ns, err);
     if (status == STATUS_OK)
-        status = find_name(reader, QUERY_BY_MODEL, question->model, &reader->sample.model, err);
+        status = find_name(reader, QUERY_BY_MODEL, question->model, &reader->model, err);
     if (status == STATUS_OK)
-        status = find_name(reader, QUERY_BY_HOST, question->host, &reader->sample.host, err);
+        status = find_name(reader, QUERY_BY_HOST, question->host, &reader->host, err);
     return status;
 }
 
@@ -285,7 +228,7 @@ static enum status read_all(struct why_reader *reader, struct error *err)
 {
     enum status status = why_add_processes(reader, err);
     if (status == STATUS_OK)
-        status = read_requests(reader, err);
+        status = why_read_requests(reader, err);
     if (status == STATUS_OK)
         status = make_entries(reader, err);
     if (status == STATUS_OK)
@@ -317,7 +260,8 @@ enum status why_read(struct why *out, struct store *store, const struct why_ques
     free(reader.ranked);
     free(reader.values);
     device_names_deinit(&reader.names);
-    why_sample_deinit(&reader.sample);
+    free(reader.requests);
+    free(reader.spans);
     return status;
 }
 

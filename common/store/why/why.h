@@ -4,7 +4,7 @@
 // Usual are, for each model, host and device, the requests of the same hour of former days, as in
 // NOW (now.h), if enough of those days have enough of them and the window has at most a day; else
 // those of the time before the window, WHY_BEFORE_WINDOWS times as long.  A bounded sample of both
-// is read (why_sample.h).
+// is read (why_sample.c).
 //
 // Requests are slower if the median or the 95th percentile of their time (e2e_ns; if that is as
 // usual, ttft_ns) is surely more than WHY_MARGIN above the usual one (stats.h): in a series (a

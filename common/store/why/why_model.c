@@ -196,8 +196,8 @@ static enum status find_presence(struct why_presence *out, const struct why_read
     size_t pairs = 0;
     const struct device_names_pair *names =
         device_names_find(&reader->names, entry->host, entry->device, entry->model, &pairs);
-    for (size_t i = 0; i < reader->sample.span_count; i++) {
-        const struct why_span *span = &reader->sample.spans[i];
+    for (size_t i = 0; i < reader->span_count; i++) {
+        const struct why_span *span = &reader->spans[i];
         if (span->host != entry->host)
             continue;
         bool is_same = span->device == 0 || span->device == entry->device;
@@ -236,8 +236,7 @@ enum status why_split_model(struct why_reader *reader, const struct why_subject 
         if (!entry->is_slow)
             continue;
         if (reader->settings_read++ < SETTINGS_MAX)
-            status = why_sample_settings(&entry->settings, reader->store, &entry->series,
-                                         reader->out->since_ns, err);
+            status = why_read_settings(reader, entry, err);
         entry->series.setting_changed = entry->settings != NULL;
         if (status == STATUS_OK)
             status = split(reader, subject, entry, err);

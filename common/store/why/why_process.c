@@ -43,8 +43,8 @@ static enum status on_process(void *context, sqlite3_stmt *row, struct error *er
 // Runs without an owner are imported: this collector never heard of them.
 enum status why_add_processes(struct why_reader *reader, struct error *err)
 {
-    const int64_t numbers[] = {reader->out->as_of_ns - DAY_NS, reader->out->since_ns,
-                               reader->sample.model, reader->sample.host};
+    const int64_t numbers[] = {reader->out->as_of_ns - DAY_NS, reader->out->since_ns, reader->model,
+                               reader->host};
     sqlite3_str *sql = sqlite3_str_new(reader->store->db);
     sqlite3_str_appendf(
         sql,
@@ -70,8 +70,8 @@ enum status why_add_losses(struct why_reader *reader, struct error *err)
                           .group_by = {QUERY_BY_HOST},
                           .group_count = 1};
     struct coverage coverage = {0};
-    if (reader->sample.host)
-        (void)answer_name_text(reader->store, reader->sample.host, query.filter.by[QUERY_BY_HOST]);
+    if (reader->host)
+        (void)answer_name_text(reader->store, reader->host, query.filter.by[QUERY_BY_HOST]);
     enum status status = coverage_read(&coverage, reader->store, &query, err);
     for (size_t i = 0; status == STATUS_OK && i < groups_count(coverage.shares); i++) {
         const int64_t of = groups_at(coverage.shares, i)->keys[0];

@@ -1,5 +1,6 @@
 // What the modules of WHY (why.h) share during one call of why_read.
-//   why.c          reads the requests and ranks the causes
+//   why.c          finds series and ranks the causes
+//   why_sample.c   reads requests, what lasted meanwhile, and settings
 //   why_model.c    compares the series of a model and splits their differences
 //   why_words.c    writes causes, and the commands that show them
 //   why_process.c  finds processes that ended, and lost records
@@ -7,7 +8,7 @@
 #define INFERSTAT_STORE_WHY_WHY_READER_H
 
 #include "common/store/why/why.h"
-#include "common/store/why/why_sample.h"
+#include "common/store/why/why_split.h"
 #include "common/store/read/device_names.h"
 
 // A series, and what was found of it.
@@ -23,7 +24,12 @@ struct why_entry {
 struct why_reader {
     struct store *store;
     struct why *out;
-    struct why_sample sample;
+    int64_t model, host; // only these, ids of the table name; 0: any
+    struct why_request *requests;
+    double seconds[WHY_READ]; // of which all requests that match were read; without times that have
+                              // none
+    struct why_span *spans;
+    size_t request_count, request_room, span_count, span_room;
     struct device_names names;
     char since[32]; // of commands, for --since: "600s" or a time
     int64_t window_ns;
@@ -41,11 +47,22 @@ struct why_reader {
 // Fails with STATUS_TIMEOUT if the query must stop (session.h).
 MUST_CHECK enum status why_go_on(const struct why_reader *reader, struct error *err);
 
+// Reads a bounded sample of the requests of the window and of usual times.  A time is cut into
+// equal parts; of each part the first requests are read, by the index on their starts.
+MUST_CHECK enum status why_read_requests(struct why_reader *reader, struct error *err);
+
+// Reads what lasted in the window and in the usual times of slow series.
+MUST_CHECK enum status why_read_spans(struct why_reader *reader, struct error *err);
+
+// Compares the settings of the newest runs of both sides of a series, which have requests.
+MUST_CHECK enum status why_read_settings(struct why_reader *reader, struct why_entry *entry,
+                                         struct error *err);
+
 // Compares the series of a model, entries[first .. end - 1] of the subject, and sets its figures.
 MUST_CHECK enum status why_compare_model(struct why_reader *reader, struct why_subject *subject,
                                          struct error *err);
 
-// Splits the differences of its slow series, after why_sample_spans.
+// Splits the differences of its slow series, after why_read_spans.
 MUST_CHECK enum status why_split_model(struct why_reader *reader, const struct why_subject *subject,
                                        struct error *err);
 

@@ -1,5 +1,3 @@
-#include "common/store/why/why_sample.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,21 +8,40 @@
 #include "common/core/base/saturate.h"
 #include "common/core/record/record.h"
 #include "common/store/compare/environment.h"
+#include "common/store/query/now.h"
 #include "common/store/query/slowest_peers.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/session.h"
+#include "common/store/why/why_reader.h"
 
-#define DAY_NS INT64_C(86400000000000)
+#define HOUR_NS INT64_C(3600000000000)
+#define DAY_NS  (24 * HOUR_NS)
 
 #define FIGURE_MAX 0x1p60 // keeps sums exact enough, whatever the store holds
 
-enum { PARTS = 24 }; // of a time, of a whole sample
+enum {
+    SAMPLE_REQUESTS = 12000, // of a time
+    SAMPLE_FILTERED = 4,     // with a filter so many times as many are read to find that many
+    SAMPLE_SPANS = 4096,     // of a time, of each kind
+    PARTS = 24,              // of a time, of which each gives its first requests
+};
 
-void why_sample_deinit(struct why_sample *sample)
+// ---- Times --------------------------------------------------------------------------------------
+
+// The hour of a former day; a longer window's own time of that day.
+static void find_day(const struct why_reader *reader, int64_t day, int64_t *since_ns,
+                     int64_t *until_ns)
 {
-    free(sample->requests);
-    free(sample->spans);
-    *sample = (struct why_sample){0};
+    const int64_t as_of_ns = reader->out->as_of_ns - day * DAY_NS, window_ns = reader->window_ns;
+    const int64_t middle_ns = as_of_ns - window_ns / 2;
+    *since_ns = window_ns > HOUR_NS ? as_of_ns - window_ns : middle_ns - middle_ns % HOUR_NS;
+    *until_ns = *since_ns + (window_ns > HOUR_NS ? window_ns : HOUR_NS);
+}
+
+// Former days that are looked at; a window of more than a day overlaps them.
+static int64_t days_of(const struct why_reader *reader)
+{
+    return reader->window_ns > DAY_NS ? 0 : NOW_DAYS;
 }
 
 // ---- Requests ---------------------------------------------------------------------------------
@@ -32,7 +49,7 @@ void why_sample_deinit(struct why_sample *sample)
 enum { ROW_MODEL, ROW_HOST, ROW_DEVICE, ROW_RUN, ROW_STARTED, ROW_FINISH, ROW_FIGURES };
 
 struct part_reader {
-    struct why_sample *sample;
+    struct why_reader *of;
     enum why_side side;
     size_t read, kept, kept_max; // rows of the part; of these matching ones
     int64_t last_ns;
@@ -41,7 +58,7 @@ struct part_reader {
 static enum status on_request(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct part_reader *reader = context;
-    struct why_sample *sample = reader->sample;
+    struct why_reader *of = reader->of;
     const int64_t model = sqlite3_column_int64(row, ROW_MODEL);
     const int64_t host = sqlite3_column_int64(row, ROW_HOST);
     const int finish = sqlite3_column_int(row, ROW_FINISH);
@@ -49,13 +66,13 @@ static enum status on_request(void *context, sqlite3_stmt *row, struct error *er
         return STATUS_OK;
     reader->read++;
     reader->last_ns = sqlite3_column_int64(row, ROW_STARTED);
-    if ((sample->model && model != sample->model) || (sample->host && host != sample->host) ||
+    if ((of->model && model != of->model) || (of->host && host != of->host) ||
         finish == RECORD_FINISH_ERROR || finish == RECORD_FINISH_CANCELLED)
         return STATUS_OK;
     reader->kept++;
-    if (!ARRAY_RESERVE(&sample->requests, &sample->room, sample->count + 1))
+    if (!ARRAY_RESERVE(&of->requests, &of->request_room, of->request_count + 1))
         return error_no_memory(err, "store");
-    struct why_request *request = &sample->requests[sample->count++];
+    struct why_request *request = &of->requests[of->request_count++];
     *request = (struct why_request){
         .model = model,
         .host = host,
@@ -71,11 +88,11 @@ static enum status on_request(void *context, sqlite3_stmt *row, struct error *er
     return STATUS_OK;
 }
 
-static enum status read_part(struct part_reader *reader, struct store *store, int64_t since_ns,
-                             int64_t until_ns, size_t rows, struct error *err)
+static enum status read_part(struct part_reader *reader, int64_t since_ns, int64_t until_ns,
+                             size_t rows, struct error *err)
 {
     const int64_t numbers[] = {since_ns, until_ns, (int64_t)rows};
-    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str *sql = sqlite3_str_new(reader->of->store->db);
     sqlite3_str_appendall(
         sql, "SELECT t.model, r.host, coalesce(t.device, 0), t.run, t.started_ns, t.finish,"
              " t.queue_ns, coalesce(" SLOWEST_COMPUTED ", 0), coalesce(t.decode_ns, 0), t.e2e_ns,"
@@ -84,35 +101,53 @@ static enum status read_part(struct part_reader *reader, struct store *store, in
              "(SELECT * FROM main.inference WHERE started_ns >= $1"
              " AND started_ns < $2 ORDER BY started_ns LIMIT $3) t"
              " CROSS JOIN main.run r ON r.run = t.run");
-    return reader_scan_with(store, sql, NULL, numbers, 3, on_request, reader, err);
+    return reader_scan_with(reader->of->store, sql, NULL, numbers, 3, on_request, reader, err);
 }
 
-enum status why_sample_requests(struct why_sample *sample, struct store *store, enum why_side side,
-                                int64_t since_ns, int64_t until_ns, double share, struct error *err)
+// Adds successful requests that began in a time; `share` is that of SAMPLE_REQUESTS.
+static enum status sample_time(struct why_reader *of, enum why_side side, int64_t since_ns,
+                               int64_t until_ns, double share, struct error *err)
 {
     const int64_t parts = (int64_t)ceil(PARTS * share);
-    const size_t kept_max = (size_t)(WHY_SAMPLE_REQUESTS * share) / (size_t)parts + 1;
-    const size_t rows = sample->model || sample->host ? kept_max * WHY_SAMPLE_FILTERED : kept_max;
+    const size_t kept_max = (size_t)(SAMPLE_REQUESTS * share) / (size_t)parts + 1;
+    const size_t rows = of->model || of->host ? kept_max * SAMPLE_FILTERED : kept_max;
     enum status status = STATUS_OK;
     double seconds = 0;
     size_t read = 0;
     for (int64_t i = 0; i < parts && status == STATUS_OK; i++) {
         const int64_t begin_ns = since_ns + (until_ns - since_ns) / parts * i;
         const int64_t end_ns = i == parts - 1 ? until_ns : begin_ns + (until_ns - since_ns) / parts;
-        struct part_reader reader = {.sample = sample, .side = side, .kept_max = kept_max};
-        status = read_part(&reader, store, begin_ns, end_ns, rows, err);
+        struct part_reader reader = {.of = of, .side = side, .kept_max = kept_max};
+        status = read_part(&reader, begin_ns, end_ns, rows, err);
         const bool is_cut = reader.read == rows || reader.kept == kept_max;
         seconds += (double)((is_cut ? reader.last_ns : end_ns) - begin_ns) / 1e9;
         read += reader.read;
     }
-    sample->seconds[side] += read > 0 ? seconds : 0;
+    of->seconds[side] += read > 0 ? seconds : 0;
+    return status;
+}
+
+enum status why_read_requests(struct why_reader *reader, struct error *err)
+{
+    const int64_t since_ns = reader->out->since_ns, as_of_ns = reader->out->as_of_ns;
+    enum status status = sample_time(reader, WHY_NOW, since_ns, as_of_ns + 1, 1, err);
+    if (status != STATUS_OK || reader->request_count == 0)
+        return status;
+    status = sample_time(reader, WHY_USUAL, since_ns - WHY_BEFORE_WINDOWS * reader->window_ns,
+                         since_ns, 1, err);
+    for (int64_t day = days_of(reader); day > 0 && status == STATUS_OK; day--) {
+        int64_t from_ns, to_ns;
+        find_day(reader, day, &from_ns, &to_ns);
+        if (from_ns > 0)
+            status = sample_time(reader, WHY_DAYS, from_ns, to_ns, 1.0 / NOW_DAYS, err);
+    }
     return status;
 }
 
 // ---- Spans ------------------------------------------------------------------------------------
 
 struct span_reader {
-    struct why_sample *sample;
+    struct why_reader *of;
     int64_t until_ns;
 };
 
@@ -120,7 +155,7 @@ struct span_reader {
 static enum status on_span(void *context, sqlite3_stmt *row, struct error *err)
 {
     const struct span_reader *reader = context;
-    struct why_sample *sample = reader->sample;
+    struct why_reader *of = reader->of;
     const char *name = (const char *)sqlite3_column_text(row, 4);
     const bool has_ended = sqlite3_column_type(row, 3) != SQLITE_NULL;
     unsigned kind = WHY_LASTING;
@@ -129,9 +164,9 @@ static enum status on_span(void *context, sqlite3_stmt *row, struct error *err)
         kind++;
     if (kind == WHY_LASTING_END)
         return STATUS_OK;
-    if (!ARRAY_RESERVE(&sample->spans, &sample->span_room, sample->span_count + 1))
+    if (!ARRAY_RESERVE(&of->spans, &of->span_room, of->span_count + 1))
         return error_no_memory(err, "store");
-    sample->spans[sample->span_count++] =
+    of->spans[of->span_count++] =
         (struct why_span){.kind = (enum why_cause_kind)kind,
                           .host = sqlite3_column_int64(row, 0),
                           .device = sqlite3_column_int64(row, 1),
@@ -171,25 +206,42 @@ static const char pipelines_sql[] =
         "pipeline") " CROSS JOIN (SELECT 'copy' AS name UNION ALL SELECT 'starvation') c"
                     " WHERE $5 IN (0, r.host)";
 
-enum status why_sample_spans(struct why_sample *sample, struct store *store, int64_t since_ns,
-                             int64_t until_ns, struct error *err)
+// Adds the spans that a time overlaps.
+static enum status sample_spans(struct why_reader *of, int64_t since_ns, int64_t until_ns,
+                                struct error *err)
 {
     static const struct {
         const char *sql;
         int64_t before_ns; // the most by which it began before the time
     } kinds[] = {
         {events_sql, DAY_NS}, {loads_sql, EVENTS_BEFORE_NS}, {pipelines_sql, EVENTS_BEFORE_NS}};
-    struct span_reader reader = {sample, until_ns};
+    struct span_reader reader = {of, until_ns};
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds && status == STATUS_OK; i++) {
         const int64_t numbers[] = {
-            since_ns,         until_ns,     saturate_add(since_ns, -kinds[i].before_ns),
-            WHY_SAMPLE_SPANS, sample->host, WHY_WINDOW_NS};
-        sqlite3_str *sql = sqlite3_str_new(store->db);
+            since_ns,     until_ns, saturate_add(since_ns, -kinds[i].before_ns),
+            SAMPLE_SPANS, of->host, WHY_WINDOW_NS};
+        sqlite3_str *sql = sqlite3_str_new(of->store->db);
         sqlite3_str_appendall(sql, kinds[i].sql);
-        status = reader_scan_with(store, sql, NULL, numbers, 6, on_span, &reader, err);
+        status = reader_scan_with(of->store, sql, NULL, numbers, 6, on_span, &reader, err);
     }
     return status;
+}
+
+enum status why_read_spans(struct why_reader *reader, struct error *err)
+{
+    bool has_days = false;
+    for (size_t i = 0; i < reader->count; i++)
+        has_days = has_days || (reader->entries[i].is_slow && reader->entries[i].has_days);
+    enum status status =
+        sample_spans(reader, reader->out->since_ns - WHY_BEFORE_WINDOWS * reader->window_ns,
+                     reader->out->as_of_ns + 1, err);
+    for (int64_t day = NOW_DAYS; has_days && day > 0 && status == STATUS_OK; day--) {
+        int64_t from_ns, to_ns;
+        find_day(reader, day, &from_ns, &to_ns);
+        status = sample_spans(reader, from_ns, to_ns, err);
+    }
+    return status == STATUS_OK ? device_names_read(&reader->names, reader->store, err) : status;
 }
 
 // ---- Settings ---------------------------------------------------------------------------------
@@ -213,9 +265,10 @@ static enum status read_environment(struct environment *out, struct store *store
     return status;
 }
 
-enum status why_sample_settings(char **out, struct store *store, const struct why_series *series,
-                                int64_t since_ns, struct error *err)
+enum status why_read_settings(struct why_reader *reader, struct why_entry *entry, struct error *err)
 {
+    const struct why_series *series = &entry->series;
+    struct store *store = reader->store;
     struct environment sides[WHY_SIDES] = {{0}};
     const struct why_request *newest[WHY_SIDES];
     for (int i = 0; i < WHY_SIDES; i++)
@@ -225,14 +278,14 @@ enum status why_sample_settings(char **out, struct store *store, const struct wh
     sqlite3_str *text = sqlite3_str_new(store->db);
     enum status status = STATUS_OK;
     for (int i = 0; i < WHY_SIDES && status == STATUS_OK; i++)
-        status = read_environment(&sides[i], store, newest[i], since_ns, err);
+        status = read_environment(&sides[i], store, newest[i], reader->out->since_ns, err);
     for (int decisive = 1; decisive >= 0 && status == STATUS_OK && sqlite3_str_length(text) == 0;
          decisive--)
         status = environment_append_differences(text, store, &sides[WHY_USUAL], &sides[WHY_NOW],
                                                 decisive, err);
     if (status == STATUS_OK && sqlite3_str_length(text) > 0) {
-        *out = strdup(sqlite3_str_value(text));
-        status = *out ? STATUS_OK : error_no_memory(err, "store");
+        entry->settings = strdup(sqlite3_str_value(text));
+        status = entry->settings ? STATUS_OK : error_no_memory(err, "store");
     }
     sqlite3_free(sqlite3_str_finish(text));
     for (int i = 0; i < WHY_SIDES; i++)

@@ -209,9 +209,8 @@ static enum status add_verdict(struct why_reader *reader, size_t index, struct e
     const struct why_subject *subject = &reader->out->subjects[index];
     char now[UNIT_TEXT_SIZE], usual[UNIT_TEXT_SIZE];
     struct why_cause *cause;
-    enum status status =
-        why_add_cause(reader, &cause, kinds[subject->verdict],
-                      reader->entries[subject->first].model, reader->sample.host, err);
+    enum status status = why_add_cause(reader, &cause, kinds[subject->verdict],
+                                       reader->entries[subject->first].model, reader->host, err);
     if (status != STATUS_OK)
         return status;
     cause->subject = index;

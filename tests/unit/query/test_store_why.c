@@ -142,9 +142,9 @@ TEST_CASE(test_items_and_closed_loops)
     }
 }
 
-// How often effects of a size are found: in 100 of 100 from a factor of 1.5 on, of all of a
-// request's time, with 300 requests of a host in the window whose times spread by a factor of 1.5
-// at one standard deviation; 1.4: 96, 1.3: 87, 1.2: 50, 1.15: 13.
+// How often effects of a size, on all of a request's time, come first, with 300 requests of a host
+// in the window whose times spread by a factor of 1.5 at one standard deviation; of 402 stores each:
+// 1.15: 16 %, 1.2: 49 %, 1.3: 87 %, 1.4: 96 %, 1.5: 99 %.
 TEST_CASE(test_weak_effects)
 {
     static const unsigned kinds[] = {WHY_THROTTLING, WHY_SETTING, WHY_LOAD};
