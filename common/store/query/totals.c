@@ -173,6 +173,7 @@ static void add_load(struct totals_series *series, sqlite3_stmt *row)
 struct feed {
     struct totals *totals;
     struct store *store;
+    pthread_mutex_t *lock;
     unsigned source;
     uint32_t limit, rows;
     bool more;
@@ -186,12 +187,16 @@ static enum status on_record(void *context, sqlite3_stmt *row, struct error *err
                                 sqlite3_column_int64(row, KEY_DEVICE)};
     struct totals_series *series = NULL;
     const bool is_imported = sqlite3_column_int64(row, PLACE_OWNER) == 0;
+    enum status status = STATUS_OK;
     if (!is_imported) {
-        enum status status = find_series(feed->totals, feed->store, keys, &series, err);
-        if (status != STATUS_OK)
-            return status;
-        (feed->source == INFERENCES ? add_request : add_load)(series, row);
+        (void)pthread_mutex_lock(feed->lock);
+        status = find_series(feed->totals, feed->store, keys, &series, err);
+        if (status == STATUS_OK)
+            (feed->source == INFERENCES ? add_request : add_load)(series, row);
+        (void)pthread_mutex_unlock(feed->lock);
     }
+    if (status != STATUS_OK)
+        return status;
     feed->totals->last_id[feed->source] = sqlite3_column_int64(row, PLACE_ID);
     feed->rows++;
     return STATUS_OK;
@@ -219,11 +224,11 @@ static enum status feed_all(struct store *store, const struct query *query, void
     return status;
 }
 
-enum status totals_feed(struct totals *totals, struct store *store, uint32_t limit, bool *more,
-                        struct error *err)
+enum status totals_feed(struct totals *totals, struct store *store, uint32_t limit,
+                        pthread_mutex_t *lock, bool *more, struct error *err)
 {
     const struct query query = {.kind = QUERY_PING};
-    struct feed feed = {.totals = totals, .limit = limit};
+    struct feed feed = {.totals = totals, .lock = lock, .limit = limit};
     enum status status = session_run(store, feed_all, &query, &feed, err);
     *more = feed.more;
     return status;

@@ -5,10 +5,12 @@
 //
 // The number of series is limited.  Requests and loads of further series are counted in `other`.
 //
-// One thread at a time.
+// One thread feeds; another may read the totals while it holds the lock that is passed to
+// totals_feed.
 #ifndef INFERSTAT_STORE_QUERY_TOTALS_H
 #define INFERSTAT_STORE_QUERY_TOTALS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -71,9 +73,10 @@ MUST_CHECK enum status totals_new(struct totals **out, struct store *store, size
                                   struct error *err);
 void totals_free(struct totals *totals); // accepts NULL
 
-// Adds the next `limit` records of each kind at most; sets `*more` if there may be others.
+// Adds the next `limit` records of each kind at most; sets `*more` if there may be others.  Holds
+// `lock` while it changes the totals, but not while it reads.
 MUST_CHECK enum status totals_feed(struct totals *totals, struct store *store, uint32_t limit,
-                                   bool *more, struct error *err);
+                                   pthread_mutex_t *lock, bool *more, struct error *err);
 
 // The series, and at index totals_count - 1 `other`, if anything is counted there.
 size_t totals_count(const struct totals *totals);

@@ -14,7 +14,7 @@
 #include "server/http/http_server.h"
 
 enum {
-    FEED_ROWS = 2000, // of each kind, while scrapes wait: some milliseconds
+    FEED_ROWS = 2000, // of each kind in a snapshot
     QUERY_SECONDS = 4,
     TOKEN_LEAST = 16,
     TOKEN_MOST = 512,
@@ -60,33 +60,20 @@ struct exporter {
 
 // ---- Secrets -----------------------------------------------------------------------------------
 
+enum { TOKEN, CERTIFICATE, KEY, SECRETS };
+
 // Contents of the files that the options name; NULL: none.
 struct secrets {
-    char *token, *certificate, *key;
+    char *texts[SECRETS];
 };
 
 static void secrets_free(struct secrets *secrets)
 {
-    char *const texts[] = {secrets->token, secrets->certificate, secrets->key};
-    for (unsigned i = 0; i < sizeof texts / sizeof *texts; i++) {
-        if (texts[i])
-            explicit_bzero(texts[i], strlen(texts[i]));
-        free(texts[i]);
+    for (unsigned i = 0; i < SECRETS; i++) {
+        if (secrets->texts[i])
+            explicit_bzero(secrets->texts[i], strlen(secrets->texts[i]));
+        free(secrets->texts[i]);
     }
-}
-
-static enum status read_file(char **out, const char *path, enum text_file_privacy privacy,
-                             struct error *err)
-{
-    struct text_file *file = NULL;
-    size_t size;
-    if (!path[0])
-        return STATUS_OK;
-    enum status status = text_file_open(&file, path, privacy, err);
-    if (status == STATUS_OK && !(*out = strdup(text_file_contents(file, &size))))
-        status = error_no_memory(err, "metrics");
-    text_file_close(file);
-    return status;
 }
 
 // Cuts the token's file to its first line.
@@ -109,19 +96,29 @@ static enum status check_token(char *token, const char *path, struct error *err)
 static enum status secrets_read(struct secrets *secrets, const struct exporter_options *options,
                                 struct error *err)
 {
-    enum status status = read_file(&secrets->token, options->token, TEXT_FILE_SECRET, err);
-    if (status == STATUS_OK && secrets->token)
-        status = check_token(secrets->token, options->token, err);
-    if (status == STATUS_OK)
-        status = read_file(&secrets->certificate, options->certificate, TEXT_FILE_TRUSTED, err);
-    if (status == STATUS_OK)
-        status = read_file(&secrets->key, options->key, TEXT_FILE_SECRET, err);
+    static const enum text_file_privacy privacies[SECRETS] = {
+        [TOKEN] = TEXT_FILE_SECRET, [CERTIFICATE] = TEXT_FILE_TRUSTED, [KEY] = TEXT_FILE_SECRET};
+    const char *const paths[SECRETS] = {
+        [TOKEN] = options->token, [CERTIFICATE] = options->certificate, [KEY] = options->key};
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < SECRETS && status == STATUS_OK; i++) {
+        struct text_file *file = NULL;
+        size_t size;
+        if (!paths[i][0])
+            continue;
+        status = text_file_open(&file, paths[i], privacies[i], err);
+        if (status == STATUS_OK && !(secrets->texts[i] = strdup(text_file_contents(file, &size))))
+            status = error_no_memory(err, "metrics");
+        text_file_close(file);
+    }
+    if (status == STATUS_OK && secrets->texts[TOKEN])
+        status = check_token(secrets->texts[TOKEN], options->token, err);
     return status;
 }
 
 enum status exporter_check(const struct exporter_options *options, bool insecure, struct error *err)
 {
-    struct secrets secrets = {.token = NULL};
+    struct secrets secrets = {.texts = {NULL}};
     const bool has_tls = options->certificate[0] && options->key[0];
     if (!options->is_on && (options->token[0] || options->certificate[0] || options->key[0]))
         return error_set(err, STATUS_INVALID,
@@ -158,9 +155,8 @@ static enum status feed(struct exporter *exporter, struct error *err)
     bool more = true;
     while (more && status == STATUS_OK && reader_thread_wait(&exporter->reader, 0)) {
         reader_thread_enter(&exporter->reader, READER_SHORT, QUERY_SECONDS);
-        (void)pthread_mutex_lock(&exporter->lock);
-        status = totals_feed(exporter->totals, exporter->reader.store, FEED_ROWS, &more, err);
-        (void)pthread_mutex_unlock(&exporter->lock);
+        status = totals_feed(exporter->totals, exporter->reader.store, FEED_ROWS, &exporter->lock,
+                             &more, err);
         reader_thread_leave(&exporter->reader, READER_SHORT);
     }
     return status;
@@ -327,7 +323,7 @@ static void on_request(void *context, const struct http_request *request,
 // Reads the secrets and serves with them; on failure those of before, if there are any, stay.
 enum status exporter_reload(struct exporter *exporter, struct error *err)
 {
-    struct secrets secrets = {.token = NULL};
+    struct secrets secrets = {.texts = {NULL}};
     if (!exporter)
         return STATUS_OK;
     const struct exporter_options *options = exporter->options;
@@ -335,9 +331,9 @@ enum status exporter_reload(struct exporter *exporter, struct error *err)
     if (status == STATUS_OK) {
         const struct http_server_settings settings = {.host = options->listen.place,
                                                       .port = options->listen.port,
-                                                      .token = secrets.token,
-                                                      .certificate = secrets.certificate,
-                                                      .key = secrets.key,
+                                                      .token = secrets.texts[TOKEN],
+                                                      .certificate = secrets.texts[CERTIFICATE],
+                                                      .key = secrets.texts[KEY],
                                                       .handler = on_request,
                                                       .context = exporter};
         status = exporter->server ? http_server_restart(&exporter->server, &settings, err)

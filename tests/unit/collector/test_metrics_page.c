@@ -18,6 +18,7 @@ enum { HOSTS = 3, DEVICES = 4 };
 static struct metrics_page page;
 static struct result *tables[METRICS_PAGE_TABLES];
 static struct totals *totals;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct inventory inventory;
 
 static void add_sample(int64_t run, const char *device, int64_t started_ns)
@@ -109,7 +110,7 @@ static void read_page(size_t series, uint64_t lines)
     bool more;
     expect_ok(totals_new(&totals, store, series, &err), &err);
     add_records();
-    expect_ok(totals_feed(totals, store, 1000, &more, &err), &err);
+    expect_ok(totals_feed(totals, store, 1000, &lock, &more, &err), &err);
     expect_ok(inventory_read(&inventory, store, clock_wall_ns(), tables, &err), &err);
     read_query(QUERY_PING, METRICS_PAGE_PING);
     read_query(QUERY_DEVICE_HEALTH, METRICS_PAGE_DEVICES);

@@ -17,6 +17,7 @@ enum { MODELS = 4, DEVICES = 2, REQUESTS = 300 };
 
 static uint32_t models[MODELS], devices[DEVICES];
 static uint64_t random_state;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 TEST_FIXTURE(set_up)
 {
@@ -100,7 +101,7 @@ static void feed(struct totals *totals, uint32_t limit)
     struct error err;
     bool more = true;
     while (more)
-        expect_ok(totals_feed(totals, store, limit, &more, &err), &err);
+        expect_ok(totals_feed(totals, store, limit, &lock, &more, &err), &err);
 }
 
 static const struct totals_series *find(const struct totals *totals, const char *host,
