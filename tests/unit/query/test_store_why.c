@@ -143,7 +143,7 @@ TEST_CASE(test_items_and_closed_loops)
 }
 
 // How often effects of a size, on all of a request's time, come first, with 300 requests of a host
-// in the window whose times spread by a factor of 1.5 at one standard deviation; of 402 stores each:
+// in the window whose times spread by a factor of 1.5 at one standard deviation; of 402 stores:
 // 1.15: 16 %, 1.2: 49 %, 1.3: 87 %, 1.4: 96 %, 1.5: 99 %.
 TEST_CASE(test_weak_effects)
 {
