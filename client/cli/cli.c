@@ -39,6 +39,7 @@ static enum status open_remote(struct cli *cli, struct error *err)
     if (cli->remote)
         return STATUS_OK;
     struct remote_target target = cli_target(cli);
+    target.at_once = true;
     enum status status = remote_open(&cli->remote, &target, err);
     if (status == STATUS_OK && remote_warning(cli->remote)[0])
         (void)fprintf(cli->env.notes, "inferstat: WARNING: %s\n", remote_warning(cli->remote));

@@ -107,6 +107,12 @@ uint64_t link_patience_ns(const struct link *link)
     return link->socket ? UINT64_MAX : look_ns;
 }
 
+bool link_is_absent(const struct link *link)
+{
+    return link->trouble == WIRE_HANDSHAKE_NONE && link->made > 0 &&
+           (!link->socket || wire_is_unanswered(link->socket));
+}
+
 const char *link_trouble(const struct link *link)
 {
     if (link->trouble == WIRE_HANDSHAKE_BROKEN)

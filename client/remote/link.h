@@ -48,6 +48,10 @@ void link_drop(struct link *link);
 // without a socket, else UINT64_MAX (no limit).
 uint64_t link_patience_ns(const struct link *link);
 
+// True if nothing listens at the address: there is no ipc folder, or each attempt to connect was
+// refused.  False once a peer has answered.
+bool link_is_absent(const struct link *link);
+
 // A text to append to the error message of a timeout: the reason if link->trouble is
 // WIRE_HANDSHAKE_BROKEN (the last handshake was aborted), else "".  Static.
 const char *link_trouble(const struct link *link);

@@ -20,6 +20,7 @@ struct remote_target {
     const char *db;        // path of a store file; NULL: use the collector
     uint64_t timeout_ns;   // of a query (slow query kinds get a longer one); 0: 3 seconds
     struct trust_options trust;
+    bool at_once; // a query fails at once, not after its timeout, where nothing listens
 };
 
 // Opens the collector or the store file.  Connects in the background: if the collector is

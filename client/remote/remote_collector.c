@@ -54,6 +54,7 @@ struct collector {
     struct trust trust;
     char name[ADDRESS_TEXT_SIZE];
     uint64_t timeout_ns;
+    bool at_once;     // of struct remote_target
     uint64_t last_id; // of queries
     int wake_fd;      // ends waiting when readable; -1: none
     struct live live;
@@ -95,6 +96,7 @@ enum status collector_open(struct collector **out, const struct remote_target *t
         return error_no_memory(err, "remote");
     collector->wake_fd = -1;
     collector->timeout_ns = target->timeout_ns ? target->timeout_ns : default_timeout_ns;
+    collector->at_once = target->at_once;
     enum status status =
         target->collector ? address_parse(&collector->address, target->collector, err)
                           : peer_default_address(&collector->address, getenv("INFERSTAT_COLLECTOR"),
@@ -247,6 +249,7 @@ static enum status unreachable(const struct collector *collector, const struct l
 {
     char waited[UNIT_TEXT_SIZE];
     (void)unit_format_int(waited, UNIT_DURATION, (int64_t)collector->timeout_ns);
+    const bool is_absent = collector->at_once && link_is_absent(link);
     const char *trouble = link_trouble(link);
     if (!trouble[0])
         trouble = collector->address.is_ipc
@@ -254,8 +257,9 @@ static enum status unreachable(const struct collector *collector, const struct l
                         "file with --db)"
                       : " (is inferstatd running there? if it wants keys: inferstat keygen and "
                         "trust here, authorize there)";
-    return error_set(err, STATUS_UNREACHABLE, "collector %.200s: no answer within %s%s",
-                     collector->name, waited, trouble);
+    return error_set(err, STATUS_UNREACHABLE, "collector %.200s: %s%s%s", collector->name,
+                     is_absent ? "nothing listens there" : "no answer within ",
+                     is_absent ? "" : waited, trouble);
 }
 
 // How long answers may take whose work grows with the store; the one who asked can
@@ -339,7 +343,8 @@ static enum status keep_time(struct asking *asking, uint64_t now_ns)
 {
     if (asking->is_cancelled)
         return STATUS_CANCELLED;
-    if (now_ns >= asking->deadline_ns)
+    if (now_ns >= asking->deadline_ns ||
+        (asking->collector->at_once && !asking->sent && link_is_absent(asking->link)))
         return STATUS_TIMEOUT;
     if (!asking->slow_ns || !asking->sent)
         return STATUS_OK;
@@ -457,14 +462,15 @@ enum status collector_query(struct collector *collector, const struct query *que
     };
     struct message reply;
     struct error why = {0};
-    const enum status status = ask(&asking, &reply, &why);
+    enum status status = ask(&asking, &reply, &why);
     free(message);
     if (status == STATUS_OK)
         return parse_answer(&reply, out, err);
     if (status == STATUS_TIMEOUT) {
         // With it goes what it had queued, and answers still on their way.
+        status = unreachable(collector, asking.link, err);
         link_drop(asking.link);
-        return unreachable(collector, asking.link, err);
+        return status;
     }
     return error_set(err, status, "%s", why.text[0] ? why.text : status_text(status));
 }

@@ -51,7 +51,8 @@ struct wire_socket {
     void *zmq;
     void *peek; // libzmq tells of connections there
     enum wire_handshake handshake;
-    bool is_shaking; // hands, at the moment
+    bool is_shaking;    // hands, at the moment
+    bool is_unanswered; // no peer so far, and an attempt to connect failed
     const struct wire_limits *limits;
     zmq_msg_t last;                     // the last message
     struct wire_peer peer;              // who sent it
@@ -144,6 +145,7 @@ static bool set_options(void *zmq, const char *endpoint, const struct wire_limit
 static bool peek_at(struct wire_socket *socket, void *context, bool is_tcp)
 {
     const int events = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED |
+                       ZMQ_EVENT_CONNECT_RETRIED |
                        (is_tcp ? ZMQ_EVENT_CONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH : 0);
     static _Atomic unsigned last_peek; // tells the sockets' monitors apart
     char place[48];
@@ -187,6 +189,11 @@ static enum status open_zmq(struct wire_socket *socket, void *context, const cha
 static void note_event(struct wire_socket *socket, uint16_t event)
 {
     bool was_shaking = socket->is_shaking;
+    if (event == ZMQ_EVENT_CONNECT_RETRIED) {
+        socket->is_unanswered = socket->handshake == WIRE_HANDSHAKE_NONE;
+        return;
+    }
+    socket->is_unanswered = false;
     socket->is_shaking = event == ZMQ_EVENT_CONNECTED;
     if (event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)
         socket->handshake = WIRE_HANDSHAKE_REFUSED;
@@ -211,6 +218,12 @@ static void look(struct wire_socket *socket)
         memcpy(&event, frame, sizeof event);
         note_event(socket, event);
     }
+}
+
+bool wire_is_unanswered(struct wire_socket *socket)
+{
+    look(socket);
+    return socket->is_unanswered;
 }
 
 const char *wire_trouble(const struct wire_socket *socket)
@@ -421,8 +434,10 @@ void wire_wait(struct wire_socket *const *sockets, size_t count, int fd, int64_t
     while (!is_news && *ready == 0 && zmq_poll(items, used, poll_timeout(timeout_ns)) > 0)
         for (int i = 0; i < used; i++)
             if (items[i].revents && items[i].socket && items[i].socket == sockets[bits[i]]->peek) {
+                const bool was_unanswered = sockets[bits[i]]->is_unanswered;
                 look(sockets[bits[i]]);
-                is_news = is_news || sockets[bits[i]]->handshake > WIRE_HANDSHAKE_DONE;
+                is_news = is_news || sockets[bits[i]]->handshake > WIRE_HANDSHAKE_DONE ||
+                          sockets[bits[i]]->is_unanswered > was_unanswered;
             } else if (items[i].revents) {
                 *ready |= UINT32_C(1) << bits[i];
             }

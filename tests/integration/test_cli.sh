@@ -12,11 +12,25 @@ for command in ping summary "loads --json" "runs --csv" tail "export --json" "av
   "clear --yes"; do
   # shellcheck disable=SC2086 # commands with their words
   expect_exit 4 "$INFERSTAT" --timeout 200ms $command
-  expect_text "$WORK/err" "inferstat: collector $COLLECTOR: no answer within 200.0ms"
+  expect_text "$WORK/err" "inferstat: collector $COLLECTOR: nothing listens there"
   [ ! -s "$WORK/out" ] || fail "$command wrote without an answer"
 done
 [ "$SECONDS" -lt 60 ] || fail "giving up takes too long"
 expect_exit 4 "$INFERSTAT" --db "$DB" loads
+# At once, however long it would wait for an answer: without the folder, without a socket in it,
+# with a socket that no process has, and at a port.
+mkdir -m 700 "$WORK/empty" "$WORK/dead"
+python3 - "$WORK/dead/query" <<'END'
+import socket, sys
+socket.socket(socket.AF_UNIX).bind(sys.argv[1])
+END
+port=$(python3 -c "import socket; s = socket.socket(); s.bind((\"127.0.0.1\", 0)); print(s.getsockname()[1])")
+SECONDS=0
+for address in "ipc://$WORK/none" "ipc://$WORK/empty" "ipc://$WORK/dead" "tcp://127.0.0.1:$port"; do
+  expect_exit 4 "$INFERSTAT" --timeout 60s --collector "$address" ping
+  expect_text "$WORK/err" "inferstat: collector $address: nothing listens there"
+done
+[ "$SECONDS" -lt 20 ] || fail "no collector is found out only after $SECONDS s"
 
 # ---- Nothing there ----------------------------------------------------------------
 
