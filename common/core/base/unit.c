@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 static const char *const names[UNIT_COUNT_OF] = {
@@ -65,6 +66,21 @@ static void format_number(char *text, double value)
         (void)snprintf(text, UNIT_TEXT_SIZE, "%.0f", value);
     else
         (void)snprintf(text, UNIT_TEXT_SIZE, fabs(value) < 1e15 ? "%.2f" : "%.6g", value);
+}
+
+// Separates thousands in the digits that a number begins with: "-1234567.50" is "-1,234,567.50".
+static void separate(char *text)
+{
+    char *digits = text + (*text == '-');
+    size_t place = strspn(digits, "0123456789");
+    const size_t size = strlen(digits), commas = place > 0 ? (place - 1) / 3 : 0;
+    if (strchr(text, 'e') || (size_t)(digits - text) + size + commas >= UNIT_TEXT_SIZE)
+        return;
+    for (; place > 3; place -= 3) {
+        char *before = digits + place - 3;
+        memmove(before + 1, before, strlen(before) + 1);
+        *before = ',';
+    }
 }
 
 // Two decimals, or of what these would show as next to none, two digits that count.
@@ -131,9 +147,12 @@ char *unit_format(char *text, enum unit unit, double value)
     case UNIT_FLOPS:
         format_scaled(text, sign, size, 1000, " kMGT", " ", "flop/s");
         break;
-    case UNIT_NONE:
     case UNIT_COUNT:
     case UNIT_TOKENS:
+        format_number(text, value);
+        separate(text);
+        break;
+    case UNIT_NONE:
     case UNIT_COUNT_OF:
         format_number(text, value);
         break;
@@ -144,12 +163,15 @@ char *unit_format(char *text, enum unit unit, double value)
 char *unit_format_int(char *text, enum unit unit, int64_t value)
 {
     const bool plain = unit == UNIT_NONE || unit == UNIT_COUNT || unit == UNIT_TOKENS;
-    if (plain)
+    if (plain) {
         (void)snprintf(text, UNIT_TEXT_SIZE, "%lld", (long long)value);
-    else if (unit == UNIT_TIME)
+        if (unit != UNIT_NONE)
+            separate(text);
+    } else if (unit == UNIT_TIME) {
         // Whole seconds first: a double would round a time up across a second.
         format_time(text, (double)(value / 1000000000 - (value % 1000000000 < 0)));
-    else
+    } else {
         unit_format(text, unit, (double)value);
+    }
     return text;
 }

@@ -42,7 +42,8 @@ enum { UNIT_TEXT_SIZE = 48 };
 // Formats `value`, which is in `unit`, for people: durations "850ns" "12.3us" "1.5s" "2m 30s"
 // "1h 05m", memory "512.5 MB" (1 MB = 1024 * 1024 bytes), speed "45.23 t/s", throughput
 // "45.23 tok/s" (small rates "0.0035 /s"), ratios "97.0 %", times "2026-03-29 02:30:00" in the
-// local zone.  Rounding carries ("1m 00s", never "60.0s"); signs are kept; NaN and infinite values
+// local zone, counts and tokens "23,711,676".
+// Rounding carries ("1m 00s", never "60.0s"); signs are kept; NaN and infinite values
 // print "-".  `text` holds UNIT_TEXT_SIZE bytes.  Returns `text`.
 char *unit_format(char *text, enum unit unit, double value);
 

@@ -85,8 +85,13 @@ static const struct {
     {UNIT_HERTZ, 999.96e6, "1.0 GHz"},
     {UNIT_FLOPS, 3.3e9, "3.3 Gflop/s"},
     {UNIT_COUNT, 42, "42"},
+    {UNIT_COUNT, 999, "999"},
+    {UNIT_COUNT, 1000, "1,000"},
+    {UNIT_COUNT, -123456, "-123,456"},
+    {UNIT_COUNT, 23711676.25, "23,711,676.25"},
+    {UNIT_NONE, 4194304, "4194304"},
     {UNIT_COUNT, 41.5, "41.50"},
-    {UNIT_TOKENS, 1e6, "1000000"},
+    {UNIT_TOKENS, 1e6, "1,000,000"},
     {UNIT_NONE, -3, "-3"},
 };
 
@@ -136,7 +141,7 @@ TEST_CASE(test_format_time)
 TEST_CASE(test_format_int)
 {
     char text[UNIT_TEXT_SIZE];
-    assert_string_equal(unit_format_int(text, UNIT_COUNT, INT64_MAX), "9223372036854775807");
+    assert_string_equal(unit_format_int(text, UNIT_COUNT, INT64_MAX), "9,223,372,036,854,775,807");
     assert_string_equal(unit_format_int(text, UNIT_NONE, INT64_MIN), "-9223372036854775808");
     assert_string_equal(unit_format_int(text, UNIT_DURATION, 1500000000), "1.5s");
 }
