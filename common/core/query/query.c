@@ -406,6 +406,72 @@ bool query_is_administrative(enum query_kind kind)
     return (unsigned)kind < QUERY_KIND_COUNT && kinds[kind].is_administrative;
 }
 
+bool query_is_pattern(const char *wanted)
+{
+    return strpbrk(wanted, "*?[") != NULL;
+}
+
+// Takes a set such as "[a-c]" or "[^x]" off `*pattern`, which begins with it.  True if the
+// character is in it; a set without its end has nothing.
+static bool take_set(const char **pattern, uint32_t character)
+{
+    const char *at = *pattern + 1;
+    const bool is_inverse = *at == '^';
+    uint32_t from, to;
+    bool found = false;
+    at += is_inverse;
+    for (bool is_first = true; *at && (is_first || *at != ']'); is_first = false) {
+        at += text_character(at, strlen(at), &from);
+        to = from;
+        if (at[0] == '-' && at[1] && at[1] != ']')
+            at += 1 + text_character(at + 1, strlen(at + 1), &to);
+        found = found || character == from || (character >= from && character <= to);
+    }
+    *pattern = at + (*at == ']');
+    return *at == ']' && found != is_inverse;
+}
+
+// As SQLite's GLOB.  Both are UTF-8.
+static bool glob(const char *pattern, const char *name)
+{
+    const char *star = NULL, *retry = NULL; // behind the last `*`, and where it goes on next
+    while (*name) {
+        uint32_t character = 0, wanted = 0;
+        const size_t size = text_character(name, strlen(name), &character);
+        const char *next = pattern;
+        bool matches = false;
+        if (*pattern == '*') {
+            star = ++pattern;
+            retry = name;
+            continue;
+        }
+        if (*pattern == '[') {
+            matches = take_set(&next, character);
+        } else if (*pattern) {
+            next += text_character(pattern, strlen(pattern), &wanted);
+            matches = *pattern == '?' || wanted == character;
+        }
+        if (!matches && !star)
+            return false;
+        if (matches) {
+            pattern = next;
+            name += size;
+        } else {
+            pattern = star;
+            retry += text_character(retry, strlen(retry), NULL);
+            name = retry;
+        }
+    }
+    return pattern[strspn(pattern, "*")] == '\0';
+}
+
+bool query_name_matches(const char *wanted, const char *name)
+{
+    return strcmp(wanted, name) == 0 ||
+           (query_is_pattern(wanted) && text_is_utf8(wanted, strlen(wanted)) &&
+            text_is_utf8(name, strlen(name)) && glob(wanted, name));
+}
+
 bool query_filter_narrows(const struct query_filter *filter)
 {
     bool narrows = filter->since_ns != 0 || filter->until_ns != 0;

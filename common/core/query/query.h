@@ -110,7 +110,7 @@ enum {
 };
 
 // Selects the records that match all conditions.  Texts are NUL-terminated.  An empty text or a
-// time of 0 is no condition.
+// time of 0 is no condition.  A name (not a run, nor a number) may be a pattern (query_is_pattern).
 struct query_filter {
     char by[QUERY_DIMENSION_COUNT][QUERY_TEXT_SIZE]; // by[QUERY_BY_HOST]: this host only
     int64_t since_ns;                                // started_ns >= since_ns
@@ -119,6 +119,12 @@ struct query_filter {
 
 // True if the filter has a condition.
 bool query_filter_narrows(const struct query_filter *filter);
+
+// query_is_pattern: true if a filter's text stands for several names: `*` any characters, `?` one,
+// `[a-c]` one of these.  A name that is the text itself wins.  query_name_matches: true if the
+// filter's text `wanted` stands for `name`.
+bool query_is_pattern(const char *wanted);
+bool query_name_matches(const char *wanted, const char *name);
 
 // A tagged union: first fields that several query kinds use, then a union selected by `kind`.  The
 // caller initialises it with zeros.

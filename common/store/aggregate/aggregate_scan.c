@@ -157,21 +157,6 @@ static enum status read_integer(struct aggregate_scan_state *state, const char *
     return reader_scan_with(state->store, sql, NULL, &of, 1, reader_on_integer, out, err);
 }
 
-// The ids of the filter's names; -1 for a name that the store does not know.
-static enum status read_filter(struct aggregate_scan_state *state, struct error *err)
-{
-    enum status status = STATUS_OK;
-    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT && status == STATUS_OK; i++) {
-        state->filter_ids[i] = GROUP_KEY_NONE;
-        if (!state->of->query->filter.by[i][0] || i == QUERY_BY_RUN)
-            continue;
-        state->filter_ids[i] = -1;
-        status = reader_name(state->store, &state->of->query->filter, (enum query_dimension)i,
-                             &state->filter_ids[i], err);
-    }
-    return status;
-}
-
 static enum status on_watermark(void *context, sqlite3_stmt *row, struct error *err)
 {
     (void)err;
@@ -483,8 +468,6 @@ enum status aggregate_scan_run(struct aggregate_scan *scan, struct store *store,
     if (groups_new(&scan->groups, keys, size, deinit_cells) != STATUS_OK)
         return error_no_memory(err, "store");
     status = read_state(&state, err);
-    if (status == STATUS_OK && state.has_rollups)
-        status = read_filter(&state, err);
     if (status == STATUS_OK)
         status = aggregate_scan_window(&state, err);
     if (status == STATUS_OK)

@@ -19,7 +19,6 @@ struct aggregate_scan_state {
     bool has_ahead;                // of some metric, hosts are ahead
     int number[AGGREGATE_SCAN_METRICS_MAX]; // rollup_metric_number of each metric
     struct rollup_watermark watermark[AGGREGATE_SCAN_METRICS_MAX]; // id: INT64_MIN: no rollups
-    int64_t filter_ids[QUERY_DIMENSION_COUNT]; // GROUP_KEY_NONE: no filter; -1: unknown name
     bool leaves_out;  // records with implausible times (rollup.h) are left out
     int64_t asked_ns; // start of the query's window, before it is cut to existing data
 };

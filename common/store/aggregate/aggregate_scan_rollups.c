@@ -6,6 +6,7 @@
 #include "common/core/base/array.h"
 #include "common/store/rollup/rollup_row.h"
 #include "common/store/aggregate/aggregate_scan_parts.h"
+#include "common/store/read/filter.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/session.h"
 #include "common/store/schema/schema.h"
@@ -35,12 +36,8 @@ static const int columns[QUERY_DIMENSION_COUNT] = {
     [QUERY_BY_OPERATION] = 4,
 };
 
-static bool passes_filter(const struct aggregate_scan_state *state, sqlite3_stmt *row)
+static bool is_wanted(const struct aggregate_scan_state *state, sqlite3_stmt *row)
 {
-    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
-        if (state->filter_ids[i] != GROUP_KEY_NONE && columns[i] > 0 &&
-            sqlite3_column_int64(row, columns[i]) != state->filter_ids[i])
-            return false;
     return state->of->models == AGGREGATE_ALL ||
            (sqlite3_column_int64(row, columns[QUERY_BY_MODEL]) != 0) ==
                (state->of->models == AGGREGATE_WITH_MODEL);
@@ -50,7 +47,7 @@ static enum status on_series(void *context, sqlite3_stmt *row, struct error *err
 {
     struct members *members = context;
     members->all = sqlite3_column_int64(row, 5);
-    if (!passes_filter(members->state, row))
+    if (!is_wanted(members->state, row))
         return STATUS_OK;
     if (!ARRAY_RESERVE(&members->list, &members->room, members->count + 1))
         return error_no_memory(err, "store");
@@ -173,14 +170,21 @@ enum status aggregate_scan_rollups(struct aggregate_scan_state *state, unsigned 
                                    struct error *err)
 {
     struct members members = {.state = state, .metric = metric};
-    const int64_t of[] = {state->grouping, state->filter_ids[QUERY_BY_HOST]};
+    const struct query_filter *filter = &state->of->query->filter;
+    const int64_t of[] = {state->grouping};
     sqlite3_str *sql = sqlite3_str_new(state->store->db);
-    sqlite3_str_appendf(sql,
-                        "SELECT id, model, host, device, operation, (SELECT max(id) FROM series)"
-                        " FROM series WHERE grouping = $1%s ORDER BY id",
-                        of[1] == GROUP_KEY_NONE ? "" : " AND host = $2");
-    enum status status = reader_scan_with(
-        state->store, sql, NULL, of, of[1] == GROUP_KEY_NONE ? 1 : 2, on_series, &members, err);
+    sqlite3_str_appendall(sql,
+                          "SELECT id, model, host, device, operation, (SELECT max(id) FROM series)"
+                          " FROM series WHERE grouping = $1");
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++) {
+        if (!filter->by[i][0] || columns[i] == 0)
+            continue;
+        sqlite3_str_appendf(sql, " AND %s", query_dimension_name((enum query_dimension)i));
+        filter_append_name(sql, filter, (enum query_dimension)i);
+    }
+    sqlite3_str_appendall(sql, " ORDER BY id");
+    enum status status =
+        reader_scan_with(state->store, sql, filter, of, 1, on_series, &members, err);
     const struct rollup_plan *plan = &state->of->plan;
     for (size_t i = 0; i < plan->count && members.count && status == STATUS_OK; i++)
         if (!plan->pieces[i].is_raw)

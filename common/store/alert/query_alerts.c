@@ -29,7 +29,7 @@ static void append_where(sqlite3_str *sql, const struct query *query)
     for (int i = 0; i < ALERT_GROUP_NAMES; i++) {
         const char *name = query_dimension_name((enum query_dimension)i);
         if (query->filter.by[i][0])
-            sqlite3_str_appendf(sql, " AND a.%s = :%s", name, name);
+            sqlite3_str_appendf(sql, " AND (a.%s = :%s OR a.%s GLOB :%s)", name, name, name, name);
     }
     if (query->alert.rule[0])
         sqlite3_str_appendf(sql, " AND a.rule = %Q", query->alert.rule);

@@ -116,7 +116,7 @@ static enum status say_nothing_matches(const struct baseline *baseline, struct s
     char text[EXPIRY_TEXT_SIZE];
     int64_t known = 1;
     enum status status = STATUS_OK;
-    if (model[0] && !expired_ns)
+    if (model[0] && !query_is_pattern(model) && !expired_ns)
         status = database_integerf(store->db, &known, err,
                                    "SELECT count(*) FROM name WHERE text = %Q", model);
     if (status != STATUS_OK)

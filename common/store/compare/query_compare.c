@@ -491,7 +491,8 @@ static bool is_of_two_models(const struct query *query)
     const char *before = query->filter.by[QUERY_BY_MODEL];
     const char *after = query->compare.other.by[QUERY_BY_MODEL];
     return !query->compare.baseline[BEFORE][0] && !query->compare.baseline[AFTER][0] && before[0] &&
-           after[0] && strcmp(before, after) != 0;
+           after[0] && strcmp(before, after) != 0 && !query_is_pattern(before) &&
+           !query_is_pattern(after);
 }
 
 static enum status compare(struct comparison *comparison, struct error *err)

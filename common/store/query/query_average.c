@@ -498,6 +498,9 @@ enum status query_average(struct store *store, const struct query *query, struct
         !is_of_requests(average.metric))
         return error_set(err, STATUS_INVALID, "%s is of a process, not of one of its models",
                          average.metric->name);
+    if (is_of_requests(average.metric) && query_is_pattern(query->filter.by[QUERY_BY_MODEL]))
+        return error_set(err, STATUS_INVALID, "%s: name one model, not a pattern",
+                         average.metric->name);
     average.scan = (struct aggregate_scan){
         .query = query,
         .kind = average.metric->kind,

@@ -90,8 +90,8 @@ struct events {
     const struct query *query;
     struct query_filter filter; // of what is read
     int64_t as_of_ns;
-    int64_t host, device, model; // of the query's filter; 0: any, -1: unknown
-    struct event *list;          // newest first
+    int64_t device;     // of the query's filter; 0: any, -1: unknown
+    struct event *list; // newest first
     size_t count, room;
     struct event_span *others; // room for one per event
     int64_t rows_max;          // that are looked at for the cost of an event (event_cost.h)
@@ -172,33 +172,29 @@ static enum status read_events(struct events *events, struct error *err)
                         " UNION SELECT t.* FROM main.run o CROSS JOIN main.event t"
                         " ON t.id IN (SELECT b.id FROM main.event b WHERE b.run = o.run"
                         " AND b.started_ns < $1 ORDER BY b.started_ns DESC LIMIT %d)"
-                        " WHERE o.\"end\" = 0 AND t.duration_ns IS NULL AND NOT EXISTS"
-                        " (SELECT 1 FROM main.event e WHERE e.run = t.run"
-                        " AND e.started_ns = t.started_ns AND e.event = t.event"
-                        " AND e.device IS t.device AND e.duration_ns IS NOT NULL)),"
-                        " last AS (SELECT max(t.id), t.*, " UUID_OF_EVENT " AS uuid"
-                        " FROM found t GROUP BY t.run, t.device,"
-                        " t.event, t.started_ns, (SELECT iif(n.text IN ('xid', 'foreign_process'),"
-                        " t.code, NULL) FROM main.name n WHERE n.id = t.event))"
-                        " SELECT t.run, r.host, t.device, dense_rank() OVER (ORDER BY r.host, "
-                        "coalesce(t.uuid, t.device)),"
-                        " $2 <> 0 AND " IS_OF_DEVICE ", t.event, t.started_ns,"
-                        " coalesce(t.started_ns + max(t.duration_ns, 0),"
-                        " iif(r.\"end\" = 0, NULL, coalesce(r.ended_ns, r.heard_ns))),"
-                        " t.code, t.detail FROM last t CROSS JOIN main.run r ON r.run = t.run"
-                        " ORDER BY t.started_ns DESC, t.id DESC",
+                        " WHERE o.\"end\" = 0",
                         EVENTS_ROWS_MAX, EVENTS_EARLIER_MAX);
+    sqlite3_str_appendall(sql, filter->by[QUERY_BY_HOST][0] ? " AND o.host" : "");
+    if (filter->by[QUERY_BY_HOST][0])
+        filter_append_name(sql, filter, QUERY_BY_HOST);
+    sqlite3_str_appendall(
+        sql, " AND t.duration_ns IS NULL AND NOT EXISTS"
+             " (SELECT 1 FROM main.event e WHERE e.run = t.run"
+             " AND e.started_ns = t.started_ns AND e.event = t.event"
+             " AND e.device IS t.device AND e.duration_ns IS NOT NULL)),"
+             " last AS (SELECT max(t.id), t.*, " UUID_OF_EVENT " AS uuid"
+             " FROM found t GROUP BY t.run, t.device,"
+             " t.event, t.started_ns, (SELECT iif(n.text IN ('xid', 'foreign_process'),"
+             " t.code, NULL) FROM main.name n WHERE n.id = t.event))"
+             " SELECT t.run, r.host, t.device, dense_rank() OVER (ORDER BY r.host, "
+             "coalesce(t.uuid, t.device)),"
+             " $2 <> 0 AND " IS_OF_DEVICE ", t.event, t.started_ns,"
+             " coalesce(t.started_ns + max(t.duration_ns, 0),"
+             " iif(r.\"end\" = 0, NULL, coalesce(r.ended_ns, r.heard_ns))),"
+             " t.code, t.detail FROM last t CROSS JOIN main.run r ON r.run = t.run"
+             " ORDER BY t.started_ns DESC, t.id DESC");
     const int64_t numbers[] = {filter->since_ns, events->device};
     return reader_scan_with(events->store, sql, filter, numbers, 2, on_event, events, err);
-}
-
-// The id of a name of the filter.
-static enum status read_name(struct events *events, enum query_dimension dimension, int64_t *out,
-                             struct error *err)
-{
-    const struct query_filter *filter = &events->query->filter;
-    *out = filter->by[dimension][0] ? -1 : 0;
-    return *out ? reader_name(events->store, filter, dimension, out, err) : STATUS_OK;
 }
 
 // ---- The answer ---------------------------------------------------------------------------------
@@ -207,7 +203,7 @@ static bool is_asked_for(const struct events *events, const struct event *event)
 {
     const struct query_filter *filter = &events->query->filter;
     const struct event_span span = event->span;
-    if ((events->host && event->host != events->host) || (events->device && !event->is_of_device))
+    if (events->device && !event->is_of_device)
         return false;
     return (!filter->until_ns || span.since_ns < filter->until_ns) &&
            (span.until_ns > filter->since_ns || span.since_ns >= filter->since_ns);
@@ -311,19 +307,25 @@ static enum status begin_row(struct events *events, const struct event *event, s
 static enum status add_rows(struct events *events, const struct event *event,
                             const struct event_cost *cost, struct error *err)
 {
+    const struct query_filter *filter = &events->query->filter;
     bool is_first = true;
     enum status status = STATUS_OK;
     for (size_t i = 0; i < cost->count && status == STATUS_OK; i++) {
-        if (events->model && cost->models[i].model != events->model)
+        bool is_wanted = true;
+        if (filter->by[QUERY_BY_MODEL][0])
+            status = reader_is_named(events->store, filter, QUERY_BY_MODEL, cost->models[i].model,
+                                     &is_wanted, err);
+        if (!is_wanted)
             continue;
         is_first = false;
-        status = begin_row(events, event, err);
+        if (status == STATUS_OK)
+            status = begin_row(events, event, err);
         if (status == STATUS_OK)
             status = answer_name(events->store, events->answer, MODEL_COLUMN, cost->models[i].model,
                                  err);
         set_cost(events->answer, cost, &cost->models[i]);
     }
-    if (status != STATUS_OK || !is_first || events->model)
+    if (status != STATUS_OK || !is_first || filter->by[QUERY_BY_MODEL][0])
         return status;
     status = begin_row(events, event, err);
     answer_int(events->answer, "requests", 0);
@@ -400,12 +402,10 @@ enum status query_events(struct store *store, const struct query *query, struct 
         return error_set(err, STATUS_INVALID, "events are %d at most", EVENTS_LIMIT_MAX);
     memcpy(events.filter.by[QUERY_BY_HOST], query->filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE);
     enum status status = reader_as_of(store, &events.as_of_ns, err);
-    if (status == STATUS_OK)
-        status = read_name(&events, QUERY_BY_HOST, &events.host, err);
-    if (status == STATUS_OK)
-        status = read_name(&events, QUERY_BY_DEVICE, &events.device, err);
-    if (status == STATUS_OK)
-        status = read_name(&events, QUERY_BY_MODEL, &events.model, err);
+    if (status == STATUS_OK && query->filter.by[QUERY_BY_DEVICE][0]) {
+        events.device = -1; // unless the store knows its name
+        status = reader_name(store, &query->filter, QUERY_BY_DEVICE, &events.device, err);
+    }
     if (status == STATUS_OK)
         status = read_events(&events, err);
     if (status == STATUS_OK)

@@ -378,7 +378,7 @@ static enum status end_current(struct now *now, struct error *err)
     struct now_current *current = now->current;
     struct now_facts *facts = &current->facts;
     const char *wanted = now->query->filter.by[QUERY_BY_MODEL];
-    if (!current->is_set || (*wanted && strcmp(wanted, current->model) != 0))
+    if (!current->is_set || (*wanted && !query_name_matches(wanted, current->model)))
         return STATUS_OK;
     if (!*current->model && facts->live + facts->down + facts->silent == 0)
         return STATUS_OK;

@@ -42,22 +42,37 @@ enum status filter_check_query(enum record_kind kind, const struct query *query,
     return filter_check(kind, &query->filter, err);
 }
 
-// Runs by UUID or its first characters, numbers as they are; the rest by name.
-static void append_condition(sqlite3_str *sql, enum query_dimension dimension, const char *of)
+void filter_append_name(sqlite3_str *sql, const struct query_filter *filter,
+                        enum query_dimension dimension)
 {
-    if (dimension == QUERY_BY_RUN)
+    const char *parameter = parameters[dimension];
+    if (query_is_pattern(filter->by[dimension]))
+        sqlite3_str_appendf(sql,
+                            " IN (SELECT n.id FROM main.name n WHERE n.text = %s OR (n.text GLOB %s"
+                            " AND NOT EXISTS (SELECT 1 FROM main.name e WHERE e.text = %s)))",
+                            parameter, parameter, parameter);
+    else
+        sqlite3_str_appendf(sql, " = (SELECT n.id FROM main.name n WHERE n.text = %s)", parameter);
+}
+
+// Runs by UUID or its first characters, numbers as they are; the rest by name.
+static void append_condition(sqlite3_str *sql, const struct query_filter *filter,
+                             enum query_dimension dimension, const char *of)
+{
+    if (dimension == QUERY_BY_RUN) {
         sqlite3_str_appendf(sql,
                             " AND %s IN (SELECT r.run FROM run r"
                             " WHERE substr(r.uuid, 1, length(:run)) = lower(:run))",
                             of);
-    else if (dimension == QUERY_BY_HOST)
-        sqlite3_str_appendall(sql, " AND t.run IN (SELECT r.run FROM run r WHERE r.host ="
-                                   " (SELECT n.id FROM name n WHERE n.text = :host))");
-    else if (query_dimension_is_number(dimension))
+    } else if (query_dimension_is_number(dimension)) {
         sqlite3_str_appendf(sql, " AND %s = %s", of, parameters[dimension]);
-    else
-        sqlite3_str_appendf(sql, " AND %s = (SELECT n.id FROM name n WHERE n.text = %s)", of,
-                            parameters[dimension]);
+    } else {
+        const bool is_host = dimension == QUERY_BY_HOST;
+        sqlite3_str_appendf(sql, " AND %s",
+                            is_host ? "t.run IN (SELECT r.run FROM run r WHERE r.host" : of);
+        filter_append_name(sql, filter, dimension);
+        sqlite3_str_appendall(sql, is_host ? ")" : "");
+    }
 }
 
 static void append_window(sqlite3_str *sql, enum record_kind kind,
@@ -77,7 +92,7 @@ void filter_where(sqlite3_str *sql, enum record_kind kind, const struct query_fi
         const enum query_dimension dimension = (enum query_dimension)i;
         const char *of = schema_dimension(kind, dimension);
         if (filter->by[i][0] && of)
-            append_condition(sql, dimension, of);
+            append_condition(sql, filter, dimension, of);
     }
     append_window(sql, kind, filter);
 }
@@ -94,15 +109,16 @@ void filter_where_run_of(sqlite3_str *sql, const struct query_filter *filter)
         if (!filter->by[i][0] || i == QUERY_BY_HOST || i == QUERY_BY_RUN ||
             query_dimension_is_number((enum query_dimension)i))
             continue;
-        sqlite3_str_appendf(sql,
-                            " AND (EXISTS (SELECT 1 FROM run_name m WHERE m.run = t.run"
-                            " AND m.name = (SELECT n.id FROM name n WHERE n.text = %s))",
-                            parameters[i]);
-        if (described[i])
-            sqlite3_str_appendf(sql,
-                                " OR t.run IN (SELECT d.run FROM %s d"
-                                " WHERE d.name = (SELECT n.id FROM name n WHERE n.text = %s))",
-                                described[i], parameters[i]);
+        sqlite3_str_appendall(sql, " AND (EXISTS (SELECT 1 FROM run_name m WHERE m.run = t.run"
+                                   " AND m.name");
+        filter_append_name(sql, filter, (enum query_dimension)i);
+        sqlite3_str_appendall(sql, ")");
+        if (described[i]) {
+            sqlite3_str_appendf(sql, " OR t.run IN (SELECT d.run FROM %s d WHERE d.name",
+                                described[i]);
+            filter_append_name(sql, filter, (enum query_dimension)i);
+            sqlite3_str_appendall(sql, ")");
+        }
         sqlite3_str_appendall(sql, ")");
     }
 }

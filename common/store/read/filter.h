@@ -36,6 +36,11 @@ void filter_where(struct sqlite3_str *sql, enum record_kind kind,
 // record.
 void filter_where_run_of(struct sqlite3_str *sql, const struct query_filter *filter);
 
+// Appends " = ..." or " IN ..." for a column with the id of a name: what the filter's text of
+// `dimension` stands for.
+void filter_append_name(struct sqlite3_str *sql, const struct query_filter *filter,
+                        enum query_dimension dimension);
+
 // Binds the filter's texts and times to the conditions' parameters.  The filter is borrowed
 // until the statement is reset.
 void filter_bind(struct sqlite3_stmt *stmt, const struct query_filter *filter);

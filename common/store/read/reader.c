@@ -85,10 +85,36 @@ enum status reader_as_of(struct store *store, int64_t *out, struct error *err)
 enum status reader_name(struct store *store, const struct query_filter *filter,
                         enum query_dimension dimension, int64_t *out, struct error *err)
 {
+    int64_t count = 0;
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendf(sql, "SELECT id FROM main.name WHERE text = :%s",
-                        query_dimension_name(dimension));
+    if (query_is_pattern(filter->by[dimension])) {
+        sqlite3_str_appendall(sql, "SELECT count(*) FROM main.name WHERE id");
+        filter_append_name(sql, filter, dimension);
+        enum status status = reader_scan(store, sql, filter, reader_on_integer, &count, err);
+        if (status == STATUS_OK && count > 1)
+            status = error_set(err, STATUS_INVALID, "%s '%s' stands for several names: give one",
+                               query_dimension_name(dimension), filter->by[dimension]);
+        if (status != STATUS_OK)
+            return status;
+        sql = sqlite3_str_new(store->db);
+    }
+    sqlite3_str_appendall(sql, "SELECT id FROM main.name WHERE id");
+    filter_append_name(sql, filter, dimension);
     return reader_scan(store, sql, filter, reader_on_integer, out, err);
+}
+
+enum status reader_is_named(struct store *store, const struct query_filter *filter,
+                            enum query_dimension dimension, int64_t id, bool *out,
+                            struct error *err)
+{
+    int64_t count = 0;
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendall(sql, "SELECT count(*) FROM main.name WHERE id = $1 AND id");
+    filter_append_name(sql, filter, dimension);
+    enum status status =
+        reader_scan_with(store, sql, filter, &id, 1, reader_on_integer, &count, err);
+    *out = count > 0;
+    return status;
 }
 
 enum { NAMES_MAX = 1000 }; // among which a nearest name is looked for

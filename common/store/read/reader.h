@@ -4,6 +4,7 @@
 #ifndef INFERSTAT_STORE_READ_READER_H
 #define INFERSTAT_STORE_READ_READER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/core/base/error.h"
@@ -48,9 +49,14 @@ MUST_CHECK enum status reader_scan_with(struct store *store, struct sqlite3_str 
 MUST_CHECK enum status reader_as_of(struct store *store, int64_t *out, struct error *err);
 
 // Sets `*out` to the id of the name that the filter has for a dimension of names; leaves it if the
-// store has no such name.
+// store has no such name.  Returns STATUS_INVALID if a pattern stands for several names.
 MUST_CHECK enum status reader_name(struct store *store, const struct query_filter *filter,
                                    enum query_dimension dimension, int64_t *out, struct error *err);
+
+// Sets `*out` to whether the name `id` is one that the filter has for the dimension.
+MUST_CHECK enum status reader_is_named(struct store *store, const struct query_filter *filter,
+                                       enum query_dimension dimension, int64_t id, bool *out,
+                                       struct error *err);
 
 // Calls groups_find (aggregate.h); if it fails, sets `err` to a message for the user.
 MUST_CHECK enum status reader_group(struct groups *groups, const int64_t *keys, struct group **out,

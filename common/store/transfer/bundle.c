@@ -84,16 +84,25 @@ static enum status append_copy(struct copying *copying, sqlite3_str *sql, const 
 }
 
 // Copies the rows of a table that a condition (static) holds for, or, where it is NULL, those of a
-// kind that the filter covers.
+// kind that the filter covers.  Of devices and models with a condition, those that the filter
+// names.
 static enum status copy_table(struct copying *copying, const char *table, enum record_kind kind,
                               const char *condition, struct error *err)
 {
+    const struct query_filter *filter = &copying->query->filter;
     sqlite3_str *sql = sqlite3_str_new(copying->db);
     enum status status = append_copy(copying, sql, table, err);
     if (condition)
         sqlite3_str_appendf(sql, " %s", condition);
     else
-        filter_where(sql, kind, &copying->query->filter);
+        filter_where(sql, kind, filter);
+    if (condition && kind != RECORD_KIND_RUN) { // a table of names
+        const bool is_model = kind == RECORD_KIND_MODEL;
+        const enum query_dimension dimension = is_model ? QUERY_BY_MODEL : QUERY_BY_DEVICE;
+        sqlite3_str_appendall(sql, filter->by[dimension][0] ? " AND t.name" : "");
+        if (filter->by[dimension][0])
+            filter_append_name(sql, filter, dimension);
+    }
     if (status == STATUS_OK)
         return run(copying, sql, err);
     sqlite3_free(sqlite3_str_finish(sql));
@@ -168,11 +177,10 @@ static enum status pick_runs(struct copying *copying, struct error *err)
 }
 
 #define OF_PICKED "WHERE t.run IN (SELECT run FROM picked)"
-#define OF_NAME(parameter)                                                                         \
-    " AND t.name = (SELECT n.id FROM main.name n WHERE n.text = " parameter ")"
 
 struct part {
     const char *table, *condition;
+    enum record_kind kind; // RECORD_KIND_RUN: not of names
 };
 
 static enum status copy_parts(struct copying *copying, const struct part *parts, size_t count,
@@ -180,22 +188,18 @@ static enum status copy_parts(struct copying *copying, const struct part *parts,
 {
     enum status status = STATUS_OK;
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
-        status = copy_table(copying, parts[i].table, RECORD_KIND_RUN, parts[i].condition, err);
+        status = copy_table(copying, parts[i].table, parts[i].kind, parts[i].condition, err);
     return status;
 }
 
 // A bundle omits the keys that opened its runs: recipients do not need them.
 static enum status copy_runs(struct copying *copying, struct error *err)
 {
-    const struct query_filter *filter = &copying->query->filter;
-    const struct part parts[] = {
-        {"run", OF_PICKED},
-        {"stream", OF_PICKED},
-        {"range", OF_PICKED},
-        {"unnumbered", OF_PICKED},
-        {"ledger", OF_PICKED},
-        {"device", filter->by[QUERY_BY_DEVICE][0] ? OF_PICKED OF_NAME(":device") : OF_PICKED},
-        {"model", filter->by[QUERY_BY_MODEL][0] ? OF_PICKED OF_NAME(":model") : OF_PICKED},
+    static const struct part parts[] = {
+        {"run", OF_PICKED, RECORD_KIND_RUN},     {"stream", OF_PICKED, RECORD_KIND_RUN},
+        {"range", OF_PICKED, RECORD_KIND_RUN},   {"unnumbered", OF_PICKED, RECORD_KIND_RUN},
+        {"ledger", OF_PICKED, RECORD_KIND_RUN},  {"device", OF_PICKED, RECORD_KIND_DEVICE},
+        {"model", OF_PICKED, RECORD_KIND_MODEL},
     };
     enum status status = copy_parts(copying, parts, sizeof parts / sizeof *parts, err);
     return status == STATUS_OK ? database_exec(copying->db, "UPDATE bundle.run SET key = NULL", err)
@@ -295,11 +299,11 @@ static enum status pick_baselines(struct copying *copying, struct error *err)
 static enum status copy_rest(struct copying *copying, struct error *err)
 {
     static const struct part parts[] = {
-        {"series", "WHERE t.id IN (SELECT series FROM bundle.rollup)"},
-        {"expiry", ""},
-        {"baseline", "WHERE t.id IN (SELECT baseline FROM going)"},
-        {"baseline_sample", "WHERE t.baseline IN (SELECT baseline FROM going)"},
-        {"meta", "WHERE t.key = '" SCHEMA_NO_SET_HASHES "'"},
+        {"series", "WHERE t.id IN (SELECT series FROM bundle.rollup)", RECORD_KIND_RUN},
+        {"expiry", "", RECORD_KIND_RUN},
+        {"baseline", "WHERE t.id IN (SELECT baseline FROM going)", RECORD_KIND_RUN},
+        {"baseline_sample", "WHERE t.baseline IN (SELECT baseline FROM going)", RECORD_KIND_RUN},
+        {"meta", "WHERE t.key = '" SCHEMA_NO_SET_HASHES "'", RECORD_KIND_RUN},
     };
     enum status status = pick_baselines(copying, err);
     if (status == STATUS_OK)

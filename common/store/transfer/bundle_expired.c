@@ -127,10 +127,10 @@ static enum status copy_level(struct expired_sums *sums, enum rollup_level level
                         (long long)sums->since_ns, (long long)sums->until_ns);
     for (unsigned i = 0; i < groupings[ROLLUP_FULL].count; i++) {
         const enum query_dimension dimension = groupings[ROLLUP_FULL].dimensions[i];
-        const char *name = query_dimension_name(dimension);
-        if (sums->filter->by[dimension][0])
-            sqlite3_str_appendf(
-                sql, " AND f.%s = (SELECT n.id FROM main.name n WHERE n.text = :%s)", name, name);
+        if (!sums->filter->by[dimension][0])
+            continue;
+        sqlite3_str_appendf(sql, " AND f.%s", query_dimension_name(dimension));
+        filter_append_name(sql, sums->filter, dimension);
     }
     sqlite3_str_appendall(sql, " ORDER BY r.started_ns, x.id");
     sqlite3_stmt *row = NULL;

@@ -635,6 +635,27 @@ TEST_CASE(test_a_reader_is_ended_when_the_log_grows)
     store_close(asked);
 }
 
+// What a pattern stands for, the client and SQLite see alike.
+TEST_CASE(test_patterns)
+{
+    static const char *const parts[] = {"a", "b", "c", "*", "?", "[", "]", "^", "-", "\xc3\xa9"};
+    uint64_t seed = 1;
+    unsigned matched = 0;
+    for (unsigned i = 0; i < 200000; i++) {
+        char texts[2][32] = {"", ""};
+        for (unsigned side = 0; side < 2; side++)
+            for (uint64_t left = test_random(&seed) % 8; left > 0; left--)
+                (void)strcat(texts[side], parts[test_random(&seed) % (side ? 3 : COUNT_OF(parts))]);
+        const bool is = strcmp(texts[0], texts[1]) == 0 || sqlite3_strglob(texts[0], texts[1]) == 0;
+        matched += is;
+        if (query_name_matches(texts[0], texts[1]) != is)
+            fail_msg("'%s' and '%s'", texts[0], texts[1]);
+    }
+    assert_true(matched > 5000);
+    assert_true(query_name_matches("[ab", "[ab") && !query_name_matches("[ab", "a"));
+    assert_true(query_name_matches("?", "\xc3\xa9") && !query_name_matches("?", "\xc3"));
+}
+
 TEST_MAIN_EACH(store_set_up, store_tear_down, test_averages_equal_plain_sql,
                test_quantiles_within_one_percent, test_groups_cover_everything_once, test_filters,
                test_queries_that_make_no_sense, test_a_query_over_its_budget_is_ended,
@@ -644,4 +665,4 @@ TEST_MAIN_EACH(store_set_up, store_tear_down, test_averages_equal_plain_sql,
                test_pipelines_by_workload_and_model, test_pipelines_by_status,
                test_requests_by_status, test_runs_by_what_they_used, test_devices_of_hosts,
                test_ends_of_runs, test_runs_and_their_balance,
-               test_a_reader_is_ended_when_the_log_grows)
+               test_a_reader_is_ended_when_the_log_grows, test_patterns)

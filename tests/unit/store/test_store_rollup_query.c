@@ -92,7 +92,7 @@ static sqlite3_stmt *select_plain(const struct query *query, const struct query_
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
         if (query->filter.by[i][0] &&
             (of_models || i != QUERY_BY_MODEL || metric->kind != RECORD_KIND_PROCESS_SAMPLE))
-            sqlite3_str_appendf(text, " AND \"%w\" = %Q",
+            sqlite3_str_appendf(text, " AND \"%w\" GLOB %Q",
                                 query_dimension_name((enum query_dimension)i), query->filter.by[i]);
     if (query->filter.since_ns)
         sqlite3_str_appendf(text, " AND placed >= %lld", (long long)query->filter.since_ns);
@@ -299,6 +299,11 @@ static void pick_filter(struct query *query, const struct query_metric *metric)
         if (pick(5) == 0 && dimensions[i] != QUERY_BY_RUN)
             (void)snprintf(query->filter.by[dimensions[i]], QUERY_TEXT_SIZE, "%s",
                            pick(12) ? rig_names[first[dimensions[i]] + pick(2)] : "nobody");
+        static const char *const patterns[] = {"*a*", "????", "[a-g]*", "*l*", "q*"};
+        if (query->filter.by[dimensions[i]][0] && pick(4) == 0 &&
+            metric->kind != RECORD_KIND_PROCESS_SAMPLE)
+            (void)snprintf(query->filter.by[dimensions[i]], QUERY_TEXT_SIZE, "%s",
+                           patterns[pick((int64_t)COUNT_OF(patterns))]);
     }
 }
 
