@@ -51,6 +51,8 @@ e2fsprogs              | tool:chattr            | the test of a store that turns
 prometheus             | tool:prometheus tool:promtool | the test of the page of metrics
 prometheus-alertmanager | tool:prometheus-alertmanager | the test that sends it alerts
 openssl                | tool:openssl           | the test that a webhook's certificate is verified
+zsh                    | tool:zsh               | the test of its completion
+fish                   | tool:fish              | the same
 "
 bench_needed="
 victoria-metrics       | tool:victoria-metrics  | what ingest is compared with

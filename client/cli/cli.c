@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/cli/args/known_names.h"
 #include "common/core/base/text.h"
 
 int cli_exit_code(enum status status)
@@ -46,6 +47,26 @@ static enum status open_remote(struct cli *cli, struct error *err)
     return status;
 }
 
+// Asks again if the filter can be widened.  `status` and `*out` are of the answer that has nothing.
+static enum status ask_widely(struct cli *cli, const struct query *query, enum status status,
+                              struct result **out, struct error *err)
+{
+    struct query *wide = malloc(sizeof *wide);
+    if (!wide)
+        return status;
+    *wide = *query;
+    if (known_names_widen(cli, &wide->filter)) {
+        for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
+            if (strcmp(cli->query.filter.by[i], query->filter.by[i]) == 0)
+                memcpy(cli->query.filter.by[i], wide->filter.by[i], QUERY_TEXT_SIZE);
+        if (status == STATUS_OK)
+            result_free(*out);
+        status = remote_query(cli->remote, wide, out, err);
+    }
+    free(wide);
+    return status;
+}
+
 enum status cli_ask(struct cli *cli, const struct query *query, struct result **out,
                     struct error *err)
 {
@@ -54,8 +75,11 @@ enum status cli_ask(struct cli *cli, const struct query *query, struct result **
         status = remote_query(cli->remote, query, out, err);
     // A collector older than the field has no other reason to refuse a listing.
     if (status == STATUS_NO_DATA && (err->expired_ns != 0 || query->kind == QUERY_RECORDS))
-        (void)snprintf(cli->expired, sizeof cli->expired, "%.63s", err->text);
-    return status;
+        (void)snprintf(cli->nothing, sizeof cli->nothing, "%s", err->text);
+    const bool is_empty = status == STATUS_OK && result_row_count(*out) == 0;
+    return (is_empty || status == STATUS_NO_DATA) && !query_is_administrative(query->kind)
+               ? ask_widely(cli, query, status, out, err)
+               : status;
 }
 
 enum status cli_ask_for(struct cli *cli, const struct query *query, const char *what,
@@ -98,7 +122,8 @@ enum status cli_print_rows(const struct cli *cli, const struct columns *columns,
 {
     enum status status = cli_print(cli, columns, result, err);
     return status == STATUS_OK && result_row_count(result) == 0
-               ? error_set(err, STATUS_NO_DATA, "%s: %s", cli->command->name, nothing)
+               ? error_set(err, STATUS_NO_DATA, "%s: %s", cli->command->name,
+                           cli->nothing[0] ? cli->nothing : nothing)
                : status;
 }
 
@@ -132,7 +157,7 @@ enum status cli_source(struct cli *cli, const char **out, struct error *err)
 enum status cli_nothing_found(const struct cli *cli, const char *what, struct error *err)
 {
     const struct query_filter *filter = &cli->query.filter;
-    const char *why = cli->expired[0]                      ? cli->expired
+    const char *why = cli->nothing[0]                      ? cli->nothing
                       : filter->since_ns > cli->env.now_ns ? "the window begins in the future"
                       : query_filter_narrows(filter)       ? "the filters match nothing"
                                                            : "the store holds none";

@@ -31,23 +31,26 @@ struct cli {
     const struct cli_command *command;
     struct query query;    // built from the options, or parsed from a query text
     struct remote *remote; // connection or store file; NULL until the first query opens it
-    char expired[64];      // set by cli_ask: message that the matching records have expired, or ""
+    bool has_widened;      // a note said what a part of a name stands for
+    char nothing[512];     // set by cli_ask: why an answer has nothing; "": unknown
 };
 
 // A row of the table of commands.  If the command has a verb of the query language, its arguments
 // and options are the clauses of that verb.
 struct cli_command {
+    const char *group; // title of the help's group that begins here; NULL: the one before goes on
     const char *name;
     const char *verb;                      // NULL: `name`, if that is a verb
     const char *arguments;                 // names of the arguments in the usage line; NULL: none
     const char *summary;                   // help, one line
     const char *details;                   // further lines of `COMMAND --help`; NULL: none
+    const char *examples[2];               // what follows "inferstat "
     const enum cli_option *options;        // accepted options, ended by OPTION_COUNT
     unsigned arguments_min, arguments_max; // accepted number of arguments
     enum status (*run)(struct cli *cli, struct error *err);
 };
 
-// All commands, in the order of the help text; the end has no name.
+// All commands, in the order of the help text; the end has no name (command_table.c).
 extern const struct cli_command cli_commands[];
 
 // Finds a command by name.  Returns STATUS_INVALID if there is none; `err` suggests the nearest
@@ -71,7 +74,8 @@ int cli_exit_code(enum status status);
 // ---- For commands -----------------------------------------------------------------
 
 // Answers a query: sends it to the collector, or runs it on the store file, that the options name.
-// The caller frees `*out`.
+// If nothing is found because a filter's name is a part of others, asks for these (known_names.h),
+// also in cli->query.  The caller frees `*out`.
 MUST_CHECK enum status cli_ask(struct cli *cli, const struct query *query, struct result **out,
                                struct error *err);
 
@@ -152,6 +156,7 @@ MUST_CHECK enum status command_average(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_query(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_loads(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_list(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_models(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_devices(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_hosts(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_events(struct cli *cli, struct error *err);

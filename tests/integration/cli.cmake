@@ -2,6 +2,7 @@
 inferstat_script_test(cli.man test_man.sh LABELS cli)
 inferstat_script_test(cli.live test_cli.sh LABELS cli)
 inferstat_script_test(cli.query test_query.sh "$<TARGET_FILE:make_store>" LABELS cli)
+inferstat_script_test(cli.completion test_completion.sh "$<TARGET_FILE:make_store>" LABELS cli)
 inferstat_script_test(cli.audit test_audit.sh LABELS cli)
 inferstat_script_test(cli.keys test_keys.sh LABELS cli)
 inferstat_script_test(cli.admin test_admin.sh LABELS cli)

@@ -49,7 +49,7 @@ options_in "$WORK/help" | diff - <(tagged inferstat.1) >&2 || fail "inferstat.1 
 while read -r name; do
   grep -qE "^\.(B|BR|BI) .*\b$name\b" "$pages/inferstat.1" ||
     fail "inferstat.1 lacks the command $name"
-done < <(names_under Commands)
+done < <(sed -n '1,/^Options/s/^  \([a-z-]\{1,\}\) .*/\1/p' "$WORK/help")
 
 if command -v "$WORKER" >/dev/null; then
   "$WORKER" --help >"$WORK/help"

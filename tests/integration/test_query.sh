@@ -255,7 +255,7 @@ END
 }
 
 "$INFERSTAT" --help >"$WORK/help"
-commands=$(sed -n '/^Commands:/,/^$/s/^  \([a-z-]\{1,\}\) .*/\1/p' "$WORK/help")
+commands=$(sed -n '1,/^Options/s/^  \([a-z-]\{1,\}\) .*/\1/p' "$WORK/help")
 [ "$(wc -w <<<"$commands")" -gt 15 ] || fail "the help lists no commands"
 seen=0
 for command in $commands; do

@@ -40,13 +40,16 @@
     X(LIMIT, "limit", 'n', "N", UINT32_AT(limit, 0, UINT32_MAX),                                   \
       "at most N rows, 0 for all (tables show 20 by default)")                                     \
     X(OLDEST, "oldest", 0, NULL, OPTION_IS_GIVEN, "the oldest rows first")                         \
-    X(MODEL, "model", 0, "NAME", TEXT_AT(where[QUERY_BY_MODEL]), "only records of this model")     \
-    X(HOST, "host", 0, "NAME", TEXT_AT(where[QUERY_BY_HOST]), "only records of this host")         \
-    X(DEVICE, "device", 0, "NAME", TEXT_AT(where[QUERY_BY_DEVICE]), "only records of this device") \
+    X(MODEL, "model", 0, "NAME", TEXT_AT(where[QUERY_BY_MODEL]),                                   \
+      "only records of this model, or of all like a pattern: 'a*'")                                \
+    X(HOST, "host", 0, "NAME", TEXT_AT(where[QUERY_BY_HOST]),                                      \
+      "only records of this host, or of all like a pattern: 'a*'")                                 \
+    X(DEVICE, "device", 0, "NAME", TEXT_AT(where[QUERY_BY_DEVICE]),                                \
+      "only records of this device, or of all like a pattern: 'a*'")                               \
     X(RUN, "run", 0, "UUID", TEXT_AT(where[QUERY_BY_RUN]),                                         \
       "only records of this run (its first 4 or more characters)")                                 \
     X(OPERATION, "operation", 0, "NAME", TEXT_AT(where[QUERY_BY_OPERATION]),                       \
-      "only records of this operation")                                                            \
+      "only records of this operation, or of all like a pattern: 'a*'")                            \
     X(STAGE, "stage", 0, "NAME", TEXT_AT(where[QUERY_BY_STAGE]),                                   \
       "only records of this load stage")                                                           \
     X(WORKLOAD, "workload", 0, "NAME", TEXT_AT(where[QUERY_BY_WORKLOAD]),                          \

@@ -143,7 +143,7 @@ static enum status no_data(struct cli *cli, const struct query_metric *metric, s
                                             " memory_bandwidth_bytes_per_second)",
                            err);
     const struct query_filter *filter = &cli->query.filter;
-    if (!cli->expired[0] && filter->since_ns <= cli->env.now_ns && covers_records(cli, metric))
+    if (!cli->nothing[0] && filter->since_ns <= cli->env.now_ns && covers_records(cli, metric))
         return error_set(err, STATUS_NO_DATA,
                          "%s: no data: none of these records of kind %s has it", cli->query.metric,
                          record_kind_info(metric->kind)->name);

@@ -5,12 +5,13 @@
 static void write_help(FILE *out)
 {
     (void)fputs("Usage: inferstat [--collector ADDR | --db FILE] COMMAND [OPTION]...\n"
-                "Queries and shows measurements of GPU inference: loads, requests, losses.\n"
-                "\n"
-                "Commands:\n",
+                "Queries and shows measurements of GPU inference: loads, requests, losses.\n",
                 out);
-    for (const struct cli_command *command = cli_commands; command->name; command++)
+    for (const struct cli_command *command = cli_commands; command->name; command++) {
+        if (command->group)
+            (void)fprintf(out, "\n%s\n", command->group);
         option_write_entry(out, command->name, command->summary);
+    }
 
     (void)fputs("\nOptions (each command takes those its own help lists):\n", out);
     for (int i = 0; i < OPTION_COUNT; i++)
@@ -32,7 +33,8 @@ static void write_command_help(FILE *out, const struct cli_command *command)
                   command->summary);
     if (command->details)
         (void)fprintf(out, "\n%s\n", command->details);
-    (void)fputs("\nOptions:\n", out);
+    (void)fprintf(out, "\nExamples:\n  inferstat %s\n  inferstat %s\n\nOptions:\n",
+                  command->examples[0], command->examples[1]);
     for (int i = 0; i < OPTION_COUNT; i++)
         if (options_contain(command->options, (enum cli_option)i))
             option_write_help(out, option_row((enum cli_option)i));

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/cli/args/known_names.h"
 #include "client/cli/cli.h"
 #include "client/cli/commands/device_trouble.h"
 #include "client/cli/commands/stages.h"
@@ -253,6 +254,10 @@ enum status command_summary(struct cli *cli, struct error *err)
                          cli->options.format == FORMAT_CSV ? "csv" : "json");
     struct result *summary;
     enum status status = cli_ask(cli, &cli->query, &summary, err);
+    if (status == STATUS_OK && is_empty(summary) && known_names_widen(cli, &cli->query.filter)) {
+        result_free(summary);
+        status = cli_ask(cli, &cli->query, &summary, err);
+    }
     if (status != STATUS_OK)
         return status;
     struct last_load last = {.cli = cli};

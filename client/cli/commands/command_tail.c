@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/cli/args/known_names.h"
 #include "client/cli/commands/record_pages.h"
 #include "client/cli/output/columns.h"
 #include "common/sys/stop.h"
@@ -42,17 +43,17 @@ static bool passes(const struct query_filter *filter, const struct result *page,
         if (wanted[0] == '\0')
             continue;
         const struct value value = filtered_cell(page, row, (enum query_dimension)i);
-        size_t size = strlen(wanted);
         if (value.type == VALUE_INT) {
             if (value.i != query_dimension_number((enum query_dimension)i, wanted))
                 return false;
             continue;
         }
-        if (value.type != VALUE_TEXT || value.text.size < size)
+        char name[QUERY_TEXT_SIZE];
+        if (value.type != VALUE_TEXT || value.text.size >= sizeof name)
             return false;
-        if (i == (int)QUERY_BY_RUN
-                ? strncasecmp(value.text.bytes, wanted, size) != 0
-                : value.text.size != size || memcmp(value.text.bytes, wanted, size) != 0)
+        (void)snprintf(name, sizeof name, "%.*s", (int)value.text.size, value.text.bytes);
+        if (i == (int)QUERY_BY_RUN ? strncasecmp(name, wanted, strlen(wanted)) != 0
+                                   : !query_name_matches(wanted, name))
             return false;
     }
     return true;
@@ -175,6 +176,7 @@ enum status command_tail(struct cli *cli, struct error *err)
     if (status != STATUS_OK)
         return status;
     result_free(answer);
+    (void)known_names_widen(cli, &cli->query.filter); // what is unknown may come
 
     struct tail tail = {
         .cli = cli,

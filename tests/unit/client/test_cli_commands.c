@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <unistd.h>
+#include <wordexp.h>
 
 #include "client/cli/cli.h"
 #include "client/cli/output/columns.h"
@@ -119,6 +120,29 @@ TEST_CASE(test_views)
                 fail_msg("%s has no %s", record_kind_info(kind)->name, key);
         }
     }
+}
+
+// Each example is a command line that its command takes.
+TEST_CASE(test_examples)
+{
+    for (const struct cli_command *command = cli_commands; command->name; command++)
+        for (size_t i = 0; i < COUNT_OF(command->examples); i++) {
+            char line[256];
+            struct cli_options options;
+            struct error err = {0};
+            wordexp_t words;
+            assert_non_null(command->examples[i]);
+            (void)snprintf(line, sizeof line, "inferstat %s", command->examples[i]);
+            assert_int_equal(wordexp(line, &words, WRDE_NOCMD), 0);
+            enum status status = options_parse(&options, (int)words.we_wordc, words.we_wordv, &err);
+            if (status == STATUS_OK && !option_given(&options, OPTION_HELP))
+                status = options_check(&options, command->options, command->name, &err);
+            if (status != STATUS_OK)
+                fail_msg("%s: %s", line, err.text);
+            assert_string_equal(options.command, command->name);
+            assert_in_range(options.argument_count, command->arguments_min, command->arguments_max);
+            wordfree(&words);
+        }
 }
 
 TEST_CASE(test_help)
@@ -405,10 +429,10 @@ TEST_CASE(test_dashboard)
 
 int main(void)
 {
-    const int failed = TEST_RUN(test_tables, test_views, test_help, test_version, test_completion,
-                                test_metrics, test_refusals, test_names_at_their_limit,
-                                test_missing_file, test_export_keeps_old_file,
-                                test_csv_on_a_terminal, test_exit_codes, test_dashboard);
+    const int failed = TEST_RUN(
+        test_tables, test_views, test_examples, test_help, test_version, test_completion,
+        test_metrics, test_refusals, test_names_at_their_limit, test_missing_file,
+        test_export_keeps_old_file, test_csv_on_a_terminal, test_exit_codes, test_dashboard);
     free(out_text);
     free(notes_text);
     return failed;
