@@ -286,9 +286,8 @@ static void read_huge_pages(char out[PROCESS_TEXT_SIZE], const char *root)
         (void)snprintf(out, PROCESS_TEXT_SIZE, "never for this process");
     else
         (void)snprintf(out, PROCESS_TEXT_SIZE, "%.*s", size < 32 ? size : 32, mode + 1);
-    const size_t used = strlen(out);
     if (proc_file_number(&reserved, root, "proc/sys/vm/nr_hugepages") && reserved > 0)
-        (void)snprintf(out + used, PROCESS_TEXT_SIZE - used, ", %" PRId64 " reserved", reserved);
+        (void)text_append(out, PROCESS_TEXT_SIZE, ", ", "%" PRId64 " reserved", reserved);
 }
 
 // The C library's own malloc has its version; the name of another library has neither "lib" nor

@@ -168,14 +168,17 @@ char *text_quote(char *out, size_t out_size, const char *word)
 
 char *text_append(char *text, size_t size, const char *between, const char *format, ...)
 {
-    size_t used = strlen(text);
+    const size_t used = strlen(text);
+    const size_t gap = used > 0 ? strlen(between) : 0;
     va_list arguments;
-    if (used > 0)
-        (void)snprintf(text + used, size - used, "%s", between);
-    used += strlen(text + used);
+    if (gap >= size - used)
+        return text;
+    memcpy(text + used, between, gap);
     va_start(arguments, format);
-    (void)vsnprintf(text + used, size - used, format, arguments);
+    const int n = vsnprintf(text + used + gap, size - used - gap, format, arguments);
     va_end(arguments);
+    if (n < 0 || (size_t)n >= size - used - gap)
+        text[used] = '\0';
     return text;
 }
 

@@ -42,8 +42,8 @@ char *text_escape_new(const char *text, size_t size);
 #define TEXT_QUOTED_SIZE(word_size) (4 * (word_size) + 4)
 char *text_quote(char *out, size_t out_size, const char *word);
 
-// Appends to a NUL-terminated text in `size` bytes, after `between` unless it is empty; cuts what
-// has no room.  Returns `text`.
+// Appends to a NUL-terminated text in `size` bytes, after `between` unless it is empty; appends
+// nothing if that does not fit.  Returns `text`.
 char *text_append(char *text, size_t size, const char *between, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

@@ -244,7 +244,6 @@ const char *result_loss_text(char text[LOSS_TEXT_SIZE], const struct result *res
 {
     struct loss losses[REASONS_MAX];
     const size_t count = collect(losses, result, row);
-    size_t used = 0;
     text[0] = '\0';
     for (size_t i = 0; i < count; i++) {
         size_t most = i;
@@ -255,11 +254,7 @@ const char *result_loss_text(char text[LOSS_TEXT_SIZE], const struct result *res
         losses[most] = losses[i];
         char reason[128];
         (void)text_escape(reason, sizeof reason, loss.reason, strlen(loss.reason));
-        const int size = snprintf(text + used, LOSS_TEXT_SIZE - used, "%s%" PRId64 " %s",
-                                  used ? ", " : "", loss.count, reason);
-        if (size < 0 || (size_t)size >= LOSS_TEXT_SIZE - used)
-            break;
-        used += (size_t)size;
+        (void)text_append(text, LOSS_TEXT_SIZE, ", ", "%" PRId64 " %s", loss.count, reason);
     }
     return text;
 }

@@ -75,23 +75,6 @@ void fleet_facts_init(struct fleet_facts *facts)
         facts->numbers[i] = (double)NAN;
 }
 
-// A reason being written.  What does not fit is left out.
-struct reason {
-    char *text;
-    size_t used;
-};
-
-static void append(struct reason *reason, const char *what)
-{
-    const size_t room = FLEET_REASON_SIZE - reason->used;
-    const int n =
-        snprintf(reason->text + reason->used, room, "%s%s", reason->used ? ", " : "", what);
-    if (n > 0 && (size_t)n < room)
-        reason->used += (size_t)n;
-    else
-        reason->text[reason->used] = '\0';
-}
-
 // ---- Numbers ------------------------------------------------------------------------
 
 // The median of what is known of the others; NaN where nothing is.
@@ -122,8 +105,8 @@ static bool is_below_its_best(enum fleet_number number, const struct fleet_facts
     return best && host->numbers[number] < host->numbers[best];
 }
 
-static void append_number(struct reason *reason, enum fleet_number number,
-                          const struct fleet_facts *host, double usual)
+static void append_number(char *reason, enum fleet_number number, const struct fleet_facts *host,
+                          double usual)
 {
     char value[UNIT_TEXT_SIZE], peers[UNIT_TEXT_SIZE], maximum[UNIT_TEXT_SIZE], line[256];
     char more[THROTTLE_TEXT_SIZE + 8] = "";
@@ -138,12 +121,12 @@ static void append_number(struct reason *reason, enum fleet_number number,
         char why[THROTTLE_TEXT_SIZE];
         (void)snprintf(more, sizeof more, " by %s", throttle_text(why, reasons));
     }
-    int used = snprintf(line, sizeof line, "%s%s%s%s", numbers[number].what, numbers[number].mark,
-                        unit_format(value, numbers[number].unit, host->numbers[number]), more);
-    if (!isnan(usual) && used > 0 && (size_t)used < sizeof line)
-        (void)snprintf(line + used, sizeof line - (size_t)used, " (peers %s%s)",
-                       numbers[number].mark, unit_format(peers, numbers[number].unit, usual));
-    append(reason, line);
+    (void)snprintf(line, sizeof line, "%s%s%s%s", numbers[number].what, numbers[number].mark,
+                   unit_format(value, numbers[number].unit, host->numbers[number]), more);
+    if (!isnan(usual))
+        (void)text_append(line, sizeof line, "", " (peers %s%s)", numbers[number].mark,
+                          unit_format(peers, numbers[number].unit, usual));
+    (void)text_append(reason, FLEET_REASON_SIZE, ", ", "%s", line);
 }
 
 // ---- Texts ---------------------------------------------------------------------------
@@ -171,23 +154,20 @@ static const char *usual_text(enum fleet_text text, const struct fleet_facts *co
     return 2 * same > known ? candidate : NULL;
 }
 
-static void append_text(struct reason *reason, enum fleet_text text, const struct fleet_facts *host,
+static void append_text(char *reason, enum fleet_text text, const struct fleet_facts *host,
                         const struct fleet_facts *const *others, size_t count)
 {
     const char *usual = usual_text(text, others, count);
     if (!usual || !host->texts[text][0] || strcmp(usual, host->texts[text]) == 0)
         return;
-    char line[2 * FLEET_TEXT_SIZE + 32];
-    (void)snprintf(line, sizeof line, "%s%s (peers %s)", texts[text].what, host->texts[text],
-                   usual);
-    append(reason, line);
+    (void)text_append(reason, FLEET_REASON_SIZE, ", ", "%s%s (peers %s)", texts[text].what,
+                      host->texts[text], usual);
 }
 
 char *fleet_reason(char *text, enum fleet_subject subject, bool is_worse,
                    const struct fleet_facts *host, const struct fleet_facts *const *others,
                    size_t count)
 {
-    struct reason reason = {.text = text};
     text[0] = '\0';
     double *scratch = calloc(count ? count : 1, sizeof *scratch);
     if (!scratch)
@@ -199,11 +179,11 @@ char *fleet_reason(char *text, enum fleet_subject subject, bool is_worse,
         const double usual = usual_number(number, others, count, scratch);
         if (isnan(usual) ? is_worse && is_below_its_best(number, host)
                          : differs(number, host->numbers[i], usual, is_worse))
-            append_number(&reason, number, host, usual);
+            append_number(text, number, host, usual);
     }
     free(scratch);
     for (unsigned i = 0; i < FLEET_TEXTS; i++)
-        append_text(&reason, (enum fleet_text)i, host, others, count);
+        append_text(text, (enum fleet_text)i, host, others, count);
     return text;
 }
 

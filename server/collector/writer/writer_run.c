@@ -137,28 +137,19 @@ enum status run_set_killed(struct run *run, const struct wire_activity *activiti
                            struct error *err)
 {
     char text[MESSAGE_TEXT_SIZE_MAX] = "";
-    size_t used = 0;
     enum status status = STATUS_OK;
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         const struct wire_activity *activity = &activities[i];
         if (activity->text.size == 0)
             continue;
         status = set_stream_activity(run, activity, err);
-        const int size =
-            snprintf(text + used, sizeof text - used, "%sstream %u: %.*s", used ? "; " : "",
-                     activity->stream, (int)activity->text.size, activity->text.bytes);
-        if (size > 0 && (size_t)size < sizeof text - used)
-            used += (size_t)size;
-        else
-            text[used] = '\0'; // no room: keep the earlier ones
+        (void)text_append(text, sizeof text, "; ", "stream %u: %.*s", activity->stream,
+                          (int)activity->text.size, activity->text.bytes);
     }
-    static const char idle[] = "idle"; // overrides its last report
-    if (status == STATUS_OK)
-        status = run_set_activity(run,
-                                  used ? (struct wire_bytes){used, text}
-                                       : (struct wire_bytes){sizeof idle - 1, idle},
-                                  err);
-    return status;
+    if (!*text)
+        (void)snprintf(text, sizeof text, "idle"); // overrides its last report
+    return status == STATUS_OK ? run_set_activity(run, (struct wire_bytes){strlen(text), text}, err)
+                               : status;
 }
 
 void run_set_clock(struct run *run, int64_t offset_ns, int64_t error_ns)

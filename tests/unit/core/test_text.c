@@ -164,9 +164,10 @@ TEST_CASE(test_append)
     char text[10] = "";
     assert_string_equal(text_append(text, sizeof text, ", ", "%d", 12), "12");
     assert_string_equal(text_append(text, sizeof text, ", ", "%s", "abc"), "12, abc");
-    assert_string_equal(text_append(text, sizeof text, ", ", "%s", "d"), "12, abc, ");
-    assert_string_equal(text_append(text, sizeof text, ", ", "%s", "e"), "12, abc, ");
-    assert_string_equal(text_append((char[8]){"12345"}, 8, "", "%s", "678"), "1234567");
+    assert_string_equal(text_append(text, sizeof text, ", ", "%s", "d"), "12, abc");
+    assert_string_equal(text_append(text, sizeof text, "", "%s", "def"), "12, abc");
+    assert_string_equal(text_append(text, sizeof text, "", "%s", "de"), "12, abcde");
+    assert_string_equal(text_append(text, sizeof text, ", ", "%s", ""), "12, abcde");
 }
 
 TEST_MAIN(test_utf8, test_encode, test_cut, test_escape, test_quote, test_append, test_uuid)
