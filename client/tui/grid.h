@@ -80,7 +80,8 @@ enum {
     GRID_UNSORTED = -1, // no column
     GRID_COLUMNS_MAX = 24,
     GRID_SORTS_MAX = 3,
-    GRID_OPENED_MAX = 16,
+    GRID_TOGGLED_MAX = 16,
+    GRID_SMALL = 12, // in a tree of at most so many rows groups are open
     GRID_ONLY_SIZE = 128,
     // Columns of this rank and above are omitted before texts are truncated; others only if
     // truncation does not suffice.
@@ -109,10 +110,11 @@ struct grid_state {
     bool reversed; // the order is reversed (absent values stay last)
     struct grid_sort before[GRID_SORTS_MAX - 1]; // the sorts that go before `sort`
     unsigned before_count;
-    bool unfolded;                    // folded rows are shown
-    uint64_t opened[GRID_OPENED_MAX]; // hashes of the identities of open groups; 0: none
-    uint32_t hidden, pinned;          // bit i: column i is never shown; is omitted last
-    const struct grid_choice *choice; // borrowed; NULL: none
+    bool unfolded;                      // folded rows are shown
+    uint64_t toggled[GRID_TOGGLED_MAX]; // hashes of the identities of groups that are closed in a
+                                        // small tree, or open in a large one; 0: none
+    uint32_t hidden, pinned;            // bit i: column i is never shown; is omitted last
+    const struct grid_choice *choice;   // borrowed; NULL: none
 };
 
 // Undoes scrolling and sorting.

@@ -82,14 +82,14 @@ static struct order order_of(const struct grid *grid, const struct grid_state *s
 
 void grid_state_reset(struct grid_state *state)
 {
-    uint64_t opened[GRID_OPENED_MAX];
-    memcpy(opened, state->opened, sizeof opened);
+    uint64_t toggled[GRID_TOGGLED_MAX];
+    memcpy(toggled, state->toggled, sizeof toggled);
     *state = (struct grid_state){.sort = GRID_UNSORTED,
                                  .unfolded = state->unfolded,
                                  .hidden = state->hidden,
                                  .pinned = state->pinned,
                                  .choice = state->choice};
-    memcpy(state->opened, opened, sizeof opened);
+    memcpy(state->toggled, toggled, sizeof toggled);
 }
 
 bool grid_sorts_by(const struct grid_state *state, unsigned column)
@@ -132,21 +132,31 @@ static uint64_t identity_of(const struct grid *grid, const struct result *result
 
 // ---- The tree ---------------------------------------------------------------
 
-// The place of an open group in `opened`; GRID_OPENED_MAX: it is closed.
-static unsigned find_opened(const struct grid *grid, const struct grid_state *state,
-                            const struct result *result, size_t group)
+// The place of a group in `toggled`; GRID_TOGGLED_MAX: it is not there.
+static unsigned find_toggled(const struct grid *grid, const struct grid_state *state,
+                             const struct result *result, size_t group)
 {
     const uint64_t hash = identity_of(grid, result, group);
     unsigned i = 0;
-    while (i < GRID_OPENED_MAX && state->opened[i] != hash)
+    while (i < GRID_TOGGLED_MAX && state->toggled[i] != hash)
         i++;
     return i;
+}
+
+// True if few rows are not folded.
+static bool is_small(const struct grid *grid, const struct result *result)
+{
+    unsigned rows = 0;
+    for (size_t row = 0; row < result_row_count(result) && rows <= GRID_SMALL; row++)
+        rows += !grid->is_folded || !grid->is_folded(result, row);
+    return rows <= GRID_SMALL;
 }
 
 bool grid_rows_is_open(const struct grid *grid, const struct grid_state *state,
                        const struct result *result, size_t group)
 {
-    return find_opened(grid, state, result, group) < GRID_OPENED_MAX;
+    const bool is_toggled = find_toggled(grid, state, result, group) < GRID_TOGGLED_MAX;
+    return is_small(grid, result) != is_toggled;
 }
 
 size_t *grid_rows_groups(const struct grid *grid, const struct result *result)
@@ -285,12 +295,14 @@ bool grid_rows_open(const struct grid *grid, struct grid_state *state, const str
     free(groups);
     if (!grid->is_group(result, group))
         return false;
-    const unsigned place = find_opened(grid, state, result, group);
-    if (opens && place == GRID_OPENED_MAX) { // the oldest gives way
-        memmove(state->opened + 1, state->opened, sizeof state->opened - sizeof *state->opened);
-        state->opened[0] = identity_of(grid, result, group);
-    } else if (!opens && place < GRID_OPENED_MAX) {
-        state->opened[place] = 0;
+    const unsigned place = find_toggled(grid, state, result, group);
+    if (opens == grid_rows_is_open(grid, state, result, group)) {
+        // it is as wanted
+    } else if (place < GRID_TOGGLED_MAX) {
+        state->toggled[place] = 0;
+    } else { // the oldest gives way
+        memmove(state->toggled + 1, state->toggled, sizeof state->toggled - sizeof *state->toggled);
+        state->toggled[0] = identity_of(grid, result, group);
     }
     if (!opens)
         state->at = identity_of(grid, result, group);

@@ -251,7 +251,8 @@ static enum status add_group(const struct now *now, struct result *answer,
         return STATUS_OK;
     char member[QUERY_TEXT_SIZE], reason[QUERY_TEXT_SIZE + NOW_REASON_SIZE + 2];
     (void)answer_name_text(now->store, rows->keys[!now->by], member);
-    (void)snprintf(reason, sizeof reason, "%s%s%s", member, member[0] ? ": " : "",
+    const bool is_of_one = member[0] && rows->verdict.state <= NOW_SLOW;
+    (void)snprintf(reason, sizeof reason, "%s%s%s", is_of_one ? member : "", is_of_one ? ": " : "",
                    rows->verdict.reason);
     set_whole(now, rows->keys[now->by], &figures);
     answer_row(answer);

@@ -2,6 +2,7 @@
 #include "tests/support/test.h"
 
 #include "client/tui/grid.h"
+#include "client/tui/grid_rows.h"
 #include "tests/support/tui_fixture.h"
 
 static const struct grid_column columns[] = {

@@ -82,12 +82,10 @@ static void file(struct model *model)
 #define PAGE_DOWN "\x01"
 #define BACK_TAB  "\x02"
 #define LEFT      "\x03"
-#define RIGHT     "\x04"
 
 static void press(struct model *model, const char *keys)
 {
-    static const uint32_t codes[] = {0, KEY_CODE_PAGE_DOWN, KEY_CODE_BACK_TAB, KEY_CODE_LEFT,
-                                     KEY_CODE_RIGHT};
+    static const uint32_t codes[] = {0, KEY_CODE_PAGE_DOWN, KEY_CODE_BACK_TAB, KEY_CODE_LEFT};
     for (; *keys; keys++)
         fixture_key(model, (unsigned char)*keys < COUNT_OF(codes) ? codes[(unsigned char)*keys]
                                                                   : (unsigned char)*keys);
@@ -258,9 +256,10 @@ static const struct {
     {"fleet-60x16", fixture_fleet, "", 60, 16, SIZES},
     {"fleet-80x24", fixture_fleet, "", 80, 24, 0},
     {"fleet-120x40", fixture_fleet, "", 120, 40, 0},
-    {"fleet-200x60", fixture_fleet, "o" RIGHT, 200, 60, SIZES},
+    {"fleet-200x60", fixture_fleet, "o", 200, 60, SIZES},
+    {"fleet-closed-80x24", fixture_fleet, LEFT, 80, 24, 0},
     {"fleet-ascii-80x24", fixture_fleet, "", 80, 24, ASCII},
-    {"fleet-sorted-120x40", fixture_fleet, RIGHT ">>>>>>>>", 120, 40, 0},
+    {"fleet-sorted-120x40", fixture_fleet, ">>>>>>>>", 120, 40, 0},
     {"why-80x24", why, "", 80, 24, SIZES},
     {"why-120x40", why, "", 120, 40, 0},
     {"why-asked-80x24", why_asked, "", 80, 24, 0},
