@@ -197,6 +197,8 @@ struct fitted {
     double scale;                // of drawn cells
     size_t *groups;              // of a tree (grid_rows_groups), else NULL
     bool has_groups;             // some row is one
+    const size_t *measured;      // rows whose cells set the widths; NULL: the first ones
+    size_t measured_count;
 };
 
 // The text of a row of a tree: "▾ name", and "    name" below it.
@@ -234,10 +236,10 @@ static int natural_width(const struct grid *grid, const struct grid_state *state
     int heading = glyph_text_width(column->heading);
     if (column->is_text && heading > width)
         width = heading;
-    size_t rows = result && found >= 0 ? result_row_count(result) : 0;
-    if (column->format == GRID_DRAWN)
-        rows = 0;
-    for (size_t row = 0; row < rows && !(column->is_text && width >= column->width_max); row++) {
+    const size_t rows =
+        result && found >= 0 && column->format != GRID_DRAWN ? fitted->measured_count : 0;
+    for (size_t i = 0; i < rows && !(column->is_text && width >= column->width_max); i++) {
+        const size_t row = fitted->measured ? fitted->measured[i] : i;
         char text[GRID_CELL_SIZE];
         struct value value = result_cell(result, row, (unsigned)found);
         if (column->is_text && value.type != VALUE_TEXT && column->format != GRID_TREE)
@@ -366,12 +368,23 @@ static bool has_value(const struct result *result, int found)
     return false;
 }
 
+// `rows`: those shown, `count` of them.  Of a large table only rows that are visible are measured.
 static void fit(const struct grid *grid, const struct grid_state *state,
-                const struct result *result, int width, struct fitted *fitted)
+                const struct result *result, const size_t *rows, size_t count, struct rect area,
+                struct fitted *fitted)
 {
+    enum { MEASURED_ALL = 256 };
+    const int width = area.width;
     assert(grid->count <= GRID_COLUMNS_MAX);
     *fitted = (struct fitted){.gap = width >= 110 ? GAP : GAP_TIGHT,
-                              .groups = grid_rows_groups(grid, result)};
+                              .groups = grid_rows_groups(grid, result),
+                              .measured_count = result ? result_row_count(result) : 0};
+    if (fitted->measured_count > MEASURED_ALL) {
+        const size_t top = state->top < count ? state->top : count;
+        const size_t page = area.height > 1 ? (size_t)area.height - 1 : 0;
+        fitted->measured = rows ? rows + top : NULL;
+        fitted->measured_count = count - top < page ? count - top : page;
+    }
     for (size_t row = 0; fitted->groups && row < result_row_count(result); row++)
         fitted->has_groups = fitted->has_groups || grid->is_group(result, row);
     for (unsigned i = 0; i < grid->count; i++) {
@@ -475,13 +488,12 @@ void grid_draw(const struct grid *grid, const struct grid_state *state, const st
 {
     if (rect_is_empty(area))
         return;
-    struct fitted fitted;
-    fit(grid, state, result, area.width, &fitted);
-    draw_headings(grid, state, &fitted, canvas, area);
-    fitted.scale = grid->scale && result ? grid->scale(result) : 0;
-
     size_t count, folded;
     size_t *rows = grid_rows_shown(grid, state, result, &count, &folded);
+    struct fitted fitted;
+    fit(grid, state, result, rows, count, area, &fitted);
+    draw_headings(grid, state, &fitted, canvas, area);
+    fitted.scale = grid->scale && result ? grid->scale(result) : 0;
     for (int y = 1; y < area.height; y++) {
         const size_t place = state->top + (size_t)(y - 1);
         if (place == count && folded > 0)
@@ -514,9 +526,12 @@ void grid_value_text(char text[GRID_CELL_SIZE], const struct grid_choice *choice
 int grid_column_at(const struct grid *grid, const struct grid_state *state,
                    const struct result *result, struct rect area, int x)
 {
+    size_t count, folded;
+    size_t *rows = grid_rows_shown(grid, state, result, &count, &folded);
     struct fitted fitted;
-    fit(grid, state, result, area.width, &fitted);
+    fit(grid, state, result, rows, count, area, &fitted);
     free(fitted.groups);
+    free(rows);
     for (unsigned i = 0; i < grid->count; i++)
         if (fitted.width[i] > 0 && x >= fitted.x[i] && x < fitted.x[i] + fitted.width[i])
             return (int)i;

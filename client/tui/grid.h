@@ -69,6 +69,7 @@ struct grid {
     // is_group: the rows behind it, as long as is_in_group is true, are its group's.  is_kept: the
     // row of a group is shown although that is closed.  name_of: the text of a GRID_TREE cell,
     // escaped.
+    unsigned small; // rows up to which groups are open at first; 0: GRID_SMALL
     bool (*is_group)(const struct result *result, size_t row);
     bool (*is_in_group)(const struct result *result, size_t group, size_t row);
     bool (*is_kept)(const struct result *result, size_t row);

@@ -136,6 +136,11 @@ static uint64_t identity_of(const struct grid *grid, const struct result *result
 static unsigned find_toggled(const struct grid *grid, const struct grid_state *state,
                              const struct result *result, size_t group)
 {
+    bool has_any = false;
+    for (unsigned i = 0; i < GRID_TOGGLED_MAX; i++)
+        has_any |= state->toggled[i] != 0;
+    if (!has_any) // as mostly; an identity takes its time
+        return GRID_TOGGLED_MAX;
     const uint64_t hash = identity_of(grid, result, group);
     unsigned i = 0;
     while (i < GRID_TOGGLED_MAX && state->toggled[i] != hash)
@@ -146,10 +151,11 @@ static unsigned find_toggled(const struct grid *grid, const struct grid_state *s
 // True if few rows are not folded.
 static bool is_small(const struct grid *grid, const struct result *result)
 {
+    const unsigned most = grid->small > 0 ? grid->small : GRID_SMALL;
     unsigned rows = 0;
-    for (size_t row = 0; row < result_row_count(result) && rows <= GRID_SMALL; row++)
+    for (size_t row = 0; row < result_row_count(result) && rows <= most; row++)
         rows += !grid->is_folded || !grid->is_folded(result, row);
-    return rows <= GRID_SMALL;
+    return rows <= most;
 }
 
 bool grid_rows_is_open(const struct grid *grid, const struct grid_state *state,

@@ -227,14 +227,13 @@ static void add_rows(struct join *join, size_t *first, size_t *next)
 
 static bool prepare(struct join *join)
 {
-    bool is_ok = result_new(&join->out) == STATUS_OK &&
-                 add_columns(join->out, join->from->hosts, join->of_hosts) &&
-                 add_columns(join->out, join->from->devices, join->of_devices);
-    for (unsigned i = 0; i < OWN_COUNT && is_ok; i++) {
+    bool is_ok = result_new(&join->out) == STATUS_OK;
+    for (unsigned i = 0; i < OWN_COUNT && is_ok; i++) { // first, where they are found soonest
         is_ok = result_add_column(join->out, own_columns[i].key, own_columns[i].unit) == STATUS_OK;
         join->own[i] = is_ok ? result_column_count(join->out) - 1 : 0;
     }
-    return is_ok;
+    return is_ok && add_columns(join->out, join->from->hosts, join->of_hosts) &&
+           add_columns(join->out, join->from->devices, join->of_devices);
 }
 
 struct result *machines_join(const struct machines *machines)

@@ -60,6 +60,8 @@ static const struct {
     [POLL_HISTORY] = {QUERY_ALERTS, 0, 200, BY(HOST) | BY(MODEL) | BY(DEVICE), 0, true, NULL},
     [POLL_EVENTS] = {QUERY_RECORDS, RECORD_KIND_EVENT, 200, BY(HOST) | BY(DEVICE), KIND(EVENT),
                      true, NULL},
+    [POLL_MACHINE_USE] = {QUERY_AVERAGE, 0, 0, BY(HOST) | BY(DEVICE), 0, true, "gpu_util_ratio"},
+    [POLL_MACHINE_MORE] = {QUERY_AVERAGE, 0, 0, BY(HOST) | BY(DEVICE), 0, true, "power_watts"},
     // A run has many models: it is shown whatever they are.
     [POLL_RUNS] = {QUERY_RECORDS, RECORD_KIND_RUN, 200, LIFE,
                    KIND(RUN) | KIND(LOAD) | KIND(INFERENCE) | KIND(PIPELINE), false, NULL},
@@ -116,6 +118,16 @@ bool queries_select(struct queries_scope *scope, enum queries_subject subject,
         found = (struct query_filter){0};
     const bool is_other = memcmp(&found, &scope->subjects[subject], sizeof found) != 0;
     scope->subjects[subject] = found;
+    return is_other;
+}
+
+bool queries_select_machine(struct queries_scope *scope, const struct result *machines, size_t row)
+{
+    struct query_filter found = {0};
+    if (machines && copy_name(&found, QUERY_BY_HOST, machines, row))
+        (void)copy_name(&found, QUERY_BY_DEVICE, machines, row);
+    const bool is_other = memcmp(&found, &scope->machine, sizeof found) != 0;
+    scope->machine = found;
     return is_other;
 }
 
@@ -186,6 +198,14 @@ static bool fill_own(enum polled_query polled, const struct queries_scope *scope
         (void)snprintf(query->metric, sizeof query->metric, "%s",
                        scope->of_e2e ? "e2e_ns" : "ttft_ns");
     }
+    const bool is_use = polled == POLL_MACHINE_USE;
+    if (is_use || polled == POLL_MACHINE_MORE) {
+        memcpy(query->filter.by, scope->machine.by, sizeof query->filter.by);
+        if (!scope->machine.by[QUERY_BY_DEVICE][0])
+            (void)snprintf(query->metric, sizeof query->metric, "%s",
+                           is_use ? "cpu_util_ratio" : "memory_pressure_ratio");
+        return scope->machine.by[QUERY_BY_HOST][0] != '\0';
+    }
     return polled != POLL_COMPARE ||
            comparison_fill(&scope->comparison, has_times ? &all : &scope->window, query);
 }
@@ -223,7 +243,10 @@ bool queries_fill(enum polled_query polled, const struct queries_scope *scope, i
     }
     if (polled == POLL_WHY)
         set_why(query, scope, scope->now_ns != 0 ? scope->now_ns : now_ns);
-    if (polls[polled].of_window)
+    // The newest samples have no need of the window's means, which cost a scan of all samples.
+    const bool is_newest = (polled == POLL_HOSTS || polled == POLL_DEVICES) &&
+                           window_is_live(&scope->window) && scope->now_ns == 0;
+    if (polls[polled].of_window && !is_newest)
         window_apply(&scope->window, scope->now_ns != 0 ? scope->now_ns : now_ns, &query->filter);
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
         if (!(polls[polled].has >> i & 1))

@@ -23,7 +23,7 @@ enum polled_query {
     POLL_ERRORS,        // the share of failed requests by step of the window
     POLL_FLEET,         // hosts that stand out from others with the same model and device
     POLL_WHY,           // why requests are slower than usual
-    POLL_HOSTS,         // the hosts now, with means of the window
+    POLL_HOSTS,         // the hosts now; of a window that has ended, with its means
     POLL_DEVICES,       // the devices, likewise
     POLL_INFERENCES,    // the newest inferences of the window
     POLL_FAILED,        // failures of the window by model, host and error
@@ -45,6 +45,8 @@ enum polled_query {
     POLL_ALERTS,        // alerts that are open
     POLL_HISTORY,       // alerts of the window that fired
     POLL_EVENTS,        // the newest events of devices and hosts, of the window
+    POLL_MACHINE_USE,   // of the host or device that is opened, by step of the window: utilisation
+    POLL_MACHINE_MORE,  // likewise the memory pressure of a host, the power of a device
     POLL_RUNS,          // the newest runs and their counts of records, of all time
     POLL_COUNT,
     POLL_MACHINES = POLL_COUNT, // not asked for: hosts, devices and events joined (machines.h)
@@ -68,6 +70,7 @@ struct queries_scope {
     // Names, run, start and end of the subjects; without a start there is none.
     struct query_filter subjects[SUBJECT_COUNT];
     struct comparison comparison;
+    struct query_filter machine; // the names of the host, or device, that is opened
     bool of_e2e;             // POLL_HISTOGRAM: of whole requests, not of their times to first token
     struct query_filter why; // names that go before those of the filter in POLL_WHY
 };
@@ -83,6 +86,9 @@ bool queries_fill(enum polled_query polled, const struct queries_scope *scope, i
 // run or its times are invalid.  Returns true if it is another one now.
 bool queries_select(struct queries_scope *scope, enum queries_subject subject,
                     const struct result *records, size_t row);
+
+// The same with the machine, a row of POLL_MACHINES.
+bool queries_select_machine(struct queries_scope *scope, const struct result *machines, size_t row);
 
 // The row of the newest load before that of row `row`, of the same model, host and device; SIZE_MAX
 // if there is none.  `loads` is an answer to POLL_LOADS.

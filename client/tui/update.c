@@ -55,9 +55,26 @@ static unsigned select_subjects(struct model *model)
     return model->asked ? EFFECT_SCOPE | EFFECT_SUBJECT : 0;
 }
 
+// The host or device whose details are open.
+static void select_machine(struct model *model)
+{
+    size_t row;
+    const bool is_open = model->overlay == OVERLAY_DETAIL && view_current(model) == &view_hosts &&
+                         view_selected(model, 0, &row);
+    if (!queries_select_machine(&model->scope, is_open ? model_answer(model, POLL_MACHINES) : NULL,
+                                is_open ? row : 0))
+        return;
+    static const enum polled_query about_it[] = {POLL_MACHINE_USE, POLL_MACHINE_MORE};
+    for (unsigned i = 0; i < sizeof about_it / sizeof *about_it; i++) {
+        result_free(model->answers[about_it[i]].result);
+        model->answers[about_it[i]] = (struct model_answer){0};
+    }
+}
+
 // The view's queries; those that it lacks are asked for at once.
 static unsigned want(struct model *model)
 {
+    select_machine(model);
     const uint64_t wanted = view_polls(model);
     if (wanted == model->scope.wanted)
         return 0;

@@ -34,6 +34,9 @@ uint64_t view_polls(const struct model *model)
     return view_current(model)->polls | POLL(SUMMARY) | POLL(ALERTS) |
            (model_is_now(model) ? POLL(NOW) | POLL(FLEET) : 0) |
            (model->overlay == OVERLAY_WHY ? POLL(WHY) : 0) |
+           (model->overlay == OVERLAY_DETAIL && view_current(model) == &view_hosts
+                ? POLL(MACHINE_USE) | POLL(MACHINE_MORE)
+                : 0) |
            (model->overlay == OVERLAY_CHOOSER ? POLL(OVERVIEW) | POLL(BASELINES) : 0);
 }
 

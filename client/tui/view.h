@@ -119,6 +119,15 @@ void view_banner_draw(const struct model *model, struct canvas *canvas, struct r
 int view_charts_rows(const struct model *model, struct rect area);
 void view_charts_draw(const struct model *model, struct canvas *canvas, struct rect area);
 
+// Writes "▲ gpu03 decode -6.6 %: PCIe x8 of x16": worse than others with the same model and device.
+// Returns false for rows of FLEET that are not worse.
+bool view_fleet_text(char *text, size_t size, const struct result *fleet, size_t row);
+
+// Draws what a host's or device's details begin with, from line `y` of `area` on, if there is a
+// canvas: charts of the window, and of a host what FLEET finds.  Returns the number of lines.
+size_t view_machine_draw(const struct model *model, struct canvas *canvas, struct rect area, int y,
+                         const struct result *result, size_t row);
+
 // Draws three lines: figures of the window, what needs attention, and the throughput over time.
 void view_compact_draw(const struct model *model, struct canvas *canvas);
 

@@ -40,6 +40,13 @@ target_link_libraries(bench_samples PRIVATE
 target_compile_definitions(bench_samples PRIVATE INFERSTATD="$<TARGET_FILE:inferstatd>")
 add_dependencies(bench_samples inferstatd)
 
+add_executable(bench_views dashboard/bench_views.c samples/samples_fleet.c)
+target_link_libraries(bench_views PRIVATE
+  inferstat_options inferstat_bench_store inferstat_bench inferstat_tui inferstat_store inferstat_test_history
+  inferstat_test_producer inferstat_test_folder Threads::Threads)
+target_compile_definitions(bench_views PRIVATE INFERSTATD="$<TARGET_FILE:inferstatd>")
+add_dependencies(bench_views inferstatd)
+
 # A few records, to see that the benches work; what they find is nobody's verdict.
 if(NOT INFERSTAT_SANITIZE)
   inferstat_add_test(bench.ingest COMMAND $<TARGET_FILE:bench_ingest> --json --quick LABELS bench)
@@ -49,6 +56,12 @@ if(NOT INFERSTAT_SANITIZE)
   inferstat_add_test(fleet.samples COMMAND $<TARGET_FILE:bench_samples> --seconds 60 LABELS fleet)
   # Alone: it takes most of two processors, and the other tests of fleets have bounds of time.
   set_tests_properties(fleet.samples PROPERTIES RUN_SERIAL TRUE)
+  inferstat_add_test(bench.views COMMAND $<TARGET_FILE:bench_views> --json --quick LABELS bench)
+  if(TARGET fake_nvml AND TARGET inferstat-worker)
+    inferstat_add_test(bench.top LABELS bench
+      COMMAND "${INFERSTAT_PYTHON}" "${CMAKE_CURRENT_SOURCE_DIR}/dashboard/bench_top.py" --json --quick
+              --build "${PROJECT_BINARY_DIR}")
+  endif()
   inferstat_add_test(bench.metrics LABELS bench
     COMMAND "${INFERSTAT_PYTHON}" "${CMAKE_CURRENT_SOURCE_DIR}/bench_metrics.py" --json --quick
             --build "${PROJECT_BINARY_DIR}")

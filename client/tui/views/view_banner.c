@@ -183,31 +183,36 @@ static void add_states(struct findings *findings, const struct model *model, uns
 
 // ---- Hosts that stand out -------------------------------------------------------------------
 
-// "▲ gpu03 decode -6.6 %: PCIe x8 of x16": worse than others with the same model and device.
-static void add_fleet(struct findings *findings, const struct model *model)
+bool view_fleet_text(char *text, size_t size, const struct result *fleet, size_t row)
 {
     static const char *const words[][2] = {{"tokens_per_second", "decode"},
                                            {"prefill_tokens_per_second", "prefill"},
                                            {"ttft_ns", "TTFT"},
                                            {"items_per_second", "items/s"},
                                            {"load_bytes_per_second", "load"}};
+    char host[NAME_SIZE], metric[NAME_SIZE], reason[2 * NAME_SIZE];
+    if (!result_is(fleet, row, "verdict", "worse"))
+        return false;
+    (void)result_text(metric, sizeof metric, fleet, row, "metric");
+    for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(metric, words[i][0]) == 0)
+            (void)snprintf(metric, sizeof metric, "%s", words[i][1]);
+    const bool has_reason = result_get(fleet, row, "reason").type == VALUE_TEXT;
+    (void)result_text(reason, sizeof reason, fleet, row, "reason");
+    (void)snprintf(text, size, "▲ %s %s %+.1f %%%s%s",
+                   result_text(host, sizeof host, fleet, row, "host"), metric,
+                   result_number(fleet, row, "deviation_ratio", 0) * 100, has_reason ? ": " : "",
+                   has_reason ? reason : "");
+    return true;
+}
+
+static void add_fleet(struct findings *findings, const struct model *model)
+{
     const struct result *fleet = model_is_now(model) ? model_answer(model, POLL_FLEET) : NULL;
-    for (size_t row = 0; fleet && row < result_row_count(fleet); row++) {
-        char host[NAME_SIZE], metric[NAME_SIZE], reason[2 * NAME_SIZE], text[5 * NAME_SIZE];
-        if (!result_is(fleet, row, "verdict", "worse"))
-            continue;
-        (void)result_text(metric, sizeof metric, fleet, row, "metric");
-        for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
-            if (strcmp(metric, words[i][0]) == 0)
-                (void)snprintf(metric, sizeof metric, "%s", words[i][1]);
-        const bool has_reason = result_get(fleet, row, "reason").type == VALUE_TEXT;
-        (void)result_text(reason, sizeof reason, fleet, row, "reason");
-        (void)snprintf(text, sizeof text, "▲ %s %s %+.1f %%%s%s",
-                       result_text(host, sizeof host, fleet, row, "host"), metric,
-                       result_number(fleet, row, "deviation_ratio", 0) * 100,
-                       has_reason ? ": " : "", has_reason ? reason : "");
-        add(findings, STYLE_WARNING, text);
-    }
+    char text[5 * NAME_SIZE];
+    for (size_t row = 0; fleet && row < result_row_count(fleet); row++)
+        if (view_fleet_text(text, sizeof text, fleet, row))
+            add(findings, STYLE_WARNING, text);
 }
 
 // ---- The line -----------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 #include "client/tui/view.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "client/tui/plots.h"
 #include "common/core/query/result.h"
@@ -83,4 +84,41 @@ void view_charts_draw(const struct model *model, struct canvas *canvas, struct r
     chart.marks = errors;
     chart.mark_count = read_points(errors, model_answer(model, POLL_ERRORS), "mean", NULL);
     plot_chart(canvas, right, &chart);
+}
+
+size_t view_machine_draw(const struct model *model, struct canvas *canvas, struct rect area, int y,
+                         const struct result *result, size_t row)
+{
+    enum { CHART_ROWS = 7, TEXT_SIZE = 640 };
+    const bool is_host = result_integer(result, row, "is_host", 0) == 1;
+    const struct result *fleet = is_host ? model_answer(model, POLL_FLEET) : NULL;
+    struct rect charts = {area.x, area.y + y, area.width, CHART_ROWS}, left, right;
+    struct plot_point points[POINTS_MAX];
+    size_t lines = 0;
+    layout_beside(charts, (area.width - CHART_GAP) / 2, CHART_GAP, &left, &right);
+    if (window_step_ns(&model->scope.window) != 0) {
+        struct plot_chart use = new_chart(model, is_host ? "CPU" : "GPU", UNIT_RATIO);
+        use.points = points;
+        use.count = read_points(points, model_answer(model, POLL_MACHINE_USE), "mean", NULL);
+        if (canvas && y >= 0)
+            plot_chart(canvas, left, &use);
+        struct plot_chart more = new_chart(model, is_host ? "memory pressure" : "power",
+                                           is_host ? UNIT_RATIO : UNIT_WATTS);
+        more.points = points;
+        more.count = read_points(points, model_answer(model, POLL_MACHINE_MORE), "mean", NULL);
+        if (canvas && y >= 0)
+            plot_chart(canvas, right, &more);
+        lines += CHART_ROWS + 1;
+    }
+    for (size_t i = 0; fleet && i < result_row_count(fleet); i++) {
+        char text[TEXT_SIZE];
+        if (!value_is_same(result_get(fleet, i, "host"), result_get(result, row, "host")) ||
+            !view_fleet_text(text, sizeof text, fleet, i))
+            continue;
+        if (canvas)
+            canvas_fit(canvas, area, 1, y + (int)lines, area.width - 1, ALIGN_LEFT, STYLE_WARNING,
+                       text);
+        lines++;
+    }
+    return lines;
 }

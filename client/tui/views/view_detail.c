@@ -76,6 +76,8 @@ static size_t lay_out(const struct model *model, struct canvas *canvas, struct r
         view_current(model) == &view_requests && model->views[VIEW_REQUESTS].focus == 0;
     if (is_request)
         lines += view_why_draw(model, canvas, area, y + (int)lines, result, row);
+    if (view_current(model) == &view_hosts)
+        lines += view_machine_draw(model, canvas, area, y + (int)lines, result, row);
     lines += draw_phases(canvas, area, y + (int)lines, result, row);
     if (is_request)
         lines += view_meanwhile_draw(model, canvas, area, y + (int)lines, result, row);

@@ -20,7 +20,7 @@ static const struct grid_column columns[] = {
     {"clock", "sm_clock_hz", GRID_UNIT, false, 7, 0, 5},
     {"most", "sm_clock_max_hz", GRID_UNIT, false, 7, 0, 10},
     {"PCIe", "pcie", GRID_MARKED, true, 4, 5, 2},
-    {"throttled", "throttled_mean_ratio", GRID_UNIT, false, 9, 0, 6},
+    {"throttled", "throttled_ratio", GRID_UNIT, false, 9, 0, 6},
     {"ECC", "ecc_uncorrected", GRID_LOSS, false, 3, 0, 8},
     {"pressure", "memory_pressure_ratio", GRID_UNIT, false, 8, 0, 4},
     {"of CPU", "cpu_pressure_ratio", GRID_UNIT, false, 7, 0, 7},
@@ -54,12 +54,10 @@ static bool is_in_group(const struct result *result, size_t group, size_t row)
     return !is_host(result, row);
 }
 
-// The devices of a small fleet are shown, of a large one those in trouble.
+// Of a large fleet, the devices in trouble are shown.
 static bool is_kept(const struct result *result, size_t row)
 {
-    enum { ROWS_ALL = 200 };
-    return result_row_count(result) <= ROWS_ALL ||
-           result_get(result, row, "trouble").type != VALUE_NULL;
+    return result_get(result, row, "trouble").type != VALUE_NULL;
 }
 
 static void name_of(char *text, size_t size, const struct result *result, size_t row,
@@ -98,6 +96,7 @@ static const struct grid grid = {.columns = columns,
                                  .deserves_look = deserves_look,
                                  .identity = identity,
                                  .omits_absent = true,
+                                 .small = 200,
                                  .is_group = is_host,
                                  .is_in_group = is_in_group,
                                  .is_kept = is_kept,

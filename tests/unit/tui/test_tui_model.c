@@ -274,45 +274,6 @@ TEST_CASE(the_cursor_stays_on_its_row)
     assert_int_equal(list_of(model)->cursor, 0);
     drop(model);
 }
-
-// Hosts in trouble come first, each before its devices; the cursor stays on its row.
-TEST_CASE(what_has_trouble_comes_first)
-{
-    struct model *model = fresh(120, 40, fixture_normal);
-    const struct result *machines = model_answer(model, POLL_MACHINES);
-    fixture_key(model, '2');
-    size_t row;
-    assert_true(view_selected(model, 0, &row));
-    assert_true(result_is(machines, row, "host", "gpu-18"));
-    assert_int_equal(result_integer(machines, row, "is_host", 0), 1);
-    for (int i = 0; i < 2; i++)
-        fixture_key(model, KEY_CODE_DOWN);
-    assert_true(view_selected(model, 0, &row));
-    assert_true(result_is(machines, row, "device", "cuda:1"));
-    assert_true(result_is(machines, row, "pcie", "x8!"));
-    assert_true(result_is(machines, row, "trouble", "! throttling, pcie_width, XID 48"));
-    drop(model);
-}
-
-// The ledger tells how fast the store grows, and runs that lost records come first.
-TEST_CASE(the_ledger_tells_losses_and_growth)
-{
-    struct model *model = fresh(120, 40, fixture_normal);
-    size_t row;
-    fixture_key(model, '8');
-    fixture_answer(model, POLL_RUNS,
-                   "host|pid|dropped|unnumbered|balanced|run\na|1|0|0|1|r1\nb|2|3|0|1|r2\n");
-    assert_true(view_selected(model, 0, &row));
-    assert_int_equal(row, 1);
-    assert_true(model->first_size > 0);
-    model->first_size_ns = model->wall_now_ns - INT64_C(1800000000000);
-    model->first_size = model_figure(model, "store_bytes", 0) - 1024 * 1024;
-    char *screen = fixture_screen(model, false);
-    assert_non_null(strstr(screen, "+2.0 MB/h"));
-    free(screen);
-    drop(model);
-}
-
 TEST_CASE(what_has_ended_is_folded)
 {
     struct model *model = fresh(120, 60, fixture_many);
@@ -896,14 +857,12 @@ TEST_CASE(takes_any_sequence_of_events)
 TEST_MAIN(keys_have_effects, clear_asks_for_the_name, readonly_refuses_to_clear,
           clear_says_how_it_ended, a_pause_asks_only_when_told, contact_follows_the_rounds,
           age_counts_from_the_last_answer, the_interval_moves_in_steps,
-          the_cursor_moves_within_the_rows, the_cursor_stays_on_its_row,
-          what_has_trouble_comes_first, the_ledger_tells_losses_and_growth,
-          what_has_ended_is_folded, search_finds_rows, rows_go_by_model_or_host,
-          groups_open_and_close, why_asks_about_the_row, an_export_asks_for_a_name,
-          alerts_are_acknowledged_and_silenced, enter_shows_all_of_a_row, the_window_changes,
-          windows_of_a_file_end_at_its_records, a_silent_collector_shows_the_age_of_data,
-          stages_follow_the_cursor, tab_goes_round, views_keep_what_was_done_to_them,
-          views_are_shown_from_the_help_alone, a_view_shown_again_stands_within_its_rows,
-          sorting_goes_through_the_columns, escape_steps_out, help_scrolls,
-          the_mouse_does_what_keys_do, the_mouse_shows_views, losses_are_added_up,
-          takes_any_sequence_of_events)
+          the_cursor_moves_within_the_rows, the_cursor_stays_on_its_row, what_has_ended_is_folded,
+          search_finds_rows, rows_go_by_model_or_host, groups_open_and_close,
+          why_asks_about_the_row, an_export_asks_for_a_name, alerts_are_acknowledged_and_silenced,
+          enter_shows_all_of_a_row, the_window_changes, windows_of_a_file_end_at_its_records,
+          a_silent_collector_shows_the_age_of_data, stages_follow_the_cursor, tab_goes_round,
+          views_keep_what_was_done_to_them, views_are_shown_from_the_help_alone,
+          a_view_shown_again_stands_within_its_rows, sorting_goes_through_the_columns,
+          escape_steps_out, help_scrolls, the_mouse_does_what_keys_do, the_mouse_shows_views,
+          losses_are_added_up, takes_any_sequence_of_events)

@@ -152,6 +152,7 @@ static struct queries_scope all(const char *host)
     struct queries_scope scope = {.window = WINDOW_DEFAULT, .wanted = POLL_ALL};
     struct result *loads = fixture_result(load_answer);
     strcpy(scope.filter.by[QUERY_BY_HOST], host);
+    strcpy(scope.machine.by[QUERY_BY_HOST], "gpu-17");
     for (unsigned subject = 0; subject < SUBJECT_COUNT; subject++)
         (void)queries_select(&scope, (enum queries_subject)subject, loads, 0);
     result_free(loads);

@@ -10,6 +10,7 @@ TEST_CASE(every_ask_is_a_query_that_makes_sense)
 {
     struct queries_scope scope = {.window = WINDOW_DEFAULT};
     strcpy(scope.filter.by[QUERY_BY_HOST], "gpu-17");
+    strcpy(scope.machine.by[QUERY_BY_HOST], "gpu-17");
     for (unsigned length = 0; length < window_lengths(); length++) {
         scope.window.length = length;
         for (unsigned polled = 0; polled < POLL_COUNT; polled++) {
@@ -206,7 +207,28 @@ TEST_CASE(records_make_answers_stale)
     assert_int_equal(queries_kinds(), kinds);
 }
 
-TEST_MAIN(every_ask_is_a_query_that_makes_sense, answers_are_of_the_window,
-          a_filter_goes_as_far_as_the_dimensions_do, stages_are_those_of_the_load,
-          loads_are_set_beside_others, a_request_is_explained_by_its_peers, sides_of_a_comparison,
+// Charts are of the host or device that is opened; without one they are not asked for.
+TEST_CASE(machines_have_metrics_of_their_own)
+{
+    struct queries_scope scope = {.window = WINDOW_DEFAULT};
+    struct query query;
+    struct result *machines = fixture_result("host|device\ngpu-1|-\ngpu-1|cuda:3\n");
+    assert_false(queries_fill(POLL_MACHINE_USE, &scope, FIXTURE_WALL_NS, &query));
+    assert_true(queries_select_machine(&scope, machines, 0));
+    assert_true(queries_fill(POLL_MACHINE_USE, &scope, FIXTURE_WALL_NS, &query));
+    assert_string_equal(query.metric, "cpu_util_ratio");
+    assert_string_equal(query.filter.by[QUERY_BY_DEVICE], "");
+    assert_true(queries_select_machine(&scope, machines, 1));
+    assert_false(queries_select_machine(&scope, machines, 1));
+    assert_true(queries_fill(POLL_MACHINE_MORE, &scope, FIXTURE_WALL_NS, &query));
+    assert_string_equal(query.metric, "power_watts");
+    assert_string_equal(query.filter.by[QUERY_BY_DEVICE], "cuda:3");
+    assert_true(query.step_ns > 0);
+    result_free(machines);
+}
+
+TEST_MAIN(machines_have_metrics_of_their_own, every_ask_is_a_query_that_makes_sense,
+          answers_are_of_the_window, a_filter_goes_as_far_as_the_dimensions_do,
+          stages_are_those_of_the_load, loads_are_set_beside_others,
+          a_request_is_explained_by_its_peers, sides_of_a_comparison,
           without_a_load_there_are_no_stages_to_ask_for, records_make_answers_stale)

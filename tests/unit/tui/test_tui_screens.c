@@ -56,6 +56,27 @@ static void paused(struct model *model)
     tick(model, 12);
 }
 
+// The details of a host that stands out.
+static void machine(struct model *model)
+{
+    char points[4096];
+    int used = snprintf(points, sizeof points, "started_ns:unix_ns|mean\n");
+    fixture_normal(model);
+    fixture_answer(model, POLL_FLEET,
+                   "host|metric|verdict|deviation_ratio|reason\n"
+                   "gpu-17|ttft_ns|worse|0.5|-\n"
+                   "gpu-18|tokens_per_second|worse|-0.066|PCIe x8 of x16\n"
+                   "gpu-18|ttft_ns|as others|0.001|-\n");
+    fixture_key(model, '2');
+    fixture_key(model, KEY_CODE_ENTER);
+    for (int i = 0; i < 60; i++)
+        used += snprintf(points + used, sizeof points - (size_t)used, "%lld|%.2f\n",
+                         (long long)(FIXTURE_WALL_NS - (i + 1) * INT64_C(2000000000)),
+                         0.4 + 0.1 * (i % 5));
+    fixture_answer(model, POLL_MACHINE_USE, points);
+    fixture_answer(model, POLL_MACHINE_MORE, points);
+}
+
 static void setup(struct model *model)
 {
     fixture_many(model);
@@ -282,6 +303,7 @@ static const struct {
     {"hosts-80x24", fixture_normal, "2", 80, 24, SIZES},
     {"hosts-60x16", fixture_normal, "2", 60, 16, 0},
     {"hosts-120x40", fixture_normal, "2jj", 120, 40, 0},
+    {"detail-machine-120x40", machine, "", 120, 40, SIZES},
     {"hosts-200x60", fixture_normal, "2", 200, 60, 0},
     {"hosts-ascii-80x24", fixture_normal, "2", 80, 24, ASCII},
     {"requests-80x24", fixture_normal, "3", 80, 24, SIZES},

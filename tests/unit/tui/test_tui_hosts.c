@@ -1,0 +1,97 @@
+// The views Hosts and Ledger: the table that joins hosts and devices, and what comes first.
+#include "tests/support/test.h"
+
+#include "client/tui/key_bindings.h"
+#include "client/tui/machines.h"
+#include "client/tui/view.h"
+#include "tests/support/tui_fixture.h"
+
+static struct model *fresh(void (*fill)(struct model *model))
+{
+    struct model *model = calloc(1, sizeof *model);
+    assert_non_null(model);
+    fixture_model(model, 120, 40);
+    fill(model);
+    return model;
+}
+
+static void drop(struct model *model)
+{
+    model_deinit(model);
+    free(model);
+}
+
+// Hosts in trouble come first, each before its devices; the cursor stays on its row.
+TEST_CASE(what_has_trouble_comes_first)
+{
+    struct model *model = fresh(fixture_normal);
+    const struct result *machines = model_answer(model, POLL_MACHINES);
+    fixture_key(model, '2');
+    size_t row;
+    assert_true(view_selected(model, 0, &row));
+    assert_true(result_is(machines, row, "host", "gpu-18"));
+    assert_int_equal(result_integer(machines, row, "is_host", 0), 1);
+    for (int i = 0; i < 2; i++)
+        fixture_key(model, KEY_CODE_DOWN);
+    assert_true(view_selected(model, 0, &row));
+    assert_true(result_is(machines, row, "device", "cuda:1"));
+    assert_true(result_is(machines, row, "pcie", "x8!"));
+    assert_true(result_is(machines, row, "trouble", "! throttling, pcie_width, XID 48"));
+    drop(model);
+}
+
+// The ledger tells how fast the store grows, and runs that lost records come first.
+TEST_CASE(the_ledger_tells_losses_and_growth)
+{
+    struct model *model = fresh(fixture_normal);
+    size_t row;
+    fixture_key(model, '8');
+    fixture_answer(model, POLL_RUNS,
+                   "host|pid|dropped|unnumbered|balanced|run\na|1|0|0|1|r1\nb|2|3|0|1|r2\n");
+    assert_true(view_selected(model, 0, &row));
+    assert_int_equal(row, 1);
+    assert_true(model->first_size > 0);
+    model->first_size_ns = model->wall_now_ns - INT64_C(1800000000000);
+    model->first_size = model_figure(model, "store_bytes", 0) - 1024 * 1024;
+    char *screen = fixture_screen(model, false);
+    assert_non_null(strstr(screen, "+2.0 MB/h"));
+    free(screen);
+    drop(model);
+}
+
+// Each of the answers may be missing; devices without a sample of their host have one all the same.
+TEST_CASE(answers_may_be_missing)
+{
+    struct result *devices =
+        fixture_result("host|device|pcie_width|pcie_width_max|gpu_util_ratio\n"
+                       "b|cuda:0|16|16|0.5\na|cuda:0|-|-|-\nb|cuda:1|8|16|1\n");
+    struct result *hosts = fixture_result("host|events|cpu_util_ratio\na|disk\nc|-|0.25\n");
+    static const struct {
+        bool has_hosts, has_devices;
+        const char *rows; // host, and device of those
+    } cases[] = {{true, true, "a a/cuda:0 c b b/cuda:0 b/cuda:1 "},
+                 {true, false, "a c "},
+                 {false, true, "b b/cuda:0 b/cuda:1 a a/cuda:0 "},
+                 {false, false, ""}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct machines machines = {.hosts = cases[i].has_hosts ? hosts : NULL,
+                                          .devices = cases[i].has_devices ? devices : NULL};
+        struct result *joined = machines_join(&machines);
+        char text[256] = "";
+        for (size_t row = 0; joined && row < result_row_count(joined); row++) {
+            char host[32], device[32];
+            const bool is_host = result_integer(joined, row, "is_host", 0) == 1;
+            const size_t used = strlen(text);
+            (void)snprintf(text + used, sizeof text - used, "%s%s%s ",
+                           result_text(host, sizeof host, joined, row, "host"), is_host ? "" : "/",
+                           is_host ? ""
+                                   : result_text(device, sizeof device, joined, row, "device"));
+        }
+        assert_string_equal(text, cases[i].rows);
+        result_free(joined);
+    }
+    result_free(hosts);
+    result_free(devices);
+}
+
+TEST_MAIN(what_has_trouble_comes_first, the_ledger_tells_losses_and_growth, answers_may_be_missing)
