@@ -267,8 +267,10 @@ static void answer_metrics(struct exporter *exporter, const struct http_request 
                            struct http_response *response)
 {
     const uint64_t began_ns = clock_thread_ns();
-    struct metrics_text text = {.is_openmetrics =
-                                    metrics_text_accepts_openmetrics(request->accept)};
+    const bool is_openmetrics = metrics_text_accepts_openmetrics(request->accept);
+    struct metrics_text text;
+    if (metrics_text_open(&text, is_openmetrics) != STATUS_OK)
+        return; // 500
     struct metrics_page page = {
         .totals = exporter->totals,
         .can_write = can_write(exporter),
@@ -286,19 +288,15 @@ static void answer_metrics(struct exporter *exporter, const struct http_request 
     page.refreshed_seconds =
         exporter->refreshed_ns > 0 ? (double)exporter->refreshed_ns / 1e9 : (double)NAN;
     metrics_page_write(&text, &page);
-    if (!text.has_failed)
+    const enum status status = metrics_text_close(&text, &response->body, &response->size);
+    if (status == STATUS_OK)
         totals_show(exporter->totals);
     exporter->scrape_cpu_seconds += (double)(clock_thread_ns() - began_ns) / 1e9;
     (void)pthread_mutex_unlock(&exporter->lock);
-    if (text.has_failed) {
-        metrics_text_deinit(&text);
-        answer_text(response, 503, "out of memory\n");
-    } else {
-        response->code = 200;
-        response->type = metrics_text_type(text.is_openmetrics);
-        response->body = text.bytes;
-        response->size = text.size;
-    }
+    if (status != STATUS_OK)
+        return; // 500
+    response->code = 200;
+    response->type = metrics_text_type(is_openmetrics);
 }
 
 static void on_request(void *context, const struct http_request *request,

@@ -12,16 +12,15 @@
 // end, as those of a target that is gone do in Prometheus.
 #define STALE_NS INT64_C(300000000000)
 
-enum { NAME_SIZE = 96, LABELS_MAX = 9, COLUMNS_MAX = 16 };
+enum { NAME_SIZE = 96, LABELS_MAX = METRICS_LABELS_MAX + 1, COLUMNS_MAX = 16 };
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
 struct writing {
     struct metrics_text *text;
     const struct metrics_page *page;
-    uint64_t left;                // lines
-    size_t cut;                   // rows that were left out
-    struct metrics_labels labels; // of the sample that is written
+    uint64_t left; // lines
+    size_t cut;    // rows that were left out
 };
 
 // ---- Sections -----------------------------------------------------------------------------------
@@ -176,27 +175,27 @@ static void count_lines(struct writing *writing, uint64_t before)
     writing->left -= written < writing->left ? written : writing->left;
 }
 
-// The text of a row's labels; valid until the next call.
-static const char *labels_of(struct writing *writing, const struct rows *rows, size_t row)
+// Sets the labels of a row; `number` holds the text of one that is a number.
+static void set_labels(struct metrics_labels *labels, char number[TEXT_NUMBER_SIZE],
+                       const struct rows *rows, size_t row)
 {
-    char number[TEXT_NUMBER_SIZE];
-    metrics_labels_clear(&writing->labels);
-    for (unsigned i = 0; rows->section->labels[i]; i++) {
+    for (labels->count = 0; rows->section->labels[labels->count]; labels->count++) {
+        const unsigned i = labels->count;
         const struct value value = result_cell(rows->table, row, (unsigned)rows->labels[i]);
-        const char *text = value.type == VALUE_TEXT ? value.text.bytes : "";
+        labels->of[i].name = rows->section->labels[i];
+        labels->of[i].value = value.type == VALUE_TEXT ? value.text.bytes : "";
         if (value.type == VALUE_INT) {
-            (void)snprintf(number, sizeof number, "%" PRId64, value.i);
-            text = number;
+            (void)snprintf(number, TEXT_NUMBER_SIZE, "%" PRId64, value.i);
+            labels->of[i].value = number;
         }
-        metrics_labels_add(&writing->labels, rows->section->labels[i], text);
     }
-    return metrics_labels_text(&writing->labels);
 }
 
 static void write_column(struct writing *writing, const struct rows *rows, const char *prefix,
                          const struct column *column)
 {
-    char name[NAME_SIZE];
+    struct metrics_labels labels;
+    char name[NAME_SIZE], number[TEXT_NUMBER_SIZE];
     if (rows->count == 0)
         return;
     const int place = column->column ? result_find(rows->table, column->column) : -1;
@@ -210,8 +209,8 @@ static void write_column(struct writing *writing, const struct rows *rows, const
         left--;
         const struct value cell = result_cell(rows->table, row, (unsigned)place);
         const double value = column->column ? value_number(cell, (double)NAN) * scale : 1;
-        if (!isnan(value))
-            metrics_text_sample(writing->text, labels_of(writing, rows, row), value);
+        set_labels(&labels, number, rows, row);
+        metrics_text_sample(writing->text, &labels, value);
     }
 }
 
@@ -249,7 +248,7 @@ static void write_section(struct writing *writing, const struct section *section
 // What counters and histograms of requests and loads count.
 #define TOTALS                                                                                     \
     "; counted" COUNTED ", when their records are stored (late ones too, imported ones not)"
-#define RESOLVES "; times below 0.001 are not told apart" TOTALS
+#define RESOLVES(low, high) "; times below " low " and above " high " are not told apart" TOTALS
 
 struct family {
     const char *name, *help;
@@ -269,23 +268,20 @@ static const struct family counters[TOTALS_COUNTER_COUNT] = {
 
 static const struct family histograms[TOTALS_HISTOGRAM_COUNT] = {
     [TOTALS_E2E] = {"inferstat_request_duration_seconds",
-                    "from a request's arrival to its last token or result" RESOLVES},
+                    "from a request's arrival to its last token or result" RESOLVES("0.001",
+                                                                                    "81.92")},
     [TOTALS_TTFT] = {"inferstat_request_time_to_first_token_seconds",
-                     "from a request's arrival to its first token" RESOLVES},
+                     "from a request's arrival to its first token" RESOLVES("0.001", "10")},
     [TOTALS_TPOT] = {"inferstat_request_time_per_output_token_seconds",
-                     "a request's mean time of a token after the first" RESOLVES},
+                     "a request's mean time of a token after the first" RESOLVES("0.001", "2.5")},
     [TOTALS_LOAD] = {"inferstat_load_duration_seconds",
-                     "whole load of a model, also one that failed; times below 0.1 are not told"
-                     " apart" TOTALS},
+                     "whole load of a model, also one that failed" RESOLVES("0.1", "300")},
 };
 
-static const char *labels_of_series(struct writing *writing, const struct totals_series *series)
+static struct metrics_labels labels_of(const struct totals_series *series)
 {
-    metrics_labels_clear(&writing->labels);
-    metrics_labels_add(&writing->labels, "host", series->host);
-    metrics_labels_add(&writing->labels, "model", series->model);
-    metrics_labels_add(&writing->labels, "device", series->device);
-    return metrics_labels_text(&writing->labels);
+    return (struct metrics_labels){
+        3, {{"host", series->host}, {"model", series->model}, {"device", series->device}}};
 }
 
 static void write_totals(struct writing *writing)
@@ -298,8 +294,8 @@ static void write_totals(struct writing *writing)
         metrics_text_family(text, counters[c].name, METRICS_COUNTER, counters[c].help);
         for (size_t i = 0; i < totals_count(totals); i++) {
             const struct totals_series *series = totals_at(totals, i);
-            metrics_text_sample(text, labels_of_series(writing, series),
-                                series->is_shown ? (double)series->counters[c] : 0);
+            const struct metrics_labels labels = labels_of(series);
+            metrics_text_sample(text, &labels, series->is_shown ? (double)series->counters[c] : 0);
         }
     }
     for (unsigned h = 0; h < TOTALS_HISTOGRAM_COUNT; h++) {
@@ -307,10 +303,10 @@ static void write_totals(struct writing *writing)
         for (size_t i = 0; i < totals_count(totals); i++) {
             const struct totals_series *series = totals_at(totals, i);
             const struct totals_bins *bins = series->bins[h].is_shown ? &series->bins[h] : &zero;
+            const struct metrics_labels labels = labels_of(series);
             if (series->bins[h].count > 0)
-                metrics_text_histogram(text, labels_of_series(writing, series),
-                                       totals_edges[h].seconds, totals_edges[h].count, bins->counts,
-                                       bins->sum_seconds);
+                metrics_text_histogram(text, &labels, totals_edges[h].seconds,
+                                       totals_edges[h].count, bins->counts, bins->sum_seconds);
         }
     }
     count_lines(writing, before);
@@ -354,12 +350,10 @@ static void write_own(struct writing *writing)
     }
 }
 
-// Writes one sample with one label, a plain word.
 static void write_labelled(struct writing *writing, const char *name, const char *value, double of)
 {
-    char label[NAME_SIZE];
-    (void)snprintf(label, sizeof label, "%s=\"%s\"", name, value);
-    metrics_text_sample(writing->text, label, of);
+    const struct metrics_labels labels = {1, {{name, value}}};
+    metrics_text_sample(writing->text, &labels, of);
 }
 
 static void write_ingest(struct writing *writing)
@@ -398,7 +392,4 @@ void metrics_page_write(struct metrics_text *text, const struct metrics_page *pa
     for (size_t i = 0; i < COUNT_OF(sections); i++)
         write_section(&writing, &sections[i]);
     write_cut(&writing);
-    metrics_text_end(text);
-    text->has_failed = text->has_failed || writing.labels.text.has_failed;
-    metrics_labels_deinit(&writing.labels);
 }

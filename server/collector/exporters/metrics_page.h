@@ -43,8 +43,7 @@ struct metrics_page {
     uint64_t series_max; // lines of the page, but for the collector's own; about so many at most
 };
 
-// Appends the page; `text` is zero but for its format.  Totals that are not marked as shown are
-// zero.
+// Writes the page into an open text.  Totals that are not marked as shown are zero.
 void metrics_page_write(struct metrics_text *text, const struct metrics_page *page);
 
 #endif

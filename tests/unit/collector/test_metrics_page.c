@@ -126,11 +126,14 @@ static void read_page(size_t series, uint64_t lines)
 
 static char *write_page(bool is_openmetrics)
 {
-    struct metrics_text text = {.is_openmetrics = is_openmetrics};
+    struct metrics_text text;
+    char *bytes = NULL;
+    size_t size;
+    assert_int_equal(metrics_text_open(&text, is_openmetrics), STATUS_OK);
     metrics_page_write(&text, &page);
-    assert_false(text.has_failed);
-    text.bytes[text.size] = '\0';
-    return text.bytes;
+    assert_int_equal(metrics_text_close(&text, &bytes, &size), STATUS_OK);
+    assert_int_equal(strlen(bytes), size);
+    return bytes;
 }
 
 static void free_page(void)

@@ -6,42 +6,39 @@
 #include "server/collector/exporters/metrics_text.h"
 #include "tests/support/test.h"
 
-static const char *ended(struct metrics_text *text)
-{
-    metrics_text_end(text);
-    assert_false(text->has_failed);
-    text->bytes[text->size] = '\0'; // there is always room for it
-    return text->bytes;
-}
-
 // One family of each type.
-static void write_all(struct metrics_text *text)
+static char *write_all(bool is_openmetrics)
 {
     static const double edges[] = {0.005, 0.25, 1, 2.5};
     static const uint64_t counts[] = {1, 0, 2, 0, 3};
-    struct metrics_labels labels = {.text = {.bytes = NULL}};
-    metrics_text_family(text, "x_empty", METRICS_GAUGE, "leaves no trace");
-    metrics_text_family(text, "x_celsius", METRICS_GAUGE, "how \"hot\"\nit \\ is");
-    metrics_labels_add(&labels, "host", "a \"b\"\\c\nd");
-    metrics_labels_add(&labels, "empty", "");
-    metrics_labels_add(&labels, "model", "m\xC3\xA4\xFF");
-    metrics_text_sample(text, metrics_labels_text(&labels), 36.6);
-    metrics_text_sample(text, NULL, -4);
-    metrics_text_sample(text, NULL, (double)NAN);
-    metrics_text_sample(text, NULL, (double)INFINITY);
-    metrics_text_family(text, "x_requests", METRICS_COUNTER, "how many");
-    metrics_text_sample(text, NULL, 8e15);
-    metrics_text_sample(text, NULL, 1e15);
-    metrics_labels_clear(&labels);
-    assert_null(metrics_labels_text(&labels));
-    metrics_labels_add(&labels, "version", "1");
-    metrics_text_family(text, "x_build", METRICS_INFO, "what");
-    metrics_text_sample(text, metrics_labels_text(&labels), 1);
-    metrics_text_family(text, "x_seconds", METRICS_HISTOGRAM, "how long");
-    metrics_text_histogram(text, metrics_labels_text(&labels), edges, COUNT_OF(edges), counts,
-                           0.125);
-    metrics_text_histogram(text, NULL, edges, 1, counts, 1);
-    metrics_labels_deinit(&labels);
+    static const struct metrics_labels none = {.count = 0}, empty = {1, {{"empty", ""}}},
+                                       hostile = {3,
+                                                  {{"host", "a \"b\"\\c\nd"},
+                                                   {"empty", ""},
+                                                   {"model", "m\xC3\xA4\xFF"}}},
+                                       version = {1, {{"version", "1"}}};
+    struct metrics_text text;
+    char *bytes = NULL;
+    size_t size;
+    assert_int_equal(metrics_text_open(&text, is_openmetrics), STATUS_OK);
+    metrics_text_family(&text, "x_empty", METRICS_GAUGE, "leaves no trace");
+    metrics_text_family(&text, "x_celsius", METRICS_GAUGE, "how \"hot\"\nit \\ is");
+    metrics_text_sample(&text, &hostile, 36.6);
+    metrics_text_sample(&text, NULL, -4);
+    metrics_text_sample(&text, NULL, (double)NAN);
+    metrics_text_sample(&text, &none, (double)INFINITY);
+    metrics_text_family(&text, "x_requests", METRICS_COUNTER, "how many");
+    metrics_text_sample(&text, &empty, 8e15);
+    metrics_text_sample(&text, NULL, 1e15);
+    metrics_text_family(&text, "x_build", METRICS_INFO, "what");
+    metrics_text_sample(&text, &version, 1);
+    metrics_text_family(&text, "x_seconds", METRICS_HISTOGRAM, "how long");
+    metrics_text_histogram(&text, &version, edges, COUNT_OF(edges), counts, 0.125);
+    metrics_text_histogram(&text, NULL, edges, 1, counts, 1);
+    assert_int_equal(text.samples, 17);
+    assert_int_equal(metrics_text_close(&text, &bytes, &size), STATUS_OK);
+    assert_int_equal(strlen(bytes), size);
+    return bytes;
 }
 
 #define LABELS "{host=\"a \\\"b\\\"\\\\c\\nd\",model=\"m\xC3\xA4\xEF\xBF\xBD\"}"
@@ -60,45 +57,42 @@ static void write_all(struct metrics_text *text)
 
 TEST_CASE(test_text_0_0_4)
 {
-    struct metrics_text text = {.is_openmetrics = false};
-    write_all(&text);
-    assert_string_equal(ended(&text), "# HELP x_celsius how \"hot\"\\nit \\\\ is\n"
-                                      "# TYPE x_celsius gauge\n"
-                                      "x_celsius" LABELS " 36.6\n"
-                                      "x_celsius -4\n"
-                                      "x_celsius +Inf\n"
-                                      "# HELP x_requests_total how many\n"
-                                      "# TYPE x_requests_total counter\n"
-                                      "x_requests_total 8000000000000000\n"
-                                      "x_requests_total 1000000000000000\n"
-                                      "# HELP x_build_info what\n"
-                                      "# TYPE x_build_info gauge\n"
-                                      "x_build_info{version=\"1\"} 1\n"
-                                      "# HELP x_seconds how long\n"
-                                      "# TYPE x_seconds histogram\n" SAMPLES);
-    assert_int_equal(text.samples, 17);
-    metrics_text_deinit(&text);
+    char *text = write_all(false);
+    assert_string_equal(text, "# HELP x_celsius how \"hot\"\\nit \\\\ is\n"
+                              "# TYPE x_celsius gauge\n"
+                              "x_celsius" LABELS " 36.6\n"
+                              "x_celsius -4\n"
+                              "x_celsius +Inf\n"
+                              "# HELP x_requests_total how many\n"
+                              "# TYPE x_requests_total counter\n"
+                              "x_requests_total 8000000000000000\n"
+                              "x_requests_total 1000000000000000\n"
+                              "# HELP x_build_info what\n"
+                              "# TYPE x_build_info gauge\n"
+                              "x_build_info{version=\"1\"} 1\n"
+                              "# HELP x_seconds how long\n"
+                              "# TYPE x_seconds histogram\n" SAMPLES);
+    free(text);
 }
 
 TEST_CASE(test_openmetrics_1_0_0)
 {
-    struct metrics_text text = {.is_openmetrics = true};
-    write_all(&text);
-    assert_string_equal(ended(&text), "# HELP x_celsius how \\\"hot\\\"\\nit \\\\ is\n"
-                                      "# TYPE x_celsius gauge\n"
-                                      "x_celsius" LABELS " 36.6\n"
-                                      "x_celsius -4\n"
-                                      "x_celsius +Inf\n"
-                                      "# HELP x_requests how many\n"
-                                      "# TYPE x_requests counter\n"
-                                      "x_requests_total 8000000000000000\n"
-                                      "x_requests_total 1000000000000000\n"
-                                      "# HELP x_build what\n"
-                                      "# TYPE x_build info\n"
-                                      "x_build_info{version=\"1\"} 1\n"
-                                      "# HELP x_seconds how long\n"
-                                      "# TYPE x_seconds histogram\n" SAMPLES "# EOF\n");
-    metrics_text_deinit(&text);
+    char *text = write_all(true);
+    assert_string_equal(text, "# HELP x_celsius how \\\"hot\\\"\\nit \\\\ is\n"
+                              "# TYPE x_celsius gauge\n"
+                              "x_celsius" LABELS " 36.6\n"
+                              "x_celsius -4\n"
+                              "x_celsius +Inf\n"
+                              "# HELP x_requests how many\n"
+                              "# TYPE x_requests counter\n"
+                              "x_requests_total 8000000000000000\n"
+                              "x_requests_total 1000000000000000\n"
+                              "# HELP x_build what\n"
+                              "# TYPE x_build info\n"
+                              "x_build_info{version=\"1\"} 1\n"
+                              "# HELP x_seconds how long\n"
+                              "# TYPE x_seconds histogram\n" SAMPLES "# EOF\n");
+    free(text);
 }
 
 // Reads an escaped label value up to its closing quote; NULL where it is invalid.
@@ -127,17 +121,21 @@ TEST_CASE(test_any_value_is_safe)
             value[i] = alphabet[(random >> 33) % (sizeof alphabet - 1)];
         }
         value[size] = '\0';
-        struct metrics_labels labels = {.text = {.bytes = NULL}};
-        metrics_labels_add(&labels, "name", value);
-        const char *text = metrics_labels_text(&labels);
-        assert_memory_equal(text, "name=\"", 6);
-        const char *end = read_value(text + 6, back);
+        const struct metrics_labels labels = {1, {{"name", value}}};
+        struct metrics_text page;
+        char *text = NULL;
+        assert_int_equal(metrics_text_open(&page, false), STATUS_OK);
+        metrics_text_family(&page, "x", METRICS_GAUGE, "");
+        metrics_text_sample(&page, &labels, 1);
+        assert_int_equal(metrics_text_close(&page, &text, &(size_t){0}), STATUS_OK);
+        const char *label = strstr(text, "name=\"");
+        const char *end = read_value(label + 6, back);
         assert_non_null(end);
-        assert_string_equal(end, "\"");
+        assert_string_equal(end, "\"} 1\n");
         assert_true(text_is_utf8(text, strlen(text)));
         if (text_is_utf8(value, size))
             assert_string_equal(back, value);
-        metrics_labels_deinit(&labels);
+        free(text);
     }
 }
 
