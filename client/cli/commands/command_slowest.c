@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client/cli/commands/record_pages.h"
+#include "common/core/base/text.h"
 #include "common/core/record/throttle.h"
 
 // A part below this share of the excess is not mentioned.
@@ -58,16 +59,6 @@ static int64_t find_rest(const struct part *parts, unsigned count, int64_t exces
     return is_seen ? excess - sum : 0;
 }
 
-static void append(char line[LINE_SIZE], size_t *used, const char *first, const char *second,
-                   const char *third)
-{
-    const int n = snprintf(line + *used, LINE_SIZE - *used, "%s%s%s", first, second, third);
-    if (n > 0 && (size_t)n < LINE_SIZE - *used)
-        *used += (size_t)n;
-    else
-        line[*used] = '\0';
-}
-
 // What the row lacks.
 static void add_note(struct table *table, const struct result *result, size_t row)
 {
@@ -89,18 +80,19 @@ static void add_parts(struct table *table, const struct result *result, size_t r
     add_note(table, result, row);
     if (excess <= 0 || count == 0 || result_get(result, row, "blame").type != VALUE_TEXT)
         return;
-    size_t used = 0;
-    append(line, &used, "    ", unit_format_int(text, UNIT_DURATION, excess), " more: ");
+    (void)snprintf(line, sizeof line,
+                   "    %s more: ", unit_format_int(text, UNIT_DURATION, excess));
     for (unsigned i = 0; i < count; i++) {
-        append(line, &used, i > 0 ? ", " : "", parts[i].name, " ");
-        append(line, &used, unit_format_int(text, UNIT_DURATION, parts[i].ns), "", "");
         const int64_t reasons = result_integer(result, row, "throttle_reasons", 0);
+        (void)text_append(line, sizeof line, i > 0 ? ", " : "", "%s %s", parts[i].name,
+                          unit_format_int(text, UNIT_DURATION, parts[i].ns));
         if (strcmp(parts[i].name, "throttle") == 0 && throttle_text(why, reasons)[0])
-            append(line, &used, " (", why, ")");
+            (void)text_append(line, sizeof line, "", " (%s)", why);
     }
     const int64_t rest = find_rest(parts, count, excess);
     if (rest != 0)
-        append(line, &used, ", rest ", unit_format_int(text, UNIT_DURATION, rest), "");
+        (void)text_append(line, sizeof line, ", ", "rest %s",
+                          unit_format_int(text, UNIT_DURATION, rest));
     table_add_below(table, line);
 }
 
