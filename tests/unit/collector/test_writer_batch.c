@@ -469,6 +469,20 @@ TEST_CASE(test_devices_are_counted)
     assert_int_equal(rig_integer("SELECT device_count FROM run WHERE driver = '550'"), 4);
 }
 
+// What is rolled back is not counted as stored.
+TEST_CASE(test_count_of_stored_records)
+{
+    rig_hello();
+    struct message message = rig_operations(1, 2);
+    rig_group(&message, true);
+    assert_int_equal(inserter_take_count(rig.inserter, RECORD_KIND_OPERATION), 0);
+    rig_hello();
+    message = rig_operations(1, 2);
+    rig_group(&message, false);
+    assert_int_equal(inserter_take_count(rig.inserter, RECORD_KIND_OPERATION), 2);
+    assert_int_equal(inserter_take_count(rig.inserter, RECORD_KIND_OPERATION), 0);
+}
+
 // A rollback does not make strangers of those who had said Hello before it.
 TEST_CASE(test_after_a_rollback_runs_are_greeted)
 {
@@ -509,5 +523,5 @@ TEST_MAIN_EACH(rig_set_up, rig_tear_down, test_every_kind_goes_into_its_table,
                test_a_killed_run_is_replayed, test_a_run_that_was_killed_at_rest_was_idle,
                test_a_host_takes_records_with_it, test_a_run_that_said_goodbye_was_not_killed,
                test_a_death_of_many_threads, test_the_clock_is_the_latest_estimate,
-               test_runs_are_numbered_on, test_devices_are_counted,
+               test_runs_are_numbered_on, test_devices_are_counted, test_count_of_stored_records,
                test_after_a_rollback_runs_are_greeted, test_a_heartbeats_losses_count_once)
