@@ -77,6 +77,14 @@ double model_age_seconds(const struct model *model)
     return (double)(model->now_ns - model->answered_ns) / 1e9;
 }
 
+uint64_t model_overdue_ns(const struct model *model)
+{
+    const double slack_seconds = 0.5;
+    if (model->answered_ns == 0 || model->paused || model->contact != CONTACT_OK)
+        return 0;
+    return model->answered_ns + (uint64_t)((model->interval_seconds + slack_seconds) * 1e9);
+}
+
 enum key_context model_key_context(const struct model *model)
 {
     static const enum key_context contexts[] = {

@@ -156,6 +156,9 @@ int64_t model_lost(const struct model *model);
 // Seconds since the last answer; 0 before the first.
 double model_age_seconds(const struct model *model);
 
+// When an answer is overdue, monotonic; 0: none is expected.  From then on the title has its age.
+uint64_t model_overdue_ns(const struct model *model);
+
 // Shows a message for five seconds, escaped.
 void model_notify(struct model *model, const char *text);
 

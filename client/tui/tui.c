@@ -141,15 +141,17 @@ static void consume_news(struct tui *tui)
                                     .cleared = news.cleared});
 }
 
-// Nanoseconds until the screen is to be drawn, 0 when now.  The clock on it moves
-// with every second.
+// Nanoseconds until the screen is to be drawn, 0 when now.  The clock on it moves with every
+// second; the age of the data is there as soon as an answer is overdue.
 static uint64_t until_drawn(const struct tui *tui)
 {
     uint64_t now_ns = clock_monotonic_ns();
     uint64_t next_ns = tui->drawn_ns + frame_ns;
     if (tui->stale)
         return tui->at_once || now_ns >= next_ns ? 0 : next_ns - now_ns;
-    return second_ns - (uint64_t)clock_wall_ns() % second_ns;
+    const uint64_t tick_ns = second_ns - (uint64_t)clock_wall_ns() % second_ns;
+    const uint64_t overdue_ns = model_overdue_ns(&tui->model);
+    return overdue_ns > now_ns && overdue_ns - now_ns < tick_ns ? overdue_ns - now_ns : tick_ns;
 }
 
 static enum status run(struct tui *tui, struct error *err)

@@ -78,7 +78,7 @@ void view_charts_draw(const struct model *model, struct canvas *canvas, struct r
     plot_chart(canvas, left, &chart);
     if (right.width < CHART_LEAST_WIDTH)
         return;
-    chart = new_chart(model, "TTFT p50 p95, ✗ errors", UNIT_DURATION);
+    chart = new_chart(model, "TTFT p50 p95 (✗ failed)", UNIT_DURATION);
     chart.points = points;
     chart.count = read_points(points, model_answer(model, POLL_TTFT), "p50", "p95");
     chart.marks = errors;

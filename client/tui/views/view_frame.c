@@ -134,11 +134,11 @@ static void lay_out_title(struct title *title, const struct model *model, struct
     char age[UNIT_TEXT_SIZE], clock[UNIT_TEXT_SIZE];
     struct segments *right = &title->right;
     *title = (struct title){.right = {.separator = "  "}};
-    const double silent_seconds = model_age_seconds(model) - model->interval_seconds;
+    const uint64_t overdue_ns = model_overdue_ns(model);
     if (model->paused)
         segments_add(right, 0, STYLE_WARNING, "‖ paused, %s old",
                      view_age_text(age, model_age_seconds(model)));
-    else if (model->contact == CONTACT_OK && silent_seconds >= 1)
+    else if (overdue_ns != 0 && model->now_ns >= overdue_ns)
         segments_add(right, 0, STYLE_WARNING, "○ %s old",
                      view_age_text(age, model_age_seconds(model)));
     else if (model->contact == CONTACT_OK && !window_is_live(&model->scope.window))

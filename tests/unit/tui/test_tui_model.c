@@ -2,7 +2,6 @@
 #include "tests/support/test.h"
 
 #include "client/tui/key_bindings.h"
-#include "client/tui/lists.h"
 #include "client/tui/view.h"
 #include "tests/support/tui_fixture.h"
 
@@ -338,50 +337,6 @@ TEST_CASE(rows_go_by_model_or_host)
     drop(model);
 }
 
-// Closed, a model shows only the hosts that need attention.
-TEST_CASE(groups_open_and_close)
-{
-    struct model *model = fresh(120, 40, fixture_fleet);
-    assert_int_equal(list_focused(model).rows, 8); // few rows: groups are open
-    fixture_key(model, KEY_CODE_DOWN);             // onto a host of the model
-    fixture_key(model, KEY_CODE_LEFT);
-    assert_int_equal(list_focused(model).rows, 6);
-    assert_int_equal(list_of(model)->cursor, 0); // on the group
-    fixture_key(model, KEY_CODE_LEFT);
-    assert_int_equal(list_focused(model).rows, 6);
-    fixture_key(model, KEY_CODE_RIGHT);
-    assert_int_equal(list_focused(model).rows, 8);
-    struct rect areas[MODEL_PANELS_MAX];
-    view_arrange(model, areas);
-    const struct rect list = view_panel_list(model, &view_current(model)->panels[0], areas[0]);
-    const struct event press = {.kind = EVENT_PRESS, .x = 1, .y = list.y + 1}; // on its mark
-    (void)fixture_event(model, press);
-    assert_int_equal(list_focused(model).rows, 6);
-    drop(model);
-}
-
-// w asks about the row's model and host, with an old answer gone, until Esc.
-TEST_CASE(why_asks_about_the_row)
-{
-    struct model *model = fresh(120, 40, fixture_fleet);
-    assert_false(model->scope.wanted & POLL(WHY));
-    fixture_answer(model, POLL_WHY, "model|text\nother|old\n");
-    fixture_key(model, KEY_CODE_DOWN);
-    assert_int_equal(fixture_key(model, 'w'), EFFECT_SCOPE | EFFECT_ASK);
-    assert_true(model->scope.wanted & POLL(WHY));
-    assert_null(model_answer(model, POLL_WHY));
-    struct query query;
-    assert_true(queries_fill(POLL_WHY, &model->scope, FIXTURE_WALL_NS, &query));
-    assert_int_equal(query.kind, QUERY_WHY);
-    assert_string_equal(query.filter.by[QUERY_BY_MODEL], "llama-70b");
-    assert_string_equal(query.filter.by[QUERY_BY_HOST], "gpu03");
-    assert_true(query.filter.since_ns == FIXTURE_WALL_NS - INT64_C(300000000000));
-    fixture_key(model, KEY_CODE_ESCAPE);
-    assert_int_equal(model->overlay, OVERLAY_NONE);
-    assert_false(model->scope.wanted & POLL(WHY));
-    drop(model);
-}
-
 TEST_CASE(an_export_asks_for_a_name)
 {
     struct model *model = fresh(120, 40, fixture_many);
@@ -531,7 +486,7 @@ TEST_CASE(a_silent_collector_shows_the_age_of_data)
 {
     struct model *model = fresh(120, 40, fixture_normal);
     struct event tick = {.kind = EVENT_TICK,
-                         .now_ns = FIXTURE_NOW_NS + UINT64_C(2900000000),
+                         .now_ns = FIXTURE_NOW_NS + UINT64_C(2400000000),
                          .wall_now_ns = FIXTURE_WALL_NS};
     (void)model_update(model, &tick);
     char *screen = fixture_screen(model, false);
@@ -858,11 +813,11 @@ TEST_MAIN(keys_have_effects, clear_asks_for_the_name, readonly_refuses_to_clear,
           clear_says_how_it_ended, a_pause_asks_only_when_told, contact_follows_the_rounds,
           age_counts_from_the_last_answer, the_interval_moves_in_steps,
           the_cursor_moves_within_the_rows, the_cursor_stays_on_its_row, what_has_ended_is_folded,
-          search_finds_rows, rows_go_by_model_or_host, groups_open_and_close,
-          why_asks_about_the_row, an_export_asks_for_a_name, alerts_are_acknowledged_and_silenced,
-          enter_shows_all_of_a_row, the_window_changes, windows_of_a_file_end_at_its_records,
-          a_silent_collector_shows_the_age_of_data, stages_follow_the_cursor, tab_goes_round,
-          views_keep_what_was_done_to_them, views_are_shown_from_the_help_alone,
-          a_view_shown_again_stands_within_its_rows, sorting_goes_through_the_columns,
-          escape_steps_out, help_scrolls, the_mouse_does_what_keys_do, the_mouse_shows_views,
-          losses_are_added_up, takes_any_sequence_of_events)
+          search_finds_rows, rows_go_by_model_or_host, an_export_asks_for_a_name,
+          alerts_are_acknowledged_and_silenced, enter_shows_all_of_a_row, the_window_changes,
+          windows_of_a_file_end_at_its_records, a_silent_collector_shows_the_age_of_data,
+          stages_follow_the_cursor, tab_goes_round, views_keep_what_was_done_to_them,
+          views_are_shown_from_the_help_alone, a_view_shown_again_stands_within_its_rows,
+          sorting_goes_through_the_columns, escape_steps_out, help_scrolls,
+          the_mouse_does_what_keys_do, the_mouse_shows_views, losses_are_added_up,
+          takes_any_sequence_of_events)

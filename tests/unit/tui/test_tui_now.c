@@ -1,0 +1,128 @@
+// The view Now: its tree of models and hosts, its banner, and why.
+#include "tests/support/test.h"
+
+#include "client/tui/key_bindings.h"
+#include "client/tui/lists.h"
+#include "client/tui/view.h"
+#include "tests/support/tui_fixture.h"
+
+static void fleet(struct model *model, int width)
+{
+    fixture_model(model, width, 40);
+    fixture_fleet(model);
+}
+
+static const struct grid_state *state_of(const struct model *model)
+{
+    return &model->views[VIEW_NOW].panels[0];
+}
+
+// Closed, a model shows only the hosts that need attention.
+TEST_CASE(groups_open_and_close)
+{
+    struct model model;
+    fleet(&model, 120);
+    assert_int_equal(list_focused(&model).rows, 8); // few rows: groups are open
+    fixture_key(&model, KEY_CODE_DOWN);             // onto a host of the model
+    fixture_key(&model, KEY_CODE_LEFT);
+    assert_int_equal(list_focused(&model).rows, 6);
+    assert_int_equal(state_of(&model)->cursor, 0); // on the group
+    fixture_key(&model, KEY_CODE_LEFT);
+    assert_int_equal(list_focused(&model).rows, 6);
+    fixture_key(&model, KEY_CODE_RIGHT);
+    assert_int_equal(list_focused(&model).rows, 8);
+    struct rect areas[MODEL_PANELS_MAX];
+    view_arrange(&model, areas);
+    const struct rect list = view_panel_list(&model, &view_current(&model)->panels[0], areas[0]);
+    const struct event press = {.kind = EVENT_PRESS, .x = 1, .y = list.y + 1}; // on its mark
+    (void)fixture_event(&model, press);
+    assert_int_equal(list_focused(&model).rows, 6);
+    model_deinit(&model);
+}
+
+// w asks about the row's model and host, with an old answer gone, until Esc.
+TEST_CASE(why_asks_about_the_row)
+{
+    struct model model;
+    fleet(&model, 120);
+    assert_false(model.scope.wanted & POLL(WHY));
+    fixture_answer(&model, POLL_WHY, "model|text\nother|old\n");
+    fixture_key(&model, KEY_CODE_DOWN);
+    assert_int_equal(fixture_key(&model, 'w'), EFFECT_SCOPE | EFFECT_ASK);
+    assert_true(model.scope.wanted & POLL(WHY));
+    assert_null(model_answer(&model, POLL_WHY));
+    struct query query;
+    assert_true(queries_fill(POLL_WHY, &model.scope, FIXTURE_WALL_NS, &query));
+    assert_int_equal(query.kind, QUERY_WHY);
+    assert_string_equal(query.filter.by[QUERY_BY_MODEL], "llama-70b");
+    assert_string_equal(query.filter.by[QUERY_BY_HOST], "gpu03");
+    assert_true(query.filter.since_ns == FIXTURE_WALL_NS - INT64_C(300000000000));
+    fixture_key(&model, KEY_CODE_ESCAPE);
+    assert_int_equal(model.overlay, OVERLAY_NONE);
+    assert_false(model.scope.wanted & POLL(WHY));
+    model_deinit(&model);
+}
+
+// The banner of a fleet, at a width.
+static char *banner(struct model *model)
+{
+    enum { BANNER_ROW = 2 };
+    char *screen = fixture_screen(model, false), *line = screen;
+    for (int i = 0; i < BANNER_ROW; i++)
+        line = strchr(line, '\n') + 1;
+    *strchr(line, '\n') = '\0';
+    char *text = strdup(line);
+    assert_non_null(text);
+    free(screen);
+    return text;
+}
+
+static void expect_banner(struct model *model, const char *expected)
+{
+    char *text = banner(model);
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+#define ALERTS_OF "id|rule|model|host|device|state|severity|acknowledged_ns|silenced_until_ns\n"
+
+// The worst first; what does not fit is counted.
+TEST_CASE(the_banner_has_the_worst_first)
+{
+    struct model model;
+    fleet(&model, 300);
+    fixture_answer(&model, POLL_ALERTS,
+                   ALERTS_OF "1|device_hot|-|gpu09|cuda:1|firing|warning|-|-\n"
+                             "2|known|-|gpu09|-|firing|critical|5|-\n"
+                             "3|error_ratio|phi-4|-|-|firing|critical|-|-\n"
+                             "4|later|-|-|-|pending|critical|-|-\n");
+    expect_banner(&model,
+                  " ✗ error_ratio phi-4   ✗ llama-70b gpu03 down 2m   ✗ qwen2.5-coder-32b-instruct "
+                  "gpu02.rack7.example.org errors…   ▲ device_hot gpu09 cuda:1   ▲ llama-70b gpu01 "
+                  "TTFT 717ms, usually 250ms   ▲ gpu05 decode -6.6 %: PCIe x8 of x16 (peers x16)");
+    const struct event narrow = {.kind = EVENT_RESIZE, .x = 60, .y = 40};
+    (void)fixture_event(&model, narrow);
+    expect_banner(&model, " ✗ error_ratio phi-4   ✗ llama-70b gpu03 down 2m   +4 more");
+    model_deinit(&model);
+}
+
+#define NOW_OF "model|host|state|since_ns:unix_ns|error_ratio:ratio|reason|group_size\n"
+
+// The models of a host that is gone are one finding, and the hosts of a model that fails.
+TEST_CASE(the_banner_tells_together_what_is_one_thing)
+{
+    struct model model;
+    fleet(&model, 200);
+    fixture_answer(&model, POLL_FLEET, NULL);
+    fixture_answer(&model, POLL_NOW,
+                   NOW_OF "m|-|down|1774785480000000000|-|gpu1: gone|3\n"
+                          "m|gpu1|down|1774785480000000000|-|gone|-\n"
+                          "m|gpu2|errors|1774785480000000000|0.25|no room|-\n"
+                          "m|gpu3|errors|1774785480000000000|0.5|no room|-\n"
+                          "n|gpu1|down|1774785480000000000|-|gone|-\n");
+    expect_banner(&model, " ✗ gpu1 down 2m (2 models)   ✗ m errors 25.0 % (2 hosts)");
+    model_deinit(&model);
+}
+
+TEST_MAIN(groups_open_and_close, why_asks_about_the_row, the_banner_has_the_worst_first,
+          the_banner_tells_together_what_is_one_thing)
