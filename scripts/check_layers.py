@@ -98,7 +98,8 @@ ROOMS = {
     "client/tui/views": CORE + TUI,
     "client/cli/args": COMMON + CLI[:3],
     "client/cli/output": COMMON + CLI[:2],
-    "client/cli/commands": COMMON + MONITOR[:5] + ["client/remote", "client/tui"] + CLI,
+    "client/cli/commands": COMMON + MONITOR[:5] + ["client/remote", "client/tui", "client/cli/doctor"] + CLI,
+    "client/cli/doctor": COMMON + MONITOR[:5] + ["common/devices", "client/cli/doctor"] + CLI[:3],
     "client/cli": COMMON + ["client/remote"] + CLI,
 }
 

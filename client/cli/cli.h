@@ -173,6 +173,7 @@ MUST_CHECK enum status command_audit(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_spool(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_clear(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_forget(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_doctor(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_ping(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_help(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_keygen(struct cli *cli, struct error *err);

@@ -330,6 +330,16 @@ const struct cli_command cli_commands[] = {
     },
     {
         .group = "Administration",
+        .name = "doctor",
+        .summary = "check this host, the collector and the store, and say what to do",
+        .details = "Checks addresses, folders, keys, versions, clocks, disk, driver, spool, build, "
+                   "processor\nand limits; works without a collector.  Each line is ok, warning or "
+                   "error; the exit\nstatus is 1 where one is an error.",
+        .examples = {"doctor", "doctor --json"},
+        .options = TAKES(SOURCE, OPTION_SPOOL, ROWS),
+        .run = command_doctor,
+    },
+    {
         .name = "ping",
         .summary = "check that the collector answers; its round trip and store",
         .examples = {"ping", "ping --timeout 500ms --json"},
