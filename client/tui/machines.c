@@ -168,6 +168,9 @@ static void set_trouble(struct join *join, const struct result *of, size_t row)
 static void add_device(struct join *join, size_t row)
 {
     const struct result *devices = join->from->devices;
+    if (result_find(devices, "sampled_ns") >= 0 &&
+        result_get(devices, row, "sampled_ns").type == VALUE_NULL)
+        return; // nothing is known of it but its name
     const int64_t width = result_integer(devices, row, "pcie_width", 0);
     char text[32];
     if (result_add_row(join->out) != STATUS_OK)

@@ -202,6 +202,7 @@ static enum status start(struct tui *tui, const struct tui_options *options, str
     tui->rows = options->rows;
     model_set_filter(&tui->model, options->filter);
     tui->settings = options->settings;
+    tui->model.now_ns = clock_monotonic_ns(); // a message is shown from now on
     if (tui->settings)
         settings_load(&tui->model, tui->settings);
     if (options->interval_seconds != 0)

@@ -19,9 +19,10 @@ static enum status apply_line(void *context, const char *key, const char *value,
 static void complain(void *context, const struct error *why)
 {
     struct model *model = context;
-    if (!model->settings.error[0]) // the first is enough
+    const char *name = strstr(why->text, "top.conf"); // the folder would take the line's room
+    if (!model->settings.error[0])                    // the first is enough
         (void)snprintf(model->settings.error, sizeof model->settings.error, "settings: %.240s",
-                       why->text);
+                       name ? name : why->text);
 }
 
 void settings_load(struct model *model, const char *path)

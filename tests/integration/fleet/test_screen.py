@@ -8,7 +8,7 @@ INFERSTAT_TEST_SECONDS=3600 repeats it for an hour.  Each round, by its seconds:
     5   device of host-001 throttles, of host-002 has 8 lanes, of host-003 reports XID 48;
         requests of host-005 begin to fail, those of host-006 take twice as long
    10   the engine of host-004 is killed; at 50 it is started again
-   35   requests of host-005 and host-006 are as before, and the devices too
+   35   requests of host-005 are as before, and the devices too; at 80 those of host-006
    95   the collector stops for 6 seconds; then it is killed, and started again
 """
 
@@ -225,9 +225,9 @@ def main():
                    "host-002": [line for at in cycles for line in (
                        f"at {at + 5} gpu 0 pcie_width 8", f"at {at + 35} gpu 0 pcie_width 16")],
                    "host-003": [f"at {at + 5} xid 1 48" for at in cycles]}
-        moments = f"{lead + 5}:{lead + 35}"
-        engine = {"host-005": ["--fail", f"0:{moments}", "--fail", f"1:{moments}"],
-                  "host-006": ["--slow", f"0:{moments}:2", "--slow", f"1:{moments}:2"]}
+        fails, slow = f"{lead + 5}:{lead + 35}", f"{lead + 5}:{lead + 80}:2"
+        engine = {"host-005": ["--fail", f"0:{fails}", "--fail", f"1:{fails}"],
+                  "host-006": ["--slow", f"0:{slow}", "--slow", f"1:{slow}"]}
         began = time.monotonic()
         for host in HOSTS:
             fleet.start_host(host, devices.get(host, ()), engine.get(host, ()))
