@@ -121,8 +121,10 @@ static void format_cell(char *text, const struct grid_choice *choice,
         format_clock(text, value.i, now_ns);
         return;
     }
-    if (column->format == GRID_BARE || column->format == GRID_IF_ANY ||
-        column->format == GRID_SHARE)
+    if (column->format == GRID_CHANGE)
+        (void)unit_format_change(text, value_number(value, 0));
+    else if (column->format == GRID_BARE || column->format == GRID_IF_ANY ||
+             column->format == GRID_SHARE)
         format_bare(text, unit, value, column->width);
     else
         format_unit(text, unit, value);
@@ -147,6 +149,7 @@ static enum style cell_style(enum grid_format format, struct value value, const 
     case GRID_IF_ANY:
     case GRID_CLOCK:
     case GRID_CLOCK_IF_ANY:
+    case GRID_CHANGE:
     case GRID_DRAWN:
     case GRID_TREE:
         break;

@@ -30,6 +30,7 @@ enum grid_format {
     GRID_STATE,        // a text with a sign before it: a state of NOW, or a verdict of COMPARE
     GRID_MARKED,       // a text; with "!" at either end in STYLE_WARNING
     GRID_TREE,         // the text of grid.name_of, indented as the row's place in the tree is
+    GRID_CHANGE,       // a ratio as a change: 1.21 is "+21.0 %"
     GRID_DRAWN,        // drawn by grid.draw; up to `width_max` columns, where there is room;
                        // omitted like GRID_IF_ANY
 };

@@ -318,16 +318,6 @@ static struct waterfall_columns waterfall_columns(struct rect area, const struct
     return columns;
 }
 
-const char *plot_change_text(char *text, double value, double beside)
-{
-    const double ratio = beside > 0 ? value / beside : (double)NAN;
-    text[0] = '\0';
-    if (isfinite(ratio))
-        (void)snprintf(text, UNIT_TEXT_SIZE, ratio < 10 ? "%+.1f %%" : "x%.1f",
-                       ratio < 10 ? (ratio - 1) * 100 : ratio);
-    return text;
-}
-
 static void draw_figures(struct canvas *canvas, struct rect area,
                          const struct waterfall_columns *columns, int y, double duration_ns,
                          double beside_ns, double total_ns)
@@ -339,14 +329,15 @@ static void draw_figures(struct canvas *canvas, struct rect area,
     canvas_fit(canvas, area, columns->duration_at, y, columns->duration, ALIGN_RIGHT, STYLE_PLAIN,
                unit_format(text, UNIT_DURATION, duration_ns));
     if (columns->beside > 0) {
-        if (beside_ns > 0)
-            canvas_fit(canvas, area, columns->beside_at, y, columns->beside, ALIGN_RIGHT, STYLE_DIM,
-                       unit_format(text, UNIT_DURATION, beside_ns));
+        if (!(beside_ns > 0))
+            return;
+        canvas_fit(canvas, area, columns->beside_at, y, columns->beside, ALIGN_RIGHT, STYLE_DIM,
+                   unit_format(text, UNIT_DURATION, beside_ns));
         canvas_fit(canvas, area, columns->share_at, y, columns->share, ALIGN_RIGHT,
                    !differs      ? STYLE_DIM
                    : more_ns > 0 ? STYLE_WARNING
                                  : STYLE_GOOD,
-                   plot_change_text(text, duration_ns, beside_ns));
+                   unit_format_change(text, duration_ns / beside_ns));
         return;
     }
     double share = total_ns > 0 ? duration_ns / total_ns : (double)NAN;

@@ -83,8 +83,4 @@ void plot_waterfall(struct canvas *canvas, struct rect area, const struct plot_s
 void plot_waterfall_headings(struct canvas *canvas, struct rect area, int y,
                              const struct plot_stage *stages, size_t count, const char *beside);
 
-// Writes how much more or less than `beside` a value is: "+21.0 %", "x12.5"; "" if `beside` is 0.
-// `text` holds UNIT_TEXT_SIZE bytes.
-const char *plot_change_text(char *text, double value, double beside);
-
 #endif

@@ -128,6 +128,10 @@ bool view_fleet_text(char *text, size_t size, const struct result *fleet, size_t
 size_t view_machine_draw(const struct model *model, struct canvas *canvas, struct rect area, int y,
                          const struct result *result, size_t row);
 
+// A chart of an answer by step of the window: the mean of each step.
+void view_chart_draw(const struct model *model, struct canvas *canvas, struct rect area,
+                     const char *title, enum polled_query polled, enum unit unit);
+
 // Draws three lines: figures of the window, what needs attention, and the throughput over time.
 void view_compact_draw(const struct model *model, struct canvas *canvas);
 

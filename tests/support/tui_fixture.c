@@ -156,7 +156,7 @@ void fixture_model(struct model *model, int width, int height)
     "host|started_ns:unix_ns|workload|device|status|items|duration_ns:ns|chunk_bytes:bytes|"       \
     "pool_size|sync|bytes_h2d:bytes|exposed_copy_ns:ns|copy_starved_ns:ns|pool_wait_ns:ns|"        \
     "item_p50_ns:ns|item_p99_ns:ns|overlap_ratio:ratio|pool_starvation_ratio:ratio|"               \
-    "items_per_second:items/s|model\n"
+    "items_per_second:items/s|model|compute_busy_ns:ns|both_busy_ns:ns|idle_ns:ns\n"
 
 #define WINDOW                                                                                     \
     "inferences|ttft_p95_ns:ns|e2e_p95_ns:ns|request_rate:requests/s|output_token_rate:tok/s|"     \
@@ -179,7 +179,8 @@ void fixture_model(struct model *model, int width, int height)
     "pcie_width_max\n"
 
 #define COMPARE                                                                                    \
-    "verdict|model|metric|ratio:ratio|ratio_low:ratio|ratio_high:ratio|before_count|after_count\n"
+    "verdict|model|metric|ratio:ratio|ratio_low:ratio|ratio_high:ratio|before_count|after_count|"  \
+    "unit|before_median|after_median|p95_verdict|differences\n"
 
 #define ALERTS                                                                                     \
     "id|rule|model|host|device|state|severity|since_ns:unix_ns|resolved_ns:unix_ns|value|"         \
@@ -354,10 +355,13 @@ void fixture_normal(struct model *model)
                    "started_ns|host|device|event|code\n1774785590000000000|gpu-18|cuda:1|xid|48\n"
                    "1774785580000000000|gpu-18|cuda:1|xid|31\n"
                    "1774785570000000000|gpu-18|-|disk_full|-\n");
-    fixture_answer(model, POLL_COMPARE,
-                   COMPARE "WORSE|synthetic-15m|e2e_ns|1.21|1.15|1.27|400|410\n"
-                           "SAME|synthetic-15m|ttft_ns|1.001|0.995|1.007|400|410\n"
-                           "UNDECIDED|synthetic-15m|duration_ns|-|-|-|1|2\n");
+    fixture_answer(
+        model, POLL_COMPARE,
+        COMPARE "SAME|synthetic-15m|ttft_ns|1.001|0.995|1.007|400|410|ns|29700000|29730000|SAME|"
+                "driver 550.1 and 560.2\n"
+                "WORSE|synthetic-15m|e2e_ns|1.21|1.15|1.27|400|410|ns|728300000|881200000|WORSE|"
+                "driver 550.1 and 560.2\n"
+                "UNDECIDED|synthetic-15m|duration_ns|-|-|-|1|2|ns|-|-|-|driver 550.1 and 560.2\n");
     fixture_answer(model, POLL_PIPELINES, PIPELINES);
     fixture_round(model, STATUS_OK, NULL);
 }
@@ -520,24 +524,46 @@ void fixture_names(struct model *model)
 
 // The newest first: events, and periodic synchronisation before that; copies alone,
 // as a load makes them; a single chunk; one that failed before anything ran.
+// Overlap falls for a while; what it hid is exposed then.
+static void answer_pipeline_steps(struct model *model)
+{
+    static char texts[3][TEXT_SIZE];
+    static const enum polled_query polls[] = {POLL_OVERLAP, POLL_EXPOSED, POLL_STARVED};
+    const int64_t step_ns = window_step_ns(&model->scope.window);
+    int used[3];
+    for (int k = 0; k < 3; k++)
+        used[k] = snprintf(texts[k], TEXT_SIZE, "started_ns:unix_ns|mean\n");
+    for (int i = 0; i < 150; i += 2) {
+        const bool is_low = i > 90 && i < 120;
+        const double means[] = {is_low ? 0.31 : 0.96, is_low ? 1.31e9 : 4.2e7, 1e6 * (i % 20)};
+        for (int k = 0; k < 3; k++)
+            used[k] += snprintf(texts[k] + used[k], TEXT_SIZE - (size_t)used[k], "%lld|%.3f\n",
+                                (long long)(FIXTURE_WALL_NS - (149 - i) * step_ns), means[k]);
+    }
+    for (int k = 0; k < 3; k++)
+        fixture_answer(model, polls[k], texts[k]);
+}
+
 void fixture_pipelines(struct model *model)
 {
     fixture_normal(model);
-    fixture_answer(model, POLL_PIPELINES,
-                   PIPELINES
-                   "gpu-17|1774785590000000000|encode|NVIDIA H200|ok|12800|2000000000|"
-                   "8388608|4|events|838860800|42000000|10000000|6000000|1200000|"
-                   "1900000|0.9721|0.015|6400.0|iqp 16 qubits f64\n"
-                   "gpu-17|1774785580000000000|encode|NVIDIA H200|ok|12800|3100000000|"
-                   "8388608|4|periodic|838860800|1310000000|402000000|210000000|"
-                   "1900000|4100000|0.3164|0.43|4129.032|iqp 16 qubits f64\n"
-                   "gpu-18|1774785570000000000|model_load|NVIDIA H200|ok|512|1400000000|"
-                   "16777216|4|events|8589934592|1390000000|71000000|0|-|-|-|0.61|"
-                   "365.714|stories-15M\n"
-                   "gpu-18|1774785560000000000|encode|cpu|cancelled|16|21000000|4194304|"
-                   "2|events|1048576|9000000|0|0|-|-|0.0|0.0|761.904|angle 20 qubits f32\n"
-                   "gpu-18|1774485550000000000|encode|cpu|error|0|0|4194304|2|events|0|"
-                   "0|0|0|-|-|-|-|-|-\n");
+    fixture_answer(
+        model, POLL_PIPELINES,
+        PIPELINES
+        "gpu-17|1774785590000000000|encode|NVIDIA H200|ok|12800|2000000000|"
+        "8388608|4|events|838860800|42000000|10000000|6000000|1200000|"
+        "1900000|0.9721|0.015|6400.0|iqp 16 qubits f64|1880000000|1458000000|8000000\n"
+        "gpu-17|1774785580000000000|encode|NVIDIA H200|ok|12800|3100000000|"
+        "8388608|4|periodic|838860800|1310000000|402000000|210000000|"
+        "1900000|4100000|0.3164|0.43|4129.032|iqp 16 qubits f64|1500000000|606000000|200000000\n"
+        "gpu-18|1774785570000000000|model_load|NVIDIA H200|ok|512|1400000000|"
+        "16777216|4|events|8589934592|1390000000|71000000|0|-|-|-|0.61|"
+        "365.714|stories-15M|-|-|-\n"
+        "gpu-18|1774785560000000000|encode|cpu|cancelled|16|21000000|4194304|"
+        "2|events|1048576|9000000|0|0|-|-|0.0|0.0|761.904|angle 20 qubits f32|8000000|0|4000000\n"
+        "gpu-18|1774485550000000000|encode|cpu|error|0|0|4194304|2|events|0|"
+        "0|0|0|-|-|-|-|-|-|-|-|-\n");
+    answer_pipeline_steps(model);
 }
 
 void fixture_alerts(struct model *model)

@@ -102,22 +102,12 @@ static enum status judge(const struct result *result, struct error *err)
 
 enum { CELL_SIZE = 64 };
 
-// A ratio as a change: 1.031 is "+3.1 %".
-static void write_change(char out[CELL_SIZE], double ratio)
-{
-    const double percent = (ratio - 1) * 100;
-    if (!isfinite(ratio))
-        (void)snprintf(out, CELL_SIZE, "-");
-    else if (fabs(percent) < 1000)
-        (void)snprintf(out, CELL_SIZE, "%+.1f %%", fabs(percent) < 0.05 ? 0.0 : percent);
-    else
-        (void)snprintf(out, CELL_SIZE, "x%.4g", ratio);
-}
+_Static_assert((int)CELL_SIZE >= (int)UNIT_TEXT_SIZE, "room for a change");
 
 static char *change_text(const struct column *column, const struct result *result, size_t row)
 {
     char text[CELL_SIZE];
-    write_change(text, result_number(result, row, column->key, (double)NAN));
+    (void)unit_format_change(text, result_number(result, row, column->key, (double)NAN));
     return strdup(text);
 }
 
@@ -129,7 +119,7 @@ static char *tail_text(const struct column *column, const struct result *result,
     if (result_get(result, row, key).type == VALUE_NULL)
         return strdup(text);
     (void)snprintf(key, sizeof key, "%s_ratio", column->key);
-    write_change(change, result_number(result, row, key, (double)NAN));
+    (void)unit_format_change(change, result_number(result, row, key, (double)NAN));
     (void)snprintf(key, sizeof key, "%s_verdict", column->key);
     char *verdict = table_cell_text(result_get(result, row, key), UNIT_NONE);
     (void)snprintf(text, sizeof text, "%s %s", change, verdict ? verdict : "-");
@@ -142,8 +132,8 @@ static char *interval_text(const struct column *column, const struct result *res
 {
     (void)column;
     char low[CELL_SIZE], high[CELL_SIZE], text[2 * CELL_SIZE];
-    write_change(low, result_number(result, row, "ratio_low", (double)NAN));
-    write_change(high, result_number(result, row, "ratio_high", (double)NAN));
+    (void)unit_format_change(low, result_number(result, row, "ratio_low", (double)NAN));
+    (void)unit_format_change(high, result_number(result, row, "ratio_high", (double)NAN));
     const bool is_open = strcmp(low, "-") == 0 || strcmp(high, "-") == 0;
     (void)snprintf(text, sizeof text, "%.20s%s%.20s", is_open ? "-" : low, is_open ? "" : " to ",
                    is_open ? "" : high);
@@ -240,7 +230,7 @@ static const char *write_fact(FILE *out, const char *before, const char *name, c
         free(text);
     }
     const double ratio = result_number(result, 0, keys[2], (double)NAN);
-    write_change(change, ratio);
+    (void)unit_format_change(change, ratio);
     if (isfinite(ratio))
         (void)fprintf(out, " (%s)", change);
     return ", ";

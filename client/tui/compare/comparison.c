@@ -64,6 +64,7 @@ bool comparison_fill(const struct comparison *comparison, const struct window *w
 {
     const enum comparison_kind kind = comparison->kind;
     const enum query_dimension by = kind == COMPARISON_MODELS ? QUERY_BY_MODEL : QUERY_BY_HOST;
+    query->compare.force = true; // the view says how the sides differ
     if (kind == COMPARISON_WINDOWS)
         return fill_windows(comparison, window, query);
     query->compare.other = query->filter;

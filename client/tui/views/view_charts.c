@@ -86,6 +86,16 @@ void view_charts_draw(const struct model *model, struct canvas *canvas, struct r
     plot_chart(canvas, right, &chart);
 }
 
+void view_chart_draw(const struct model *model, struct canvas *canvas, struct rect area,
+                     const char *title, enum polled_query polled, enum unit unit)
+{
+    struct plot_point points[POINTS_MAX];
+    struct plot_chart chart = new_chart(model, title, unit);
+    chart.points = points;
+    chart.count = read_points(points, model_answer(model, polled), "mean", NULL);
+    plot_chart(canvas, area, &chart);
+}
+
 size_t view_machine_draw(const struct model *model, struct canvas *canvas, struct rect area, int y,
                          const struct result *result, size_t row)
 {
@@ -93,21 +103,15 @@ size_t view_machine_draw(const struct model *model, struct canvas *canvas, struc
     const bool is_host = result_integer(result, row, "is_host", 0) == 1;
     const struct result *fleet = is_host ? model_answer(model, POLL_FLEET) : NULL;
     struct rect charts = {area.x, area.y + y, area.width, CHART_ROWS}, left, right;
-    struct plot_point points[POINTS_MAX];
     size_t lines = 0;
     layout_beside(charts, (area.width - CHART_GAP) / 2, CHART_GAP, &left, &right);
     if (window_step_ns(&model->scope.window) != 0) {
-        struct plot_chart use = new_chart(model, is_host ? "CPU" : "GPU", UNIT_RATIO);
-        use.points = points;
-        use.count = read_points(points, model_answer(model, POLL_MACHINE_USE), "mean", NULL);
         if (canvas && y >= 0)
-            plot_chart(canvas, left, &use);
-        struct plot_chart more = new_chart(model, is_host ? "memory pressure" : "power",
-                                           is_host ? UNIT_RATIO : UNIT_WATTS);
-        more.points = points;
-        more.count = read_points(points, model_answer(model, POLL_MACHINE_MORE), "mean", NULL);
+            view_chart_draw(model, canvas, left, is_host ? "CPU" : "GPU", POLL_MACHINE_USE,
+                            UNIT_RATIO);
         if (canvas && y >= 0)
-            plot_chart(canvas, right, &more);
+            view_chart_draw(model, canvas, right, is_host ? "memory pressure" : "power",
+                            POLL_MACHINE_MORE, is_host ? UNIT_RATIO : UNIT_WATTS);
         lines += CHART_ROWS + 1;
     }
     for (size_t i = 0; fleet && i < result_row_count(fleet); i++) {

@@ -214,9 +214,10 @@ static void draw_beside(const struct model *model, struct canvas *canvas, struct
     struct segments line = {.separator = " · "};
     const bool is_slow = beside->known && total_ns > 1.2 * beside->total_ns;
     const bool is_asked = model->against_before || model->answers[POLL_STAGES_USUAL].known;
-    segments_add(&line, 0, is_slow ? STYLE_WARNING : STYLE_STRONG, "total %s %s",
-                 unit_format(total, UNIT_DURATION, total_ns),
-                 plot_change_text(change, total_ns, beside->total_ns));
+    (void)unit_format_change(change, total_ns / beside->total_ns);
+    segments_add(&line, 0, is_slow ? STYLE_WARNING : STYLE_STRONG, "total %s%s%s",
+                 unit_format(total, UNIT_DURATION, total_ns), beside->known ? " " : "",
+                 beside->known ? change : "");
     if (beside->known)
         segments_add(&line, 0, STYLE_PLAIN, "%s %s, %s", model->against_before ? "before" : "usual",
                      unit_format(other, UNIT_DURATION, beside->total_ns), beside->name);

@@ -1,8 +1,12 @@
-// Runs of the copy/compute pipeline, the newest of the window first.
+// Runs of the copy/compute pipeline, the newest of the window first: charts over the window, and
+// the lanes of the run at the cursor.
 #include "client/tui/view.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "common/core/base/unit.h"
 
 // Marks copies that compute does not hide, and a copy engine that is idle because no slot is
 // filled.  Waits for the pool are no fault where copies are what
@@ -94,12 +98,152 @@ static void facts(const struct model *model, struct rect area, struct segments *
                      starved_most * 100);
 }
 
-static const struct panel panel = {
-    .title = "Pipeline runs",
-    .none = "no pipeline run in the window: inferstat-worker encode makes one",
-    .polled = POLL_PIPELINES,
-    .grid = &pipeline_grid,
-    .facts = facts};
+// ---- Charts ---------------------------------------------------------------------------------
+
+static int chart_rows(const struct model *model, struct rect area)
+{
+    static const struct {
+        int panel, chart;
+    } heights[] = {{34, 8}, {22, 6}, {14, 5}};
+    if (window_step_ns(&model->scope.window) == 0 || area.width < 75)
+        return 0;
+    for (unsigned i = 0; i < sizeof heights / sizeof *heights; i++)
+        if (area.height >= heights[i].panel)
+            return heights[i].chart;
+    return 0;
+}
+
+static void draw_charts(const struct model *model, struct canvas *canvas, struct rect area)
+{
+    static const struct {
+        const char *title;
+        enum polled_query polled;
+        enum unit unit;
+    } charts[] = {{"overlap %", POLL_OVERLAP, UNIT_RATIO},
+                  {"exposed, a run", POLL_EXPOSED, UNIT_DURATION},
+                  {"starved, a run", POLL_STARVED, UNIT_DURATION}};
+    enum { CHARTS = sizeof charts / sizeof *charts };
+    const int rows = chart_rows(model, rect_below(area, -1)), width = area.width / CHARTS;
+    for (int i = 0; i < CHARTS && rows > 0; i++)
+        view_chart_draw(model, canvas, (struct rect){area.x + i * width, area.y, width - 1, rows},
+                        charts[i].title, charts[i].polled, charts[i].unit);
+}
+
+// ---- Lanes ----------------------------------------------------------------------------------
+
+// The totals of a run, drawn one after the other: copies that nothing hides, copy and compute at
+// once, compute alone, neither.  A store has no times of single copies.
+struct lane {
+    const char *name;
+    double from_ns, exposed_ns, to_ns; // exposed until `exposed_ns`
+    enum style style;
+};
+enum { LANES = 4 };
+
+// Reads the run at the cursor; false if there is none, or if its times were not measured.
+static bool read_lanes(struct lane lanes[LANES], const struct model *model, double *total_ns)
+{
+    size_t row;
+    const struct result *runs = model_answer(model, POLL_PIPELINES);
+    if (!view_selected(model, 0, &row))
+        return false;
+    const double exposed = result_number(runs, row, "exposed_copy_ns", NAN);
+    const double both = result_number(runs, row, "both_busy_ns", NAN);
+    const double idle = result_number(runs, row, "idle_ns", 0);
+    const double busy = exposed + result_number(runs, row, "compute_busy_ns", NAN);
+    *total_ns = fmax(result_number(runs, row, "duration_ns", 0), busy + idle);
+    lanes[0] = (struct lane){"copy", 0, exposed, exposed + both, STYLE_BAR};
+    lanes[1] = (struct lane){"compute", exposed, exposed, busy, STYLE_BAR};
+    lanes[2] = (struct lane){"neither", busy, busy, busy + idle, STYLE_BAR_REST};
+    lanes[3] = (struct lane){"starved", 0, 0, result_number(runs, row, "copy_starved_ns", 0),
+                             STYLE_WARNING};
+    return isfinite(busy + both) && *total_ns > 0;
+}
+
+static size_t lane_rows(const struct model *model)
+{
+    struct lane lanes[LANES];
+    double total_ns;
+    return read_lanes(lanes, model, &total_ns) ? LANES : 0;
+}
+
+static void draw_lane(struct canvas *canvas, struct rect area, int y, const struct lane *lane,
+                      double total_ns)
+{
+    enum { NAME = 8, FIGURES = 18, EXPOSED = 0x2592, FULL = 0x2588 };
+    char text[UNIT_TEXT_SIZE], share[UNIT_TEXT_SIZE], figures[2 * UNIT_TEXT_SIZE];
+    const double ns[] = {lane->from_ns, lane->exposed_ns, lane->to_ns};
+    const int width = area.width - NAME - FIGURES - 2;
+    int x[3];
+    for (unsigned i = 0; i < 3; i++)
+        x[i] = NAME + 1 + (int)lround(fmin(fmax(ns[i] / total_ns, 0), 1) * fmax(width, 0));
+    canvas_fit(canvas, area, 0, y, NAME, ALIGN_LEFT, STYLE_PLAIN, lane->name);
+    canvas_line(canvas, area, x[0], y, x[1] - x[0], STYLE_WARNING, EXPOSED);
+    canvas_line(canvas, area, x[1], y, x[2] - x[1], lane->style, FULL);
+    (void)snprintf(figures, sizeof figures, "%s %8s",
+                   unit_format(text, UNIT_DURATION, lane->to_ns - lane->from_ns),
+                   unit_format(share, UNIT_RATIO, (lane->to_ns - lane->from_ns) / total_ns));
+    canvas_fit(canvas, area, area.width - FIGURES, y, FIGURES, ALIGN_RIGHT, STYLE_PLAIN, figures);
+}
+
+static void draw_lanes(const struct model *model, struct canvas *canvas, struct rect area,
+                       size_t top)
+{
+    struct lane lanes[LANES];
+    double total_ns;
+    if (!read_lanes(lanes, model, &total_ns))
+        return;
+    for (int y = 0; y < area.height && top + (size_t)y < LANES; y++)
+        draw_lane(canvas, area, y, &lanes[top + (size_t)y], total_ns);
+}
+
+static void lane_facts(const struct model *model, struct rect area, struct segments *facts)
+{
+    size_t row;
+    char text[UNIT_TEXT_SIZE], name[64];
+    const struct result *runs = model_answer(model, POLL_PIPELINES);
+    (void)area;
+    if (!view_selected(model, 0, &row))
+        return;
+    const bool is_low = overlap_is_low(runs, row);
+    segments_add(facts, 0, is_low ? STYLE_WARNING : STYLE_STRONG, "%soverlap %s", is_low ? "!" : "",
+                 unit_format(text, UNIT_RATIO, result_number(runs, row, "overlap_ratio", NAN)));
+    segments_add(facts, 1, STYLE_DIM, "▒ exposed copy");
+    segments_add(facts, 2, STYLE_PLAIN, "of %s",
+                 unit_format(text, UNIT_DURATION, result_number(runs, row, "duration_ns", NAN)));
+    segments_add(facts, 3, STYLE_PLAIN, "%s",
+                 result_text(name, sizeof name, runs, row, "workload"));
+}
+
+// ---- The view -------------------------------------------------------------------------------
+
+enum panel_number { PANEL_RUNS, PANEL_LANES, PANELS };
+
+static const struct panel panels[PANELS] = {
+    [PANEL_RUNS] = {.title = "Pipeline runs",
+                    .none = "no pipeline run in the window: inferstat-worker encode makes one",
+                    .polled = POLL_PIPELINES,
+                    .grid = &pipeline_grid,
+                    .facts = facts,
+                    .head_rows = chart_rows,
+                    .draw_head = draw_charts},
+    [PANEL_LANES] = {.title = "Totals of the run, to scale",
+                     .none = "the run's times were not measured",
+                     .polled = POLL_PIPELINES,
+                     .facts = lane_facts,
+                     .list_rows = lane_rows,
+                     .draw_list = draw_lanes},
+};
+
+// Lanes have a place only when there is a run.
+static void arrange(const struct model *model, struct rect body, struct rect *out)
+{
+    enum { TITLE = 1 };
+    const bool has_runs = view_panel_rows(model, &panels[PANEL_RUNS]) > 0;
+    const int lanes = has_runs ? TITLE + LANES : 0;
+    const struct layout_want wants[] = {{5, 6, 0, true}, {lanes, lanes, 1, false}};
+    layout_stack(body, wants, PANELS, out);
+}
 
 static void draw_empty(const struct model *model, struct canvas *canvas, struct rect area)
 {
@@ -111,8 +255,9 @@ static void draw_empty(const struct model *model, struct canvas *canvas, struct 
 
 const struct view view_pipelines = {
     .name = "Pipelines",
-    .polls = POLL(PIPELINES),
-    .panels = &panel,
-    .panel_count = 1,
+    .polls = POLL(PIPELINES) | POLL(OVERLAP) | POLL(EXPOSED) | POLL(STARVED),
+    .panels = panels,
+    .panel_count = PANELS,
+    .arrange = arrange,
     .draw_empty = draw_empty,
 };

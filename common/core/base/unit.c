@@ -175,3 +175,15 @@ char *unit_format_int(char *text, enum unit unit, int64_t value)
     }
     return text;
 }
+
+char *unit_format_change(char *text, double ratio)
+{
+    const double percent = (ratio - 1) * 100;
+    if (!isfinite(ratio))
+        (void)snprintf(text, UNIT_TEXT_SIZE, "-");
+    else if (fabs(percent) < 1000)
+        (void)snprintf(text, UNIT_TEXT_SIZE, "%+.1f %%", fabs(percent) < 0.05 ? 0.0 : percent);
+    else
+        (void)snprintf(text, UNIT_TEXT_SIZE, "x%.4g", ratio);
+    return text;
+}

@@ -51,4 +51,8 @@ char *unit_format(char *text, enum unit unit, double value);
 // and times beyond 2^53.
 char *unit_format_int(char *text, enum unit unit, int64_t value);
 
+// Formats a ratio as a change: 1.21 is "+21.0 %", 12.5 "x12.5"; "-" if it is not finite.  Otherwise
+// like unit_format.
+char *unit_format_change(char *text, double ratio);
+
 #endif

@@ -154,4 +154,18 @@ TEST_CASE(test_names)
     assert_string_equal(unit_name((enum unit)1000), "");
 }
 
-TEST_MAIN(test_format, test_format_any, test_format_time, test_format_int, test_names)
+TEST_CASE(a_ratio_as_a_change)
+{
+    static const struct {
+        double ratio;
+        const char *text;
+    } changes[] = {{1.21, "+21.0 %"}, {0.755, "-24.5 %"}, {1, "+0.0 %"},   {0.9999, "+0.0 %"},
+                 {12.5, "x12.5"},   {0, "-100.0 %"},    {INFINITY, "-"}, {NAN, "-"}};
+    for (size_t i = 0; i < COUNT_OF(changes); i++) {
+        char text[UNIT_TEXT_SIZE];
+        assert_string_equal(unit_format_change(text, changes[i].ratio), changes[i].text);
+    }
+}
+
+TEST_MAIN(a_ratio_as_a_change, test_format, test_format_any, test_format_time, test_format_int,
+          test_names)

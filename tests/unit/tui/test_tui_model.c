@@ -6,7 +6,7 @@
 #include "tests/support/tui_fixture.h"
 
 enum { OPEN, HISTORY }; // of the view Alerts
-enum { LOADS, STAGES };
+enum { STAGES = 1 };    // of the view Loads
 
 static struct model *fresh(int width, int height, void (*fill)(struct model *))
 {
@@ -500,20 +500,6 @@ TEST_CASE(a_silent_collector_shows_the_age_of_data)
     drop(model);
 }
 
-TEST_CASE(stages_follow_the_cursor)
-{
-    struct model *model = fresh(120, 40, fixture_normal);
-    assert_int_equal(fixture_key(model, '4') & EFFECT_SUBJECT, EFFECT_SUBJECT);
-    fixture_answer(model, POLL_LOADS,
-                   "run|stream|number|started_ns|duration_ns\n"
-                   "aaaa|1|2|1774785000000000000|5\nbbbb|1|1|1774784000000000000|5\n");
-    assert_string_equal(model->scope.subjects[SUBJECT_LOAD].by[QUERY_BY_RUN], "aaaa");
-    assert_int_equal(fixture_key(model, KEY_CODE_DOWN), EFFECT_SCOPE | EFFECT_SUBJECT);
-    assert_string_equal(model->scope.subjects[SUBJECT_LOAD].by[QUERY_BY_RUN], "bbbb");
-    assert_int_equal(fixture_key(model, KEY_CODE_DOWN), 0);
-    drop(model);
-}
-
 TEST_CASE(tab_goes_round)
 {
     struct model *model = fresh(80, 24, fixture_alerts);
@@ -535,8 +521,6 @@ TEST_CASE(views_keep_what_was_done_to_them)
     fixture_key(model, '\t');
     fixture_key(model, '5');
     assert_int_equal(model->view, VIEW_PIPELINES);
-    assert_int_equal(state_of(model)->focus, 0);
-    fixture_key(model, '\t'); // its only panel
     assert_int_equal(state_of(model)->focus, 0);
     fixture_key(model, '>');
     fixture_key(model, '7');
@@ -816,8 +800,7 @@ TEST_MAIN(keys_have_effects, clear_asks_for_the_name, readonly_refuses_to_clear,
           search_finds_rows, rows_go_by_model_or_host, an_export_asks_for_a_name,
           alerts_are_acknowledged_and_silenced, enter_shows_all_of_a_row, the_window_changes,
           windows_of_a_file_end_at_its_records, a_silent_collector_shows_the_age_of_data,
-          stages_follow_the_cursor, tab_goes_round, views_keep_what_was_done_to_them,
-          views_are_shown_from_the_help_alone, a_view_shown_again_stands_within_its_rows,
-          sorting_goes_through_the_columns, escape_steps_out, help_scrolls,
-          the_mouse_does_what_keys_do, the_mouse_shows_views, losses_are_added_up,
-          takes_any_sequence_of_events)
+          tab_goes_round, views_keep_what_was_done_to_them, views_are_shown_from_the_help_alone,
+          a_view_shown_again_stands_within_its_rows, sorting_goes_through_the_columns,
+          escape_steps_out, help_scrolls, the_mouse_does_what_keys_do, the_mouse_shows_views,
+          losses_are_added_up, takes_any_sequence_of_events)

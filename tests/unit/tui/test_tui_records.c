@@ -21,6 +21,20 @@ static void drop(struct model *model)
     free(model);
 }
 
+TEST_CASE(stages_follow_the_cursor)
+{
+    struct model *model = fresh(120, 40, fixture_normal);
+    assert_int_equal(fixture_key(model, '4') & EFFECT_SUBJECT, EFFECT_SUBJECT);
+    fixture_answer(model, POLL_LOADS,
+                   "run|stream|number|started_ns|duration_ns\n"
+                   "aaaa|1|2|1774785000000000000|5\nbbbb|1|1|1774784000000000000|5\n");
+    assert_string_equal(model->scope.subjects[SUBJECT_LOAD].by[QUERY_BY_RUN], "aaaa");
+    assert_int_equal(fixture_key(model, KEY_CODE_DOWN), EFFECT_SCOPE | EFFECT_SUBJECT);
+    assert_string_equal(model->scope.subjects[SUBJECT_LOAD].by[QUERY_BY_RUN], "bbbb");
+    assert_int_equal(fixture_key(model, KEY_CODE_DOWN), 0);
+    drop(model);
+}
+
 // What is asked about a request is asked once, when it is opened; again after a silence.
 TEST_CASE(a_request_is_asked_about_when_it_is_opened)
 {
@@ -101,5 +115,5 @@ TEST_CASE(random_keys_in_views_of_records)
     }
 }
 
-TEST_MAIN(a_request_is_asked_about_when_it_is_opened, what_is_compared_is_chosen_by_keys,
-          random_keys_in_views_of_records)
+TEST_MAIN(stages_follow_the_cursor, a_request_is_asked_about_when_it_is_opened,
+          what_is_compared_is_chosen_by_keys, random_keys_in_views_of_records)
