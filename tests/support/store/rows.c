@@ -63,31 +63,39 @@ static void bind(sqlite3_stmt *stmt, int place, const struct record *record, uns
         (void)sqlite3_bind_int64(stmt, place, record->values[column].i);
 }
 
-int64_t rows_add(sqlite3 *db, int64_t run, const struct record *record)
+sqlite3_stmt *rows_prepare(sqlite3 *db, enum record_kind kind)
 {
-    const enum record_kind kind = (enum record_kind)record->kind;
+    sqlite3_stmt *stmt = NULL;
     sqlite3_str *text = sqlite3_str_new(db);
     schema_insert_sql(text, kind);
     char *sql = sqlite3_str_finish(text);
-    sqlite3_stmt *stmt = NULL;
     assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
     sqlite3_free(sql);
+    return stmt;
+}
+
+void rows_insert(sqlite3_stmt *stmt, int64_t id, int64_t run, const struct record *record)
+{
+    const struct record_kind_info *info = record_kind_info((enum record_kind)record->kind);
+    const int64_t own[] = {id, run, 0, id, record->started_ns, record->started_ns};
+    for (int i = 0; i < (int)COUNT_OF(own); i++)
+        (void)sqlite3_bind_int64(stmt, i + 1, own[i]);
+    for (unsigned i = 0; i < info->column_count; i++)
+        bind(stmt, SCHEMA_FIRST_COLUMN + (int)i, record, i, info->columns[i].type);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_DONE);
+    (void)sqlite3_reset(stmt);
+}
+
+int64_t rows_add(sqlite3 *db, int64_t run, const struct record *record)
+{
+    const enum record_kind kind = (enum record_kind)record->kind;
+    sqlite3_stmt *stmt = rows_prepare(db, kind);
     char *last = sqlite3_mprintf("SELECT max(id) FROM \"%w\"", record_kind_info(kind)->name);
     int64_t id = 0;
     struct error err;
     assert_int_equal(database_integer(db, last, &id, &err), STATUS_OK);
     sqlite3_free(last);
-    id++;
-    (void)sqlite3_bind_int64(stmt, 1, id);
-    (void)sqlite3_bind_int64(stmt, 2, run);
-    (void)sqlite3_bind_int64(stmt, 3, 0);
-    (void)sqlite3_bind_int64(stmt, 4, id);
-    (void)sqlite3_bind_int64(stmt, 5, record->started_ns);
-    (void)sqlite3_bind_int64(stmt, 6, record->started_ns);
-    for (unsigned i = 0; i < record_kind_info(kind)->column_count; i++)
-        bind(stmt, SCHEMA_FIRST_COLUMN + (int)i, record, i,
-             record_kind_info(kind)->columns[i].type);
-    assert_int_equal(sqlite3_step(stmt), SQLITE_DONE);
+    rows_insert(stmt, ++id, run, record);
     (void)sqlite3_finalize(stmt);
     return id;
 }

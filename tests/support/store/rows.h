@@ -8,6 +8,7 @@
 #include "common/core/record/record.h"
 
 struct sqlite3;
+struct sqlite3_stmt;
 
 // The id of a name, made where it is new.  Ends the test where that fails, as all here.
 uint32_t rows_name(struct sqlite3 *db, const char *text);
@@ -20,6 +21,11 @@ void rows_run(struct sqlite3 *db, int64_t run, const char *host, int64_t started
 // Adds a record, whose names are ids of rows_name, and returns its number: that of
 // the row.
 int64_t rows_add(struct sqlite3 *db, int64_t run, const struct record *record);
+
+// The statement that adds records of the kind, for many of them; and its use, with the number of
+// the record, which is that of the row.
+struct sqlite3_stmt *rows_prepare(struct sqlite3 *db, enum record_kind kind);
+void rows_insert(struct sqlite3_stmt *stmt, int64_t id, int64_t run, const struct record *record);
 
 // Runs statements.
 void rows_exec(struct sqlite3 *db, const char *sql);

@@ -1,7 +1,23 @@
-// The built-in rules through the evaluator, on a store: 10 hosts with 3 models and 2 devices each,
-// 15 minutes (INFERSTAT_TEST_VOLUME times that); then clocks of two hosts that jump by hours, a
-// host that is lost, and a device that is hot.
+// The built-in rules, all of them, through the evaluator, on a store: 10 hosts with 3 models and 2
+// devices each, 10 hours with an injected clock (INFERSTAT_TEST_VOLUME times that); then clocks of
+// two hosts that jump by hours, a host that is lost, and a device that is hot.
+//
+// Noise of the healthy fleet:
+//   requests    6, 1.5 and 0.5 in 15 s by model, by load: between 0.4 and 1.6 of that, each host at
+//   its
+//               own hour.  TTFT 0.4 s and 40 t/s in the median, each by a log-normal factor (sigma
+//               0.5), all of a host by one correlated over 12 minutes (sigma 0.1), 10 % slower at
+//               the highest load; one in 500 takes ten times as long
+//   devices     68 to 74 C by load, sigma 2 K, 90 C slow them down; memory 60 to 85 %, sigma 1.5 %;
+//               in one of 240 samples clocks are held back; PCIe at a lower rate for 20 s about
+//               once in half an hour
+//   hosts       memory 50 to 75 %, sigma 1.5 %; messages that are 15 s late about once an hour;
+//   clocks
+//               off by 5 ms (sigma); every two hours a process ends and another begins, which loads
+//               its models in 6 s (log-normal, sigma 0.4)
+// From the first half hour on there is a baseline, of one host.
 #include <math.h>
+#include <string.h>
 
 #include <sqlite3.h>
 
@@ -16,13 +32,20 @@
 #define HOUR   (3600 * SECOND)
 
 enum { HOSTS = 10, MODELS = 3, DEVICES = 2, STEP_S = 15 };
+static const double steps_an_hour = 3600.0 / STEP_S;
 
-static uint64_t seed = 5;
-static int64_t now_ns = START_NS;
+static uint64_t seed;
+static int64_t now_ns;
+static struct alert_file file;
 static struct alert_evaluator *evaluator;
 static int64_t offsets[HOSTS]; // of the hosts' clocks
 static bool lost[HOSTS];
-static bool hot; // device 1 of host 2
+static bool hot;                      // device 1 of host 2
+static int64_t runs[HOSTS], last_run; // the open one of each host
+static double slow[HOSTS];            // its correlated noise
+static sqlite3_stmt *inserts[RECORD_KIND_COUNT];
+static int64_t ids[RECORD_KIND_COUNT];
+static uint32_t models[MODELS], devices[DEVICES], pcie; // names
 
 static double normal(void)
 {
@@ -31,14 +54,32 @@ static double normal(void)
     return sqrt(-2 * log(a)) * cos(2 * acos(-1) * b);
 }
 
+static double uniform(void)
+{
+    return ((double)(test_random(&seed) >> 11) + 0.5) * 0x1p-53;
+}
+
+static void put(int host, const struct record *record)
+{
+    rows_insert(inserts[record->kind], ++ids[record->kind], runs[host], record);
+}
+
+static double load_of(int host)
+{
+    const double hour = (double)(now_ns - START_NS) / (double)HOUR + 2.4 * host;
+    return 1 + 0.6 * sin(hour * acos(-1) / 12);
+}
+
 static void add_request(int host, int model, int64_t started_ns)
 {
-    const int64_t ttft_ns = (int64_t)(0.4e9 * exp(0.5 * normal()));
-    const int64_t decode_ns = (int64_t)(49 * 0.025e9 * exp(0.5 * normal()));
+    const double outlier = uniform() < 0.002 ? 10 : 1;
+    const double factor = outlier * exp(0.1 * slow[host]) * (1 + 0.1 * (load_of(host) - 1) / 0.6);
+    const int64_t ttft_ns = (int64_t)(0.4e9 * factor * exp(0.5 * normal()));
+    const int64_t decode_ns = (int64_t)(49 * 0.025e9 * factor * exp(0.5 * normal()));
     struct record record;
     record_init(&record, RECORD_KIND_INFERENCE, started_ns);
-    record_set_name(&record, INFERENCE_MODEL, rows_name(db, format_text("m%d", model)));
-    record_set_name(&record, INFERENCE_DEVICE, rows_name(db, "gpu0"));
+    record_set_name(&record, INFERENCE_MODEL, models[model]);
+    record_set_name(&record, INFERENCE_DEVICE, devices[0]);
     record_set_int(&record, INFERENCE_REQUEST, 1);
     record_set_int(&record, INFERENCE_FINISH, RECORD_FINISH_STOP);
     record_set_int(&record, INFERENCE_PROMPT_TOKENS, 100);
@@ -49,50 +90,106 @@ static void add_request(int host, int model, int64_t started_ns)
     record_set_int(&record, INFERENCE_TTFT_NS, ttft_ns);
     record_set_int(&record, INFERENCE_DECODE_NS, decode_ns);
     record_set_int(&record, INFERENCE_E2E_NS, ttft_ns + decode_ns);
-    (void)rows_add(db, host + 1, &record);
+    put(host, &record);
 }
 
 static void add_samples(int host, int64_t started_ns)
 {
     struct record record;
+    const double share = (load_of(host) - 0.4) / 1.2;
     record_init(&record, RECORD_KIND_HOST_SAMPLE, started_ns);
     record_set_int(&record, HOST_SAMPLE_MEMORY_TOTAL, 1000000);
-    record_set_int(&record, HOST_SAMPLE_MEMORY_AVAILABLE, 300000 + (int64_t)(15000 * normal()));
-    (void)rows_add(db, host + 1, &record);
+    record_set_int(&record, HOST_SAMPLE_MEMORY_AVAILABLE,
+                   (int64_t)(1e6 * (0.5 - 0.25 * share + 0.015 * normal())));
+    put(host, &record);
     for (int i = 0; i < DEVICES; i++) {
         record_init(&record, RECORD_KIND_DEVICE_SAMPLE, started_ns);
-        record_set_name(&record, DEVICE_SAMPLE_DEVICE, rows_name(db, format_text("gpu%d", i)));
+        record_set_name(&record, DEVICE_SAMPLE_DEVICE, devices[i]);
         record_set_real(&record, DEVICE_SAMPLE_TEMPERATURE,
-                        hot && host == 2 && i == 1 ? 89 : 70 + 2 * normal());
+                        hot && host == 2 && i == 1 ? 89 : 68 + 6 * share + 2 * normal());
         record_set_int(&record, DEVICE_SAMPLE_MEMORY_TOTAL, 1000000);
-        record_set_int(&record, DEVICE_SAMPLE_MEMORY_USED, 700000 + (int64_t)(15000 * normal()));
+        record_set_int(&record, DEVICE_SAMPLE_MEMORY_USED,
+                       (int64_t)(1e6 * (0.6 + 0.25 * share + 0.015 * normal())));
         record_set_int(&record, DEVICE_SAMPLE_THROTTLE, test_random(&seed) % 240 == 0 ? 4 : 0);
-        (void)rows_add(db, host + 1, &record);
+        put(host, &record);
     }
+}
+
+static void add_event(int host, uint32_t event, int device, int64_t started_ns, int64_t duration_ns)
+{
+    struct record record;
+    record_init(&record, RECORD_KIND_EVENT, started_ns);
+    record_set_name(&record, EVENT_EVENT, event);
+    record_set_name(&record, EVENT_DEVICE, devices[device]);
+    record_set_int(&record, EVENT_CODE, 8);
+    record_set_int(&record, EVENT_DURATION_NS, duration_ns);
+    put(host, &record);
+}
+
+// A process of the host begins, with its devices, and loads its models.
+static void begin_run(int host, int64_t at_ns)
+{
+    struct record record;
+    if (runs[host])
+        execf("UPDATE run SET \"end\" = 1, ended_ns = heard_ns WHERE run = %lld",
+              (long long)runs[host]);
+    runs[host] = ++last_run;
+    rows_run(db, last_run, format_text("h%d", host), at_ns, at_ns);
+    execf("UPDATE run SET owner = 1, \"end\" = 0 WHERE run = %lld", (long long)last_run);
+    for (int i = 0; i < DEVICES; i++) {
+        record_init(&record, RECORD_KIND_DEVICE, at_ns);
+        record_set_int(&record, DEVICE_ORDINAL, i);
+        record_set_name(&record, DEVICE_NAME, devices[i]);
+        record_set_int(&record, DEVICE_MEMORY_BYTES, 1000000);
+        record_set_real(&record, DEVICE_SLOWDOWN, 90);
+        put(host, &record);
+    }
+    for (int i = 0; i < MODELS; i++) {
+        record_init(&record, RECORD_KIND_LOAD, at_ns);
+        record_set_name(&record, LOAD_MODEL, models[i]);
+        record_set_name(&record, LOAD_DEVICE, devices[0]);
+        record_set_int(&record, LOAD_DURATION_NS, (int64_t)(6e9 * exp(0.4 * normal())));
+        record_set_int(&record, LOAD_STATUS, RECORD_STATUS_OK);
+        record_set_int(&record, LOAD_MODEL_BYTES, 1000000);
+        record_set_int(&record, LOAD_HOST_MEMORY_BEFORE, 0);
+        record_set_int(&record, LOAD_HOST_MEMORY_AFTER, 0);
+        put(host, &record);
+    }
+}
+
+// 15 s of a host.
+static void step_host(int host)
+{
+    static const double rates[MODELS] = {6, 1.5, 0.5};
+    const int64_t at_ns = now_ns + offsets[host];
+    const double keep = exp(-STEP_S / 720.0);
+    slow[host] = keep * slow[host] + sqrt(1 - keep * keep) * normal();
+    if (uniform() < 0.5 / steps_an_hour)
+        begin_run(host, at_ns - STEP_S * SECOND);
+    if (uniform() < 2 / steps_an_hour)
+        add_event(host, pcie, 0, at_ns - 30 * SECOND, 20 * SECOND);
+    add_samples(host, at_ns - SECOND);
+    for (int model = 0; model < MODELS; model++)
+        for (double left = rates[model] * load_of(host); left > uniform(); left--)
+            add_request(host, model, at_ns - (int64_t)((1 + STEP_S * uniform()) * (double)SECOND));
+    // The collector takes the time of a message, unless that is before its arrival.
+    const int64_t late_ns = uniform() < 1 / steps_an_hour ? STEP_S * SECOND : 0;
+    execf("UPDATE run SET heard_ns = max(heard_ns, %lld), clock_offset_ns = %lld,"
+          " clock_error_ns = 1000000 WHERE run = %lld",
+          (long long)((at_ns > now_ns ? at_ns : now_ns) - late_ns),
+          (long long)(offsets[host] + (int64_t)(0.005e9 * normal())), (long long)runs[host]);
 }
 
 // 15 s of the fleet, then an evaluation whose alerts are saved.
 static void step(void)
 {
-    static const int rates[MODELS] = {4, 2, 1};
     struct alert_pass pass;
     struct error err = {0};
     exec("BEGIN");
     now_ns += STEP_S * SECOND;
-    for (int host = 0; host < HOSTS; host++) {
-        const int64_t at_ns = now_ns + offsets[host];
-        if (lost[host])
-            continue;
-        for (int second = 0; second < STEP_S; second += 5)
-            add_samples(host, at_ns - (second + 1) * SECOND);
-        for (int model = 0; model < MODELS; model++)
-            for (int i = 0; i < rates[model]; i++)
-                add_request(host, model, at_ns - (i + 3) * SECOND);
-        // The collector takes the time of a message, unless that is before its arrival.
-        execf("UPDATE run SET heard_ns = max(heard_ns, %lld), clock_offset_ns = %lld,"
-              " clock_error_ns = 1000000 WHERE run = %d",
-              (long long)(at_ns > now_ns ? at_ns : now_ns), (long long)offsets[host], host + 1);
-    }
+    for (int host = 0; host < HOSTS; host++)
+        if (!lost[host])
+            step_host(host);
     exec("COMMIT");
     expect_ok(alert_evaluate(evaluator, store, now_ns, &pass, &err), &err);
     exec("BEGIN");
@@ -124,28 +221,89 @@ static void expect_alerts(const char *expected)
     (void)sqlite3_finalize(stmt);
 }
 
-TEST_CASE(a_fleet)
+static void make_fleet(void)
 {
-    struct alert_file file;
-    struct error err = {0};
-    expect_ok(alert_file_read(&file, "", 0, NULL, NULL, &err), &err);
-    expect_ok(alert_evaluator_new(&evaluator, &file, START_NS, NULL, &err), &err);
-    for (int host = 0; host < HOSTS; host++) {
-        rows_run(db, host + 1, format_text("h%d", host), START_NS, START_NS);
-        execf("UPDATE run SET owner = 1, \"end\" = 0 WHERE run = %d", host + 1);
-        for (int i = 0; i < DEVICES; i++) {
-            struct record record;
-            record_init(&record, RECORD_KIND_DEVICE, START_NS);
-            record_set_int(&record, DEVICE_ORDINAL, i);
-            record_set_name(&record, DEVICE_NAME, rows_name(db, format_text("gpu%d", i)));
-            record_set_int(&record, DEVICE_MEMORY_BYTES, 1000000);
-            record_set_real(&record, DEVICE_SLOWDOWN, 90);
-            (void)rows_add(db, host + 1, &record);
-        }
-    }
-    run_for((int)test_volume(900));
-    assert_int_equal(integer("SELECT count(*) FROM alert WHERE firing_ns IS NOT NULL"), 0);
+    static const enum record_kind kinds[] = {RECORD_KIND_INFERENCE,     RECORD_KIND_HOST_SAMPLE,
+                                             RECORD_KIND_DEVICE_SAMPLE, RECORD_KIND_EVENT,
+                                             RECORD_KIND_DEVICE,        RECORD_KIND_LOAD};
+    exec("PRAGMA synchronous = OFF");
+    memset(runs, 0, sizeof runs);
+    memset(ids, 0, sizeof ids);
+    last_run = 0;
+    for (size_t i = 0; i < COUNT_OF(kinds); i++)
+        inserts[kinds[i]] = rows_prepare(db, kinds[i]);
+    for (int i = 0; i < MODELS; i++)
+        models[i] = rows_name(db, format_text("m%d", i));
+    for (int i = 0; i < DEVICES; i++)
+        devices[i] = rows_name(db, format_text("gpu%d", i));
+    pcie = rows_name(db, "pcie_downgrade");
+    for (int host = 0; host < HOSTS; host++)
+        begin_run(host, now_ns);
+}
 
+static enum status count_group(void *context, const char *const group[ALERT_GROUP_NAMES],
+                               const struct alert_reading *reading, struct error *err)
+{
+    (void)group;
+    (void)err;
+    *(unsigned *)context += reading->has_data;
+    return STATUS_OK;
+}
+
+// Every rule but those of errors, of which there are none, has been about something.
+static void expect_data(void)
+{
+    static const char *const none[] = {"device_xid", "ecc_uncorrected", "records_dropped",
+                                       "run_killed"};
+    struct error err = {0};
+    for (size_t i = 0; i < file.rule_count; i++) {
+        struct alert_source_state *state = NULL;
+        unsigned groups = 0, expected = 1;
+        for (size_t k = 0; k < COUNT_OF(none); k++)
+            expected &= strcmp(none[k], file.rules[i].name) != 0;
+        // Nothing was loaded, or narrow, for some minutes.
+        for (int64_t past = 0; past < 2 * HOUR && groups == 0; past += 300 * SECOND) {
+            const struct alert_times then = {now_ns - past, START_NS};
+            expect_ok(
+                alert_read_rule(&state, store, &file.rules[i], &then, count_group, &groups, &err),
+                &err);
+        }
+        if ((groups > 0) != expected)
+            fail_msg("%s: %u groups", file.rules[i].name, groups);
+        alert_source_state_free(state);
+    }
+}
+
+// A third of the 10 hours, from an hour of the day on: no alert fires.
+static void watch_healthy_fleet(uint64_t random, int hour)
+{
+    struct error err = {0};
+    seed = random;
+    now_ns = START_NS + hour * HOUR;
+    make_fleet();
+    expect_ok(alert_file_read(&file, "", 0, NULL, NULL, &err), &err);
+    expect_ok(alert_evaluator_new(&evaluator, &file, now_ns, NULL, &err), &err);
+    run_for(1800);
+    saved("h0");
+    run_for((int)test_volume(12000) - 1800);
+    expect_alerts("");
+    assert_int_equal(integer("SELECT count(*) FROM alert WHERE firing_ns IS NOT NULL"), 0);
+    expect_data();
+}
+
+TEST_CASE(a_morning)
+{
+    watch_healthy_fleet(1, 0);
+}
+
+TEST_CASE(an_afternoon)
+{
+    watch_healthy_fleet(2, 8);
+}
+
+TEST_CASE(an_evening_with_faults)
+{
+    watch_healthy_fleet(3, 16);
     offsets[3] = 3 * HOUR;
     offsets[4] = -5 * HOUR;
     run_for(90);
@@ -165,8 +323,15 @@ TEST_CASE(a_fleet)
     run_for(180);
     expect_alerts("");
     assert_int_equal(integer("SELECT count(*) FROM alert WHERE firing_ns IS NOT NULL"), 4);
-    alert_evaluator_free(evaluator);
-    alert_file_deinit(&file);
 }
 
-TEST_MAIN_EACH(compare_set_up, store_tear_down, a_fleet)
+TEST_FIXTURE(tear_down)
+{
+    for (size_t i = 0; i < COUNT_OF(inserts); i++)
+        (void)sqlite3_finalize(inserts[i]);
+    alert_evaluator_free(evaluator);
+    alert_file_deinit(&file);
+    return store_tear_down(state);
+}
+
+TEST_MAIN_EACH(compare_set_up, tear_down, a_morning, an_afternoon, an_evening_with_faults)
