@@ -131,7 +131,6 @@ struct stepping {
     struct store *store;
     unsigned why_left; // causes that may still be looked for in this pass
     struct alert_pass *pass;
-    const struct alert_silences *silences;
     bool *is_seen; // of the rows that were open before
     const struct alert_rule *rule;
     size_t first, end; // the rule's rows among these
@@ -159,23 +158,6 @@ static size_t find_row(const struct stepping *stepping, const char *const group[
             low = middle + 1;
     }
     return SIZE_MAX;
-}
-
-// Hooks are called for an alert that fires, and for one that becomes critical, once it is not
-// silenced and there are hooks; for what comes later only if they were called for that.
-static void set_event(const struct stepping *stepping, struct alert_row *row,
-                      enum alert_change change, bool is_silenced)
-{
-    const bool is_open = row->series.resolved_ns == 0 && row->series.state != ALERT_PENDING;
-    const int level = 1 + (int)row->series.severity;
-    if (is_open && row->told < level && !is_silenced && stepping->pass->file->hook_count > 0) {
-        row->event = row->told ? ALERT_EVENT_ESCALATED : ALERT_EVENT_FIRING;
-        row->told = level;
-    } else if (row->told && change == ALERT_LOST_DATA && !is_silenced) {
-        row->event = ALERT_EVENT_NO_DATA;
-    } else if (row->told && !is_open) {
-        row->event = ALERT_EVENT_RESOLVED;
-    }
 }
 
 // An alert without data for so long, or of a rule that is gone, is over; one that never fired goes.
@@ -233,8 +215,6 @@ static void step_row(struct stepping *stepping, struct alert_row *row,
         find_why(stepping, row);
     row->unit = rule->unit;
     row->threshold = row->series.severity == ALERT_CRITICAL ? rule->critical : rule->warning;
-    if (row->series.state != ALERT_OK)
-        set_event(stepping, row, change, alert_is_silenced(stepping->silences, row));
 }
 
 // A group of which no alert is open.
@@ -254,7 +234,7 @@ static enum status step_new(struct stepping *stepping, const char *const group[A
     if (!ARRAY_RESERVE(&pass->rows, &pass->room, pass->count + 1))
         return error_no_memory(err, "alerts");
     struct alert_row *row = &pass->rows[pass->count++];
-    *row = (struct alert_row){.event = ALERT_EVENT_COUNT};
+    *row = (struct alert_row){.id = 0};
     (void)snprintf(row->rule, sizeof row->rule, "%s", stepping->rule->name);
     for (int i = 0; i < ALERT_GROUP_NAMES; i++)
         (void)snprintf(row->group[i], sizeof row->group[i], "%s", group[i]);
@@ -403,53 +383,38 @@ static enum status step_all(struct stepping *stepping, struct store *store, stru
             continue;
         const struct alert_series before = pass->rows[i].series; // of a rule that is gone
         end_episode(&pass->rows[i], &before, pass->now_ns);
-        if (pass->rows[i].series.resolved_ns)
-            set_event(stepping, &pass->rows[i], ALERT_CLEARED, false);
     }
     if (pass->count < ALERT_OPEN_MAX)
         evaluator->is_full = false;
     return status;
 }
 
-struct loading {
-    struct alert_pass *pass;
-    struct alert_silences *silences;
-};
-
 static enum status load(struct store *store, const struct query *query, void *out,
                         struct error *err)
 {
-    const struct loading *loading = out;
     (void)query;
-    enum status status = alert_table_load(loading->pass, store, err);
-    if (status == STATUS_OK)
-        status = alert_silences_read(loading->silences, store, loading->pass->now_ns, err);
-    return status;
+    return alert_table_load(out, store, err);
 }
 
 enum status alert_evaluate(struct alert_evaluator *evaluator, struct store *store, int64_t now_ns,
                            struct alert_pass *out, struct error *err)
 {
-    struct alert_silences silences = {0};
     *out = (struct alert_pass){.now_ns = now_ns,
                                .file = evaluator->file,
                                .health = evaluator->health,
                                .disk_free_bytes = database_free_bytes(store->path)};
-    struct loading loading = {out, &silences};
     const struct query any = {.kind = QUERY_ALERTS};
-    enum status status = run_turn(evaluator, store, load, &any, &loading, err);
+    enum status status = run_turn(evaluator, store, load, &any, out, err);
     struct stepping stepping = {.evaluator = evaluator,
                                 .store = store,
                                 .why_left = WHY_MOST,
                                 .pass = out,
-                                .silences = &silences,
                                 .is_seen = calloc(out->count + 1, sizeof(bool))};
     if (status == STATUS_OK && !stepping.is_seen)
         status = error_no_memory(err, "alerts");
     if (status == STATUS_OK)
         status = step_all(&stepping, store, err);
     free(stepping.is_seen);
-    alert_silences_deinit(&silences);
     return status;
 }
 

@@ -113,16 +113,40 @@ enum status alert_queue_told(struct alert_call *out, size_t *count, struct store
 
 // ---- Changes --------------------------------------------------------------------------
 
-enum status alert_queue_add(struct sqlite3 *db, int64_t alert, enum alert_event event,
-                            int64_t now_ns, struct error *err)
+enum status alert_queue_tell(struct sqlite3 *db, int64_t now_ns, bool has_resolved,
+                             struct error *err)
 {
-    return database_execf(
-        db, err,
+    static const struct {
+        const char *event, *condition, *noted;
+    } kinds[] = {
+        {"iif(a.is_told, 'escalated', 'firing')", "a.is_told <= a.severity",
+         "is_told = 1 + severity"},
+        {"'no data'", "a.was_lost = 1", "was_lost = 2"},
+    };
+    static const char queue[] =
         "INSERT INTO alert_delivery(alert, hook, event, due_ns, attempts, queued_ns)"
-        " SELECT %lld, name, %Q, %lld, 0, %lld FROM alert_config WHERE kind = 'hook'"
-        " ON CONFLICT(hook, alert) DO UPDATE SET event = excluded.event,"
-        " queued_ns = excluded.queued_ns",
-        (long long)alert, alert_event_text(event), (long long)now_ns, (long long)now_ns);
+        " SELECT a.id, h.name, %s, %lld, 0, %lld FROM alert a JOIN alert_config h"
+        " WHERE h.kind = 'hook' AND %s ON CONFLICT(hook, alert) DO UPDATE"
+        " SET event = excluded.event, queued_ns = excluded.queued_ns";
+    const long long now = now_ns;
+    char condition[1024];
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && status == STATUS_OK; i++) {
+        (void)sqlite3_snprintf(sizeof condition, condition,
+                               "a.resolved_ns IS NULL AND a.state IN (%d, %d) AND %s"
+                               " AND " ALERT_SILENCED_UNTIL " IS NULL",
+                               ALERT_FIRING, ALERT_NO_DATA, kinds[i].condition, now, now);
+        status = database_execf(db, err, queue, kinds[i].event, now, now, condition);
+        if (status == STATUS_OK)
+            status = database_execf(db, err,
+                                    "UPDATE alert AS a SET %s WHERE %s AND EXISTS"
+                                    " (SELECT 1 FROM alert_config WHERE kind = 'hook')",
+                                    kinds[i].noted, condition);
+    }
+    (void)snprintf(condition, sizeof condition, "a.resolved_ns = %lld AND a.is_told", now);
+    return status == STATUS_OK && has_resolved
+               ? database_execf(db, err, queue, "'resolved'", now, now, condition)
+               : status;
 }
 
 // Removes calls, and counts them for their hooks and as refusals.

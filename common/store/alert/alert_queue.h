@@ -15,6 +15,20 @@
 struct sqlite3;
 struct store;
 
+// Events for which hooks are called: X(suffix of the enumerator, text in the table).
+#define ALERT_EVENTS(X)                                                                            \
+    X(FIRING, "firing")                                                                            \
+    X(ESCALATED, "escalated")                                                                      \
+    X(NO_DATA, "no data")                                                                          \
+    X(RESOLVED, "resolved")
+
+enum alert_event {
+#define ALERT_EVENT_ENUM(name, text) ALERT_EVENT_##name,
+    ALERT_EVENTS(ALERT_EVENT_ENUM)
+#undef ALERT_EVENT_ENUM
+        ALERT_EVENT_COUNT
+};
+
 // The text of an event, static.
 const char *alert_event_text(enum alert_event event);
 
@@ -43,10 +57,19 @@ MUST_CHECK enum status alert_queue_next(struct alert_call *out, struct store *st
 MUST_CHECK enum status alert_queue_told(struct alert_call *out, size_t *count, struct store *store,
                                         int64_t after, struct error *err);
 
-// Queues the event for all hooks of the table alert_config, in the caller's transaction, as the
-// next ones.
-MUST_CHECK enum status alert_queue_add(struct sqlite3 *db, int64_t alert, enum alert_event event,
-                                       int64_t now_ns, struct error *err);
+// Queues for all hooks of the table alert_config what they do not know yet, and notes that they do:
+// open alerts that fire, have become critical or have lost their data, unless a silence covers
+// them; with `has_resolved`, also alerts that resolved at `now_ns`, if hooks knew them.  In the
+// caller's transaction, as the next ones.
+MUST_CHECK enum status alert_queue_tell(struct sqlite3 *db, int64_t now_ns, bool has_resolved,
+                                        struct error *err);
+
+// SQL: until when alert `a` is silenced at a time; null: it is not.  The time twice, as %lld.
+#define ALERT_SILENCED_UNTIL                                                                       \
+    "(SELECT max(s.until_ns) FROM main.alert_silence s WHERE s.since_ns <= %lld"                   \
+    " AND s.until_ns > %lld AND coalesce(s.rule, a.rule) = a.rule"                                 \
+    " AND coalesce(s.model, a.model) IS a.model AND coalesce(s.host, a.host) IS a.host"            \
+    " AND coalesce(s.device, a.device) IS a.device)"
 
 struct alert_outcome {
     const struct alert_call *call;

@@ -17,20 +17,6 @@ enum {
     ALERT_WHY_SIZE = 512,        // terminating NUL included
 };
 
-// Events for which hooks are called: X(suffix of the enumerator, text in the table).
-#define ALERT_EVENTS(X)                                                                            \
-    X(FIRING, "firing")                                                                            \
-    X(ESCALATED, "escalated")                                                                      \
-    X(NO_DATA, "no data")                                                                          \
-    X(RESOLVED, "resolved")
-
-enum alert_event {
-#define ALERT_EVENT_ENUM(name, text) ALERT_EVENT_##name,
-    ALERT_EVENTS(ALERT_EVENT_ENUM)
-#undef ALERT_EVENT_ENUM
-        ALERT_EVENT_COUNT
-};
-
 // An episode of a group.
 struct alert_row {
     int64_t id; // 0: not in the table yet
@@ -38,11 +24,9 @@ struct alert_row {
     char group[ALERT_GROUP_NAMES][QUERY_TEXT_SIZE]; // "": it has no such name
     struct alert_series series;                     // resolved_ns is not 0: the episode is over;
                                                     // ALERT_OK: it never fired, and its row goes
-    int told; // hooks were told that it fires: 0 not, else 1 + the severity
     double threshold;
     enum unit unit;
     char why[ALERT_WHY_SIZE]; // "": unknown
-    enum alert_event event;   // newest one to be told to the hooks; ALERT_EVENT_COUNT: none
 };
 
 // The rows that one evaluation changes.

@@ -31,7 +31,6 @@ enum {
     AT_STATE,
     AT_SEVERITY,
     AT_LOST,
-    AT_TOLD,
     AT_STARTED,
     AT_FIRING,
     AT_RESOLVED,
@@ -49,7 +48,7 @@ enum {
     AT_WHY,
 };
 #define COLUMNS                                                                                    \
-    "id, state, severity, was_lost, is_told, started_ns, firing_ns, resolved_ns, stepped_ns,"      \
+    "id, state, severity, was_lost, started_ns, firing_ns, resolved_ns, stepped_ns,"               \
     " held_ns, critical_held_ns, good_ns, lost_ns, value, threshold, rule, model, host, device,"   \
     " unit, why"
 
@@ -77,9 +76,7 @@ static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
                    .good_ns = sqlite3_column_int64(row, AT_GOOD),
                    .lost_ns = sqlite3_column_int64(row, AT_LOST_FOR),
                    .value = sqlite3_column_double(row, AT_VALUE)},
-        .told = (int)sqlite3_column_int64(row, AT_TOLD),
         .threshold = sqlite3_column_double(row, AT_THRESHOLD),
-        .event = ALERT_EVENT_COUNT,
     };
     reader_copy_text(out->rule, sizeof out->rule, row, AT_RULE);
     for (int i = 0; i < ALERT_GROUP_NAMES; i++)
@@ -125,7 +122,6 @@ static enum status save_row(sqlite3 *db, sqlite3_stmt *save, const struct alert_
         [AT_STATE] = series->state,
         [AT_SEVERITY] = series->severity,
         [AT_LOST] = series->was_lost,
-        [AT_TOLD] = row->told,
         [AT_STARTED] = series->started_ns,
         [AT_FIRING] = series->firing_ns,
         [AT_RESOLVED] = series->resolved_ns,
@@ -147,7 +143,7 @@ static enum status save_row(sqlite3 *db, sqlite3_stmt *save, const struct alert_
 }
 
 static enum status save_rows(sqlite3 *db, const struct alert_pass *pass, sqlite3_stmt *save,
-                             struct error *err)
+                             bool *has_resolved, struct error *err)
 {
     enum status status = STATUS_OK;
     for (size_t i = 0; i < pass->count && status == STATUS_OK; i++) {
@@ -158,9 +154,7 @@ static enum status save_rows(sqlite3 *db, const struct alert_pass *pass, sqlite3
             continue;
         }
         status = save_row(db, save, row, err);
-        if (status == STATUS_OK && row->event != ALERT_EVENT_COUNT)
-            status = alert_queue_add(db, row->id ? row->id : sqlite3_last_insert_rowid(db),
-                                     row->event, pass->now_ns, err);
+        *has_resolved |= row->series.resolved_ns != 0;
     }
     return status;
 }
@@ -180,18 +174,22 @@ static enum status save_disk(sqlite3 *db, const struct alert_pass *pass, struct 
 enum status alert_table_save(struct sqlite3 *db, const struct alert_pass *pass, struct error *err)
 {
     sqlite3_stmt *save = NULL;
+    bool has_resolved = false;
     enum status status = database_prepare(
         db, &save,
-        "INSERT INTO alert(" COLUMNS ") VALUES(nullif(?1, 0), ?2, ?3, ?4, ?5, ?6, nullif(?7, 0),"
-        " nullif(?8, 0), ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)"
-        " ON CONFLICT(id) DO UPDATE SET state = ?2, severity = ?3, was_lost = ?4, is_told = ?5,"
-        " started_ns = ?6, firing_ns = nullif(?7, 0), resolved_ns = nullif(?8, 0),"
-        " stepped_ns = ?9, held_ns = ?10, critical_held_ns = ?11, good_ns = ?12, lost_ns = ?13,"
-        " value = ?14, threshold = ?15, unit = ?20, why = ?21",
+        "INSERT INTO alert(" COLUMNS
+        ", is_told) VALUES(nullif(?1, 0), ?2, ?3, ?4, ?5, nullif(?6, 0),"
+        " nullif(?7, 0), ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, 0)"
+        " ON CONFLICT(id) DO UPDATE SET state = ?2, severity = ?3, was_lost = max(?4, was_lost),"
+        " started_ns = ?5, firing_ns = nullif(?6, 0), resolved_ns = nullif(?7, 0),"
+        " stepped_ns = ?8, held_ns = ?9, critical_held_ns = ?10, good_ns = ?11, lost_ns = ?12,"
+        " value = ?13, threshold = ?14, unit = ?19, why = ?20",
         false, err);
     if (status == STATUS_OK)
-        status = save_rows(db, pass, save, err);
+        status = save_rows(db, pass, save, &has_resolved, err);
     (void)sqlite3_finalize(save);
+    if (status == STATUS_OK)
+        status = alert_queue_tell(db, pass->now_ns, has_resolved, err);
     if (status == STATUS_OK)
         status = save_disk(db, pass, err);
     if (status == STATUS_OK)
@@ -205,56 +203,6 @@ enum status alert_table_save(struct sqlite3 *db, const struct alert_pass *pass, 
                           " AND resolved_ns IS NOT NULL;"
                           "DELETE FROM alert_silence WHERE until_ns < %lld",
                           ALERT_HISTORY_ROWS, (long long)(pass->now_ns - SILENCE_KEPT_NS));
-}
-
-// ---- Silences -------------------------------------------------------------------------
-
-static enum status on_silence(void *context, sqlite3_stmt *row, struct error *err)
-{
-    struct alert_silences *silences = context;
-    if (!ARRAY_RESERVE(&silences->list, &silences->room, silences->count + 1))
-        return error_no_memory(err, "alerts");
-    struct alert_silence *silence = &silences->list[silences->count++];
-    reader_copy_text(silence->rule, sizeof silence->rule, row, 0);
-    for (int i = 0; i < ALERT_GROUP_NAMES; i++)
-        reader_copy_text(silence->group[i], sizeof silence->group[i], row, 1 + i);
-    return STATUS_OK;
-}
-
-enum status alert_silences_read(struct alert_silences *out, struct store *store, int64_t now_ns,
-                                struct error *err)
-{
-    sqlite3_str *sql = sqlite3_str_new(store->db);
-    *out = (struct alert_silences){0};
-    sqlite3_str_appendf(sql,
-                        "SELECT rule, model, host, device FROM main.alert_silence"
-                        " WHERE since_ns <= %lld AND until_ns > %lld LIMIT %d",
-                        (long long)now_ns, (long long)now_ns, ALERT_SILENCES_MAX);
-    return reader_scan(store, sql, NULL, on_silence, out, err);
-}
-
-void alert_silences_deinit(struct alert_silences *silences)
-{
-    free(silences->list);
-    *silences = (struct alert_silences){0};
-}
-
-static bool silences_row(const struct alert_silence *silence, const struct alert_row *row)
-{
-    if (silence->rule[0] && strcmp(silence->rule, row->rule) != 0)
-        return false;
-    for (int i = 0; i < ALERT_GROUP_NAMES; i++)
-        if (silence->group[i][0] && strcmp(silence->group[i], row->group[i]) != 0)
-            return false;
-    return true;
-}
-
-bool alert_is_silenced(const struct alert_silences *silences, const struct alert_row *row)
-{
-    for (size_t i = 0; i < silences->count; i++)
-        if (silences_row(&silences->list[i], row))
-            return true;
-    return false;
 }
 
 // ---- Edits ----------------------------------------------------------------------------
@@ -351,19 +299,13 @@ enum status alert_table_edit(struct sqlite3 *db, const struct query *query, cons
     return STATUS_OK;
 }
 
-struct change {
-    const struct query *query;
-    struct result **out;
-};
-
-static enum status change_file(void *context, struct store *store, struct sqlite3 *db,
-                               int64_t *rows, struct error *err)
+static enum status change_file(struct store *store, struct sqlite3 *db, const struct query *query,
+                               void *out, int64_t *rows, struct error *err)
 {
-    const struct change *change = context;
     char actor[32];
     (void)store;
     (void)snprintf(actor, sizeof actor, "user %u, file", (unsigned)geteuid());
-    enum status status = alert_table_edit(db, change->query, actor, change->out, err);
+    enum status status = alert_table_edit(db, query, actor, out, err);
     *rows = status == STATUS_OK;
     return status;
 }
@@ -371,5 +313,5 @@ static enum status change_file(void *context, struct store *store, struct sqlite
 enum status alert_table_edit_file(const char *path, const struct query *query, struct result **out,
                                   struct error *err)
 {
-    return session_change_file(path, query, change_file, &(struct change){query, out}, err);
+    return session_change_file(path, query, change_file, out, err);
 }

@@ -18,26 +18,11 @@ void alert_pass_deinit(struct alert_pass *pass);
 MUST_CHECK enum status alert_table_load(struct alert_pass *out, struct store *store,
                                         struct error *err);
 
-// Writes all rows of a pass, queues their events for the hooks (alert_queue.h), and notes the free
-// space of the disk and which rules cannot be read.  Removes the oldest rows beyond the limits
+// Writes all rows of a pass, queues what hooks are to be told (alert_queue_tell), and notes the
+// free space of the disk and which rules cannot be read.  Removes the oldest rows beyond the limits
 // above. In the caller's transaction.
 MUST_CHECK enum status alert_table_save(struct sqlite3 *db, const struct alert_pass *pass,
                                         struct error *err);
-
-// Silences that have not ended, as they are at one time.
-struct alert_silence {
-    char rule[ALERT_NAME_SIZE]; // "": any; likewise the names
-    char group[ALERT_GROUP_NAMES][QUERY_TEXT_SIZE];
-};
-struct alert_silences {
-    struct alert_silence *list; // owned
-    size_t count, room;
-};
-
-MUST_CHECK enum status alert_silences_read(struct alert_silences *out, struct store *store,
-                                           int64_t now_ns, struct error *err);
-void alert_silences_deinit(struct alert_silences *silences);
-bool alert_is_silenced(const struct alert_silences *silences, const struct alert_row *row);
 
 // Executes a QUERY_ALERT_EDIT of `actor` in a transaction of its own, and creates its answer, of
 // one row: id, until_ns? (of a silence).  Returns STATUS_NO_DATA if there is no such alert or

@@ -138,13 +138,8 @@ enum status query_alerts(struct store *store, const struct query *query, struct 
     sqlite3_str_appendf(sql,
                         ", coalesce(a.firing_ns, a.started_ns) AS since_ns, a.resolved_ns, a.value,"
                         " a.threshold, a.unit, a.why, a.acknowledged_ns, a.acknowledged_by,"
-                        " a.acknowledged_text, (SELECT max(s.until_ns) FROM main.alert_silence s"
-                        " WHERE s.since_ns <= %lld AND s.until_ns > %lld"
-                        " AND coalesce(s.rule, a.rule) = a.rule"
-                        " AND coalesce(s.model, a.model) IS a.model"
-                        " AND coalesce(s.host, a.host) IS a.host"
-                        " AND coalesce(s.device, a.device) IS a.device) AS silenced_until_ns"
-                        " FROM main.alert a WHERE ",
+                        " a.acknowledged_text, " ALERT_SILENCED_UNTIL
+                        " AS silenced_until_ns FROM main.alert a WHERE ",
                         (long long)now_ns, (long long)now_ns);
     if (query->alert.list == QUERY_ALERTS_OPEN)
         sqlite3_str_appendall(sql, "a.resolved_ns IS NULL");

@@ -463,21 +463,15 @@ enum status baseline_write(struct sqlite3 *db, const struct query *query,
     return STATUS_OK;
 }
 
-struct change {
-    const struct query *query;
-    struct result **out;
-};
-
-static enum status change_file(void *context, struct store *store, struct sqlite3 *db,
-                               int64_t *rows, struct error *err)
+static enum status change_file(struct store *store, struct sqlite3 *db, const struct query *query,
+                               void *out, int64_t *rows, struct error *err)
 {
-    const struct change *change = context;
     struct baseline *baseline = NULL;
-    enum status status = change->query->kind == QUERY_BASELINE_SAVE
-                             ? baseline_prepare(&baseline, store, change->query, err)
+    enum status status = query->kind == QUERY_BASELINE_SAVE
+                             ? baseline_prepare(&baseline, store, query, err)
                              : STATUS_OK;
     if (status == STATUS_OK)
-        status = baseline_write(db, change->query, baseline, change->out, err);
+        status = baseline_write(db, query, baseline, out, err);
     *rows = status == STATUS_OK;
     baseline_free(baseline);
     return status;
@@ -486,5 +480,5 @@ static enum status change_file(void *context, struct store *store, struct sqlite
 enum status baseline_write_file(const char *path, const struct query *query, struct result **out,
                                 struct error *err)
 {
-    return session_change_file(path, query, change_file, &(struct change){query, out}, err);
+    return session_change_file(path, query, change_file, out, err);
 }

@@ -229,7 +229,7 @@ enum status session_run(struct store *store, session_work *work, const struct qu
 // The reading connection is opened before the lock is taken: no lock file is created beside a
 // file that is not a store.
 enum status session_change_file(const char *path, const struct query *query, session_change *change,
-                                void *context, struct error *err)
+                                void *out, struct error *err)
 {
     struct store *store = NULL;
     struct lock lock = LOCK_NONE;
@@ -244,7 +244,7 @@ enum status session_change_file(const char *path, const struct query *query, ses
     if (status == STATUS_OK)
         status = database_open_writer(&db, path, err);
     if (status == STATUS_OK)
-        status = change(context, store, db, &rows, err);
+        status = change(store, db, query, out, &rows, err);
     store_close(store);
     if (db) {
         admin_act_of_query(&act, query);

@@ -82,17 +82,18 @@ typedef enum status session_work(struct store *store, const struct query *query,
 MUST_CHECK enum status session_run(struct store *store, session_work *work,
                                    const struct query *query, void *out, struct error *err);
 
-// Makes a change to an open store.  `db` is the connection for writing, `store` the one for
-// reading.  Sets `*rows` to the number of rows changed, also where it fails in between.
-typedef enum status session_change(void *context, struct store *store, struct sqlite3 *db,
-                                   int64_t *rows, struct error *err);
+// Makes the change that the query asks for to an open store, and sets what `out` points to.  `db`
+// is the connection for writing, `store` the one for reading.  Sets `*rows` to the number of rows
+// changed, also where it fails in between.
+typedef enum status session_change(struct store *store, struct sqlite3 *db,
+                                   const struct query *query, void *out, int64_t *rows,
+                                   struct error *err);
 
-// Calls `change` with the store file at `path`, which no collector may have open: takes the store's
-// lock meanwhile.  Adds the act, which `query` describes, to the store's audit log, even if
-// `change` fails.  Returns STATUS_BUSY if the lock is taken, or an error of query_check,
+// Calls `change` with `out` and the store file at `path`, which no collector may have open: takes
+// the store's lock meanwhile.  Adds the act, which `query` describes, to the store's audit log,
+// even if `change` fails.  Returns STATUS_BUSY if the lock is taken, or an error of query_check,
 // store_open, database_open_writer or `change`.
 MUST_CHECK enum status session_change_file(const char *path, const struct query *query,
-                                           session_change *change, void *context,
-                                           struct error *err);
+                                           session_change *change, void *out, struct error *err);
 
 #endif

@@ -285,21 +285,15 @@ enum status clear_answer(struct result **out, const struct clearing *clearing, s
     return status;
 }
 
-struct change {
-    const struct query *query;
-    struct clearing clearing;
-};
-
-static enum status clear_file(void *context, struct store *store, struct sqlite3 *db, int64_t *rows,
-                              struct error *err)
+static enum status clear_file(struct store *store, struct sqlite3 *db, const struct query *query,
+                              void *out, int64_t *rows, struct error *err)
 {
-    struct change *change = context;
-    struct clearing *clearing = &change->clearing;
+    struct clearing *clearing = out;
     bool done = false;
     (void)store;
-    enum status status = change->query->kind == QUERY_FORGET
-                             ? clear_begin_forget(clearing, db, change->query, err)
-                             : clear_begin(clearing, db, &change->query->filter, err);
+    enum status status = query->kind == QUERY_FORGET
+                             ? clear_begin_forget(clearing, db, query, err)
+                             : clear_begin(clearing, db, &query->filter, err);
     clearing->slice.now = CLEAR_SLICE; // no job waits
     clearing->pages.now = PAGES_MOST;
     while (status == STATUS_OK && !done)
@@ -311,7 +305,7 @@ static enum status clear_file(void *context, struct store *store, struct sqlite3
 enum status store_clear(const char *path, const struct query *query, struct result **out,
                         struct error *err)
 {
-    struct change change = {.query = query};
-    enum status status = session_change_file(path, query, clear_file, &change, err);
-    return status == STATUS_OK ? clear_answer(out, &change.clearing, err) : status;
+    struct clearing clearing = {0};
+    enum status status = session_change_file(path, query, clear_file, &clearing, err);
+    return status == STATUS_OK ? clear_answer(out, &clearing, err) : status;
 }

@@ -513,24 +513,17 @@ static enum status apply_to_file(void *context, struct import_batch *batch, stru
     return import_apply(context, batch, 0, err);
 }
 
-struct change {
-    const char *path;
-    struct result **out;
-};
-
-static enum status change_file(void *context, struct store *store, struct sqlite3 *db,
-                               int64_t *rows, struct error *err)
+static enum status change_file(struct store *store, struct sqlite3 *db, const struct query *query,
+                               void *out, int64_t *rows, struct error *err)
 {
-    const struct change *change = context;
     const struct import_sink sink = {apply_to_file, db};
-    enum status status = import_file(store, change->path, &sink, change->out, err);
-    *rows = status == STATUS_OK ? result_integer(*change->out, 0, "records", 0) : 0;
+    enum status status = import_file(store, query->file.path, &sink, out, err);
+    *rows = status == STATUS_OK ? result_integer(*(struct result **)out, 0, "records", 0) : 0;
     return status;
 }
 
 enum status store_import(const char *into, const struct query *query, struct result **out,
                          struct error *err)
 {
-    struct change change = {query->file.path, out};
-    return session_change_file(into, query, change_file, &change, err);
+    return session_change_file(into, query, change_file, out, err);
 }

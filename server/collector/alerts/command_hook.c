@@ -21,9 +21,7 @@ struct command {
     pid_t pid;
     int pid_fd;   // readable when the program has ended
     int input_fd; // its standard input
-    int said_fd;  // what it writes to standard error; -1: it is closed
-    char said[SAID_MAX];
-    size_t said_size;
+    int said_fd;  // what it writes to standard error: as much as the pipe holds
 };
 
 static enum status open_input(struct command *command, const char *input, size_t size,
@@ -100,22 +98,6 @@ static enum status start(struct command *command, char *const argv[], struct err
     return error_set(err, STATUS_IO, "cannot start it: %s", strerror(fault));
 }
 
-// Reads what the program wrote, keeps the beginning, and closes the pipe at its end.
-static void listen_to(struct command *command)
-{
-    char bytes[4096];
-    const ssize_t got = read(command->said_fd, bytes, sizeof bytes);
-    if (got > 0) {
-        const size_t room = SAID_MAX - command->said_size;
-        const size_t kept = (size_t)got < room ? (size_t)got : room;
-        memcpy(command->said + command->said_size, bytes, kept);
-        command->said_size += kept;
-    } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
-        (void)close(command->said_fd);
-        command->said_fd = -1;
-    }
-}
-
 // Waits for the end of the program.
 static enum status wait_end(struct command *command, uint64_t limit_ns, int stop_fd,
                             struct error *err)
@@ -123,34 +105,30 @@ static enum status wait_end(struct command *command, uint64_t limit_ns, int stop
     const uint64_t deadline_ns = clock_monotonic_ns() + limit_ns;
     for (;;) {
         struct pollfd polled[] = {{.fd = command->pid_fd, .events = POLLIN},
-                                  {.fd = stop_fd, .events = POLLIN},
-                                  {.fd = command->said_fd, .events = POLLIN}};
+                                  {.fd = stop_fd, .events = POLLIN}};
         const uint64_t now_ns = clock_monotonic_ns();
         if (now_ns >= deadline_ns)
             return error_set(err, STATUS_TIMEOUT, "it took too long and was killed");
-        const int ready = poll(polled, 3, (int)((deadline_ns - now_ns) / 1000000) + 1);
-        if (ready <= 0)
+        if (poll(polled, 2, (int)((deadline_ns - now_ns) / 1000000) + 1) <= 0)
             continue;
         if (polled[1].revents)
             return error_set(err, STATUS_CANCELLED, "the collector is stopping");
-        if (polled[2].revents)
-            listen_to(command);
-        if (polled[0].revents)
-            return STATUS_OK;
+        return STATUS_OK;
     }
 }
 
 // Sets the text of how the program ended, with the first line that it said.
 static enum status judge(struct command *command, const siginfo_t *end, struct error *err)
 {
-    char said[2 * SAID_MAX];
+    char line[SAID_MAX], said[2 * SAID_MAX];
     if (end->si_code == CLD_EXITED && end->si_status == 0)
         return STATUS_OK;
-    if (command->said_fd >= 0)
-        listen_to(command);
-    const char *line = memchr(command->said, '\n', command->said_size);
-    (void)text_escape(said, sizeof said, command->said,
-                      line ? (size_t)(line - command->said) : command->said_size);
+    const ssize_t got = read(command->said_fd, line, sizeof line);
+    const char *newline = got > 0 ? memchr(line, '\n', (size_t)got) : NULL;
+    (void)text_escape(said, sizeof said, line,
+                      newline   ? (size_t)(newline - line)
+                      : got > 0 ? (size_t)got
+                                : 0);
     return error_set(err, STATUS_CHECK_FAILED, "%s %d%s%s",
                      end->si_code == CLD_EXITED ? "it ended with code" : "it was ended by signal",
                      end->si_status, said[0] ? ": " : "", said);

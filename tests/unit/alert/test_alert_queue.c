@@ -111,10 +111,12 @@ TEST_CASE(test_newer_event)
     struct alert_call call;
     hooks(HOOKS);
     alert(1, ALERT_WARNING);
-    expect_ok(alert_queue_add(db, 1, ALERT_EVENT_FIRING, 10, &err), &err);
+    exec("UPDATE alert SET is_told = 0");
+    expect_ok(alert_queue_tell(db, 10, true, &err), &err);
     assert_int_equal(integer("SELECT count(*) FROM alert_delivery"), 2);
     expect_ok(alert_queue_next(&call, store, "a", 100, &err), &err);
-    expect_ok(alert_queue_add(db, 1, ALERT_EVENT_RESOLVED, 20, &err), &err);
+    exec("UPDATE alert SET resolved_ns = 20");
+    expect_ok(alert_queue_tell(db, 20, true, &err), &err);
     assert_int_equal(integer("SELECT count(*) FROM alert_delivery WHERE event = 'resolved'"
                              " AND queued_ns = 20 AND due_ns = 10"),
                      2);
@@ -127,6 +129,41 @@ TEST_CASE(test_newer_event)
     assert_true(next("a", &call, 0) > 0);
     assert_int_equal(call.event, ALERT_EVENT_RESOLVED);
     assert_int_equal(next("a", &call, 0), 0);
+}
+
+static void expect_events(int64_t now_ns, const char *events)
+{
+    struct error err;
+    exec("DELETE FROM alert_delivery");
+    expect_ok(alert_queue_tell(db, now_ns, true, &err), &err);
+    if (!integer(format_text("SELECT coalesce((SELECT group_concat(alert || event, ' ')"
+                             " FROM (SELECT * FROM alert_delivery ORDER BY alert)), '') = '%s'",
+                             events)))
+        fail_msg("not %s", events);
+}
+
+// What hooks are told of alerts, once, and not during a silence.
+TEST_CASE(test_tell)
+{
+    hooks("");
+    for (int i = 1; i <= 6; i++)
+        alert(i, i % 2 ? ALERT_CRITICAL : ALERT_WARNING);
+    exec("UPDATE alert SET is_told = id >= 3; UPDATE alert SET state = 1 WHERE id = 6;"
+         "UPDATE alert SET state = 3, was_lost = 1 WHERE id = 4;"
+         "UPDATE alert SET resolved_ns = 50 + is_told, state = 4 WHERE id IN (2, 5)");
+    expect_events(40, ""); // there are no hooks
+    assert_int_equal(integer("SELECT is_told FROM alert WHERE id = 1"), 0);
+    hooks("hook a: command /bin/true\n");
+    exec("INSERT INTO alert_silence VALUES(1, 'slow', NULL, NULL, NULL, 0, 45, 'u', ''),"
+         " (2, 'other', NULL, NULL, NULL, 0, 99, 'u', ''), (3, NULL, 'm', NULL, NULL, 0, 99, 'u', "
+         "'')");
+    expect_events(44, "");
+    expect_events(45, "1firing 3escalated 4no data");
+    expect_events(46, "");
+    assert_int_equal(integer("SELECT sum(is_told) FROM alert WHERE id IN (1, 3)"), 4);
+    assert_int_equal(integer("SELECT was_lost FROM alert WHERE id = 4"), 2);
+    expect_events(50, ""); // of 2 hooks were not told
+    expect_events(51, "5resolved");
 }
 
 static int64_t dropped(const char *hook)
@@ -201,5 +238,5 @@ TEST_CASE(test_hooks_that_are_gone)
     assert_int_equal(integer("SELECT count(*) FROM alert_config"), 17);
 }
 
-TEST_MAIN_EACH(set_up, store_tear_down, test_order, test_newer_event, test_given_up, test_told,
-               test_hooks_that_are_gone)
+TEST_MAIN_EACH(set_up, store_tear_down, test_order, test_newer_event, test_tell, test_given_up,
+               test_told, test_hooks_that_are_gone)

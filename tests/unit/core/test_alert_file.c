@@ -41,6 +41,12 @@ static const struct {
 } bad[] = {
     {"alert a: avg ttft_nss over 5m when p95 > 3s",
      "column 14: unknown metric \"ttft_nss\" (did you mean ttft_ns?)"},
+    {"alert a: avg (avg ttft_ns) over 5m when p95 > 3s", "column 14: unknown metric \"(avg\""},
+    {"alert a: avg ((((((((((((ttft_ns)))))))))))) over 5m when p95 > 3s", "unknown metric"},
+    {"alert a: avg avg ttft_ns over 5m when p95 > 3s", "unknown metric \"avg\""},
+    {"alert a: avg ttft_ns by model,model over 5m when p95 > 3s", "twice"},
+    {"alert a: avg ttft_ns over 5m when p95 > 3s when p95 > 3s", "when is given twice"},
+    {"alert a: avg ttft_ns over 5m when p95 > 3s + 4s", "column 44: "},
     {"alert a: avg host_silent over 5m when max > 3s", "(did you mean host_silent_ns?)"},
     {"alert a: avg zzzzzzzzzz over 5m when max > 3s", "unknown metric \"zzzzzzzzzz\""},
     {"alert a: avg ttft_ns over 5m when p95 > 3t/s",
@@ -94,6 +100,11 @@ static const struct {
     {"hook h: webhook ftp://x", "a webhook needs a URL"},
     {"hook h: webhook http://", "a webhook needs a URL"},
     {"hook h: webhook https:///x", "a webhook needs a URL"},
+    {"hook h: webhook http://x:", "a webhook needs a URL"},
+    {"hook h: webhook http://x:65536/", "a webhook needs a URL"},
+    {"hook h: webhook http://x:8y", "a webhook needs a URL"},
+    {"hook h: webhook http://[::1", "a webhook needs a URL"},
+    {"hook h: webhook http://user@:80/", "a webhook needs a URL"},
     {"hook h: webhook \"http://x y\"", "a webhook needs a URL"},
     {"hook h: webhook http://x\"\\n\"y", "a webhook needs a URL"},
     {"hook h: webhook http://x as slak", "unknown format \"slak\" (did you mean slack?)"},
@@ -200,7 +211,7 @@ TEST_CASE(test_hooks)
         read_file("hook a: command /usr/bin/mail -s \"a b\" --to=root,me x'y z' ''\n"
                   "hook b: webhook https://x.org/a?b=c,d as slack\n"
                   "hook c: webhook http://[::1]:9093/api/v2/alerts as alertmanager\n"
-                  "hook d: webhook http://user@host/");
+                  "hook d: webhook http://user:p@host:65535?x");
     static const char command[] = "/usr/bin/mail\0-s\0a b\0--to=root,me\0xy z\0";
     assert_int_equal(file.hook_count, 4);
     assert_int_equal(file.hooks[0].kind, ALERT_HOOK_COMMAND);
