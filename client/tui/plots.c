@@ -206,15 +206,18 @@ static void draw_marks(struct canvas *canvas, struct rect area, const struct his
 {
     enum { UP = 0x2534, NAME_WIDTH = 3 };
     const int y = area.height - 1;
-    int free_from = 0; // names do not overlap
+    int x[MARKS + 1] = {[MARKS] = area.width};
     canvas_line(canvas, area, 0, y, area.width, STYLE_DIM, 0x2500);
     for (unsigned i = 0; i < MARKS; i++) {
-        const int x = bin_of(scale, quantiles[i]) * scale->cells + scale->cells / 2;
-        (void)canvas_put_code(canvas, area, x, y, STYLE_WARNING, UP);
-        if (x + 1 >= free_from && x + 1 + NAME_WIDTH <= area.width) {
-            (void)canvas_put(canvas, area, x + 1, y, STYLE_WARNING, marks[i].name);
-            free_from = x + 2 + NAME_WIDTH;
-        }
+        x[i] = bin_of(scale, quantiles[i]) * scale->cells + scale->cells / 2;
+        (void)canvas_put_code(canvas, area, x[i], y, STYLE_WARNING, UP);
+    }
+    for (unsigned i = 0; i < MARKS; i++) { // where no other mark is
+        unsigned next = i + 1;
+        while (next < MARKS && x[next] == x[i])
+            next++;
+        if (x[i] + NAME_WIDTH < x[next] && (i == 0 || x[i] != x[i - 1]))
+            (void)canvas_put(canvas, area, x[i] + 1, y, STYLE_WARNING, marks[i].name);
     }
 }
 

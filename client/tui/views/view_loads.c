@@ -89,9 +89,10 @@ static bool read_usual(struct beside *beside, const struct result *usual, const 
             const int64_t loads = result_integer(usual, row, "count", 0);
             beside->known = loads > 0;
             beside->total_ns = ns;
+            const bool is_named = strcmp(cache, "all") != 0 && strcmp(cache, "unknown") != 0;
             (void)snprintf(beside->name, sizeof beside->name, "of %lld%s%s %s", (long long)loads,
-                           strcmp(cache, "all") == 0 ? "" : " ",
-                           strcmp(cache, "all") == 0 ? "" : cache, loads == 1 ? "load" : "loads");
+                           is_named ? " " : "", is_named ? cache : "",
+                           loads == 1 ? "load" : "loads");
         } else if (result_is(usual, row, "part", "other")) {
             beside->other_ns = ns;
         } else if (beside->count < STAGES_MAX) {
@@ -116,8 +117,8 @@ static void read_before(struct beside *beside, const struct model *model, const 
     for (size_t i = 0; i < beside->count; i++)
         beside->other_ns -= beside->stages[i].duration_ns;
     char time[UNIT_TEXT_SIZE];
-    (void)snprintf(beside->name, sizeof beside->name, "%s",
-                   unit_format_int(time, UNIT_TIME, result_integer(load, before, "started_ns", 0)));
+    (void)snprintf(beside->name, sizeof beside->name, "at %s",
+                   view_clock_text(time, result_integer(load, before, "started_ns", 0)));
 }
 
 // Loads that found as much in the page cache are the usual ones, else all.

@@ -177,6 +177,8 @@ static void draw_lane(struct canvas *canvas, struct rect area, int y, const stru
     int x[3];
     for (unsigned i = 0; i < 3; i++)
         x[i] = NAME + 1 + (int)lround(fmin(fmax(ns[i] / total_ns, 0), 1) * fmax(width, 0));
+    for (unsigned i = 1; i < 3; i++) // what there is, is seen
+        x[i] += ns[i] > ns[i - 1] && x[i] == x[i - 1];
     canvas_fit(canvas, area, 0, y, NAME, ALIGN_LEFT, STYLE_PLAIN, lane->name);
     canvas_line(canvas, area, x[0], y, x[1] - x[0], STYLE_WARNING, EXPOSED);
     canvas_line(canvas, area, x[1], y, x[2] - x[1], lane->style, FULL);
