@@ -155,6 +155,11 @@ static void lay_out_title(struct title *title, const struct model *model, struct
     title->right_room = beside - views_width(model, NAMES_ALL);
     if (title->right_room < LEAST)
         title->right_room = beside - views_width(model, NAMES_SHOWN);
+    // The window is named at any width, as the figures are of it.
+    const int without_clock =
+        segments_width(right, area.width) - (int)sizeof "00:00:00" + 1 - VIEW_GAP;
+    if (title->right_room < without_clock)
+        title->right_room = without_clock; // and the rest is of the filter, or the address
     const int end = area.width - TITLE_MARGIN - segments_width(right, title->right_room);
     title->views_x = TITLE_MARGIN + glyph_text_width(program) + VIEW_GAP;
     title->room = end - VIEW_GAP - title->views_x;

@@ -349,6 +349,12 @@ static const struct {
     {"question-80x24", fixture_normal, "c", 80, 24, SIZES},
     {"question-60x16", fixture_normal, "c", 60, 16, 0},
     {"question-filtered-80x24", fixture_normal, FILTERED "c", 80, 24, 0},
+    {"alerts-200x60", fixture_alerts, "7", 200, 60, 0},
+    {"alerts-ascii-80x24", fixture_alerts, "7", 80, 24, ASCII},
+    {"ledger-60x16", fixture_normal, "8", 60, 16, 0},
+    {"ledger-losses-200x60", fixture_losses, "8", 200, 60, SIZES},
+    {"ledger-ascii-80x24", fixture_losses, "8", 80, 24, ASCII},
+    {"setup-ascii-80x24", setup, "", 80, 24, ASCII},
     {"setup-80x24", setup, "", 80, 24, SIZES},
     {"setup-60x16", setup, "", 60, 16, 0},
     {"prompt-80x24", fixture_normal, "\\", 80, 24, 0},
@@ -422,8 +428,8 @@ TEST_CASE(every_size_draws)
         fixture_model(&model, 80, 24);
         cases[i].fill(&model);
         press(&model, cases[i].keys);
-        for (int width = 0; width <= 230; width += width < 70 ? 1 : 13) {
-            for (int height = 0; height <= 70; height += height < 30 ? 1 : 9) {
+        for (int width = 0; width <= 400; width += width < 70 ? 1 : 30) {
+            for (int height = 0; height <= 120; height += height < 30 ? 1 : 15) {
                 struct event event = {.kind = EVENT_RESIZE, .x = width, .y = height};
                 fixture_event(&model, event);
                 char *screen = fixture_screen(&model, width % 2);

@@ -1,0 +1,1 @@
+inferstat_fuzz_target(fuzz_dashboard LINK inferstat_tui)
