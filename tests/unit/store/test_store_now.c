@@ -647,6 +647,17 @@ TEST_CASE(test_devices)
     assert_int_equal(result_get(result, b, "gpu_util_ratio").type, VALUE_NULL);
     assert_int_equal(result_get(result, b, "joules_per_token").type, VALUE_NULL);
     result_free(result);
+    // Nothing tells what each of two models uses of a device.
+    const uint32_t first = model;
+    model = rows_name(db, "second");
+    const int64_t beside = add_process("a", &process);
+    describe_device(beside, "second", "GPU-1");
+    add_requests(beside, before(60), 10, 0, SECOND);
+    model = first;
+    result = ask(&query);
+    assert_true(result_number(result, row_of(result, "a"), "gpu_util_ratio", 0) == 0.75);
+    assert_int_equal(result_get(result, row_of(result, "a"), "joules_per_token").type, VALUE_NULL);
+    result_free(result);
 }
 
 TEST_CASE(test_refusals)

@@ -230,6 +230,21 @@ TEST_CASE(asks_again_when_told)
     poller_close(poller);
 }
 
+// What reads much rests while rounds go on, but not when it is asked for.
+TEST_CASE(costly_queries_rest)
+{
+    struct queries_scope scope = all("");
+    scope.wanted = POLL(WINDOW) | POLL(FLEET);
+    struct poller *poller = open_feed(&scope, 0.05);
+    take_rounds(poller, 3);
+    assert_true(seen.answers[POLL_WINDOW] >= 3);
+    assert_int_equal(seen.answers[POLL_FLEET], 1);
+    poller_query_now(poller, POLL(FLEET));
+    while (seen.answers[POLL_FLEET] < 2)
+        take(poller);
+    poller_close(poller);
+}
+
 // What the view does not show is not asked for, until it is.
 TEST_CASE(asks_only_what_is_wanted)
 {
@@ -420,8 +435,8 @@ TEST_CASE(ends_before_it_started)
 }
 
 TEST_MAIN_EACH(reset, NULL, asks_everything_at_first, asks_again_when_told,
-               asks_only_what_is_wanted, asks_under_a_new_filter, asks_again_with_the_interval,
-               live_records_make_it_ask, many_records_make_few_rounds,
+               asks_only_what_is_wanted, costly_queries_rest, asks_under_a_new_filter,
+               asks_again_with_the_interval, live_records_make_it_ask, many_records_make_few_rounds,
                a_pause_asks_nothing_until_told, one_failure_does_not_stop_the_others,
                nobody_there_ends_the_round_and_is_tried_again, no_data_is_an_answer,
                says_what_was_cleared, ends_while_nobody_answers, ends_before_it_started)
