@@ -453,6 +453,11 @@ static unsigned act_setup(struct model *model, enum action action)
     return EFFECT_LOOK | EFFECT_PACE;
 }
 
+static unsigned act_chooser(struct model *model, enum action action)
+{
+    return chooser_act(model, action) ? EFFECT_SCOPE | EFFECT_ASK | EFFECT_PACE : 0;
+}
+
 static unsigned on_key(struct model *model, uint32_t code)
 {
     const enum action action = key_bindings_find(model_key_context(model), code);
@@ -460,7 +465,7 @@ static unsigned on_key(struct model *model, uint32_t code)
     if (model_key_context(model) == KEYS_PROMPT && !everywhere)
         return prompts_act(model, action, code);
     if (model->overlay == OVERLAY_CHOOSER && action != ACTION_VIEW && !everywhere)
-        return chooser_act(model, action) ? EFFECT_SCOPE | EFFECT_ASK | EFFECT_PACE : 0;
+        return act_chooser(model, action);
     if (model->overlay == OVERLAY_SETUP && !everywhere)
         return act_setup(model, action);
     if (action == ACTION_VIEW)
@@ -543,6 +548,19 @@ static unsigned press_setup(struct model *model, int x, int y)
 
 // A press on a view's name shows it; on the window, the next one; on a panel, gives it the keys; on
 // a heading, sorts by that column, and the next press there turns the order round.
+// A press on a choice moves the cursor there; on the cursor's, chooses it.
+static unsigned press_chooser(struct model *model, int x, int y)
+{
+    size_t row;
+    const struct rect body = layout_frame(model->width, model->height, false).body;
+    if (!view_chooser_row_at(model, body, x, y, &row))
+        return 0;
+    if (row == model->chooser.cursor)
+        return act_chooser(model, ACTION_APPLY);
+    model->chooser.cursor = row;
+    return 0;
+}
+
 static unsigned press(struct model *model, int x, int y)
 {
     struct rect area;
@@ -550,6 +568,8 @@ static unsigned press(struct model *model, int x, int y)
     const struct rect title = layout_frame(model->width, model->height, false).title;
     if (model->overlay == OVERLAY_SETUP)
         return press_setup(model, x, y);
+    if (model->overlay == OVERLAY_CHOOSER)
+        return press_chooser(model, x, y);
     if (model->overlay != OVERLAY_NONE || !layout_fits(model->width, model->height))
         return 0;
     if (view_frame_window_at(model, title, x, y))
@@ -569,6 +589,8 @@ static void turn_wheel(struct model *model, const struct event *event)
         list_scroll(list_focused(model), event->turn);
     if (model->overlay == OVERLAY_NONE && at < MODEL_PANELS_MAX)
         list_scroll(list_of_panel(model, at, area), event->turn);
+    if (model->overlay == OVERLAY_CHOOSER)
+        (void)act_chooser(model, event->turn > 0 ? ACTION_DOWN : ACTION_UP);
 }
 
 // ---- Answers -----------------------------------------------------------------

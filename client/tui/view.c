@@ -330,7 +330,7 @@ void view_draw(const struct model *model, struct canvas *canvas)
     if (model->overlay == OVERLAY_SETUP)
         view_setup_draw(model, canvas, under);
     if (model->overlay == OVERLAY_CHOOSER)
-        view_chooser_draw(model, canvas, frame.body);
+        view_chooser_draw(model, canvas, under);
     if (model_key_context(model) == KEYS_PROMPT)
         view_prompt_draw(model, canvas, frame.body);
 }

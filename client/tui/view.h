@@ -166,6 +166,8 @@ size_t view_why_draw(const struct model *model, struct canvas *canvas, struct re
 size_t view_meanwhile_draw(const struct model *model, struct canvas *canvas, struct rect area,
                            int y, const struct result *result, size_t row);
 
+// The choice of what is compared; and its row at a place of the screen, false if there is none.
+bool view_chooser_row_at(const struct model *model, struct rect area, int x, int y, size_t *row);
 void view_chooser_draw(const struct model *model, struct canvas *canvas, struct rect area);
 // The answer to POLL_WHY, likewise.
 size_t view_causes_rows(const struct model *model, struct rect area);

@@ -81,6 +81,20 @@ TEST_CASE(what_is_compared_is_chosen_by_keys)
     assert_string_equal(query.compare.other.by[QUERY_BY_MODEL], "phi");
     assert_int_equal(query.filter.since_ns, query.compare.other.since_ns);
 
+    fixture_key(model, 'v'); // the mouse does what keys do
+    size_t row;
+    const struct rect body = layout_frame(80, 24, false).body;
+    for (int y = 0; y < 24; y++)
+        if (view_chooser_row_at(model, body, 40, y, &row) && row == 0)
+            for (int press = 0; press < 2; press++)
+                fixture_event(model, (struct event){.kind = EVENT_PRESS, .x = 40, .y = y});
+    assert_int_equal(model->chooser.step, CHOOSER_A);
+    assert_int_equal(model->chooser.draft.kind, COMPARISON_WINDOWS);
+    fixture_event(model, (struct event){.kind = EVENT_WHEEL, .x = 40, .y = 9, .turn = 3});
+    assert_int_equal(model->chooser.cursor, 1);
+    fixture_key(model, KEY_CODE_ESCAPE);
+    fixture_key(model, KEY_CODE_ESCAPE);
+
     fixture_key(model, 'v'); // Esc goes a step back, then leaves things as they were
     for (int i = 0; i < 3; i++)
         fixture_key(model, KEY_CODE_DOWN);
