@@ -122,8 +122,9 @@ struct grid_state {
 // Undoes scrolling and sorting.
 void grid_state_reset(struct grid_state *state);
 
-// True if the table is sorted by the column.
+// True if the table is sorted by the column; grid_sorts_before: and by a further one.
 bool grid_sorts_by(const struct grid_state *state, unsigned column);
+bool grid_sorts_before(const struct grid_state *state, unsigned column);
 
 // Draws the headings in the first row of `area` and the rows of `result` (NULL: none) below, the
 // number of folded rows behind them.  `now_ns` is the wall clock, for GRID_CLOCK.  `focused`: the

@@ -92,12 +92,17 @@ void grid_state_reset(struct grid_state *state)
     memcpy(state->toggled, toggled, sizeof toggled);
 }
 
-bool grid_sorts_by(const struct grid_state *state, unsigned column)
+bool grid_sorts_before(const struct grid_state *state, unsigned column)
 {
-    bool sorts = state->sort == (int)column;
+    bool sorts = false;
     for (unsigned i = 0; i < state->before_count; i++)
         sorts |= state->before[i].column == (int)column;
     return sorts;
+}
+
+bool grid_sorts_by(const struct grid_state *state, unsigned column)
+{
+    return state->sort == (int)column || grid_sorts_before(state, column);
 }
 
 // True if one of the row's texts has the text that the user wants.

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/core/base/text.h"
 #include "common/core/base/unit.h"
 
 enum { COLUMNS_MAX = 96, TROUBLE_SIZE = 512, ERRORS_MAX = 64 };
@@ -45,12 +46,6 @@ static size_t rows_of(const struct result *result)
     return result ? result_row_count(result) : 0;
 }
 
-static bool is_same(struct value a, struct value b)
-{
-    return a.type == VALUE_TEXT && b.type == VALUE_TEXT && a.text.size == b.text.size &&
-           memcmp(a.text.bytes, b.text.bytes, a.text.size) == 0;
-}
-
 // ---- Columns ------------------------------------------------------------------------
 
 static bool add_columns(struct result *out, const struct result *from, unsigned map[COLUMNS_MAX])
@@ -85,10 +80,10 @@ static void copy_row(struct join *join, const struct result *from, size_t row,
 // The index of the host; devices of one host are mostly in a row.
 static size_t find_host(struct join *join, struct value name, size_t hint)
 {
-    if (hint < join->host_count && is_same(join->hosts[hint].name, name))
+    if (hint < join->host_count && value_is_same(join->hosts[hint].name, name))
         return hint;
     for (size_t i = 0; i < join->host_count; i++)
-        if (is_same(join->hosts[i].name, name))
+        if (value_is_same(join->hosts[i].name, name))
             return i;
     join->hosts[join->host_count] = (struct host){.name = name, .row = SIZE_MAX};
     return join->host_count++;
@@ -121,7 +116,7 @@ static void find_hosts(struct join *join)
         join->errors[join->error_count++] = row;
         const struct value name = result_get(from->events, row, "host");
         for (size_t i = 0; i < join->host_count; i++)
-            join->hosts[i].in_trouble |= is_same(join->hosts[i].name, name);
+            join->hosts[i].in_trouble |= value_is_same(join->hosts[i].name, name);
     }
 }
 
@@ -133,35 +128,30 @@ static void set_real(struct join *join, enum own own, double value)
         result_set_real(join->out, join->own[own], value);
 }
 
-static void add_text(char text[TROUBLE_SIZE], const char *more)
-{
-    const size_t used = strlen(text);
-    (void)snprintf(text + used, TROUBLE_SIZE - used, "%s%s", used > sizeof "!" ? ", " : "", more);
-}
-
 // What lasts, and errors of the window, the newest of each kind: "! throttling, XID 48".
 static void set_trouble(struct join *join, const struct result *of, size_t row)
 {
-    char text[TROUBLE_SIZE] = "! ", one[TROUBLE_SIZE / 2];
+    char text[TROUBLE_SIZE] = "", one[TROUBLE_SIZE / 2];
     bool has_xid = false, has_ecc = false;
     const struct result *events = join->from->events;
     const struct value host = result_get(of, row, "host"), device = result_get(of, row, "device");
     if (result_get(of, row, "events").type != VALUE_NULL)
-        add_text(text, result_text(one, sizeof one, of, row, "events"));
+        (void)text_append(text, sizeof text, "", "! %s",
+                          result_text(one, sizeof one, of, row, "events"));
     for (size_t n = 0; device.type == VALUE_TEXT && n < join->error_count; n++) {
         const size_t i = join->errors[n];
         const bool is_xid = result_is(events, i, "event", "xid");
         bool *has = is_xid ? &has_xid : &has_ecc;
-        if (*has || !is_same(result_get(events, i, "host"), host) ||
-            !is_same(result_get(events, i, "device"), device))
+        if (*has || !value_is_same(result_get(events, i, "host"), host) ||
+            !value_is_same(result_get(events, i, "device"), device))
             continue;
         (void)snprintf(one, sizeof one, is_xid ? "XID %lld" : "ECC errors %lld",
                        (long long)result_integer(events, i, "code", 0));
         if (is_xid || !strstr(text, "ecc_uncorrected"))
-            add_text(text, one);
+            (void)text_append(text, sizeof text, ", ", text[0] ? "%s" : "! %s", one);
         *has = true;
     }
-    if (strlen(text) > sizeof "!")
+    if (text[0])
         (void)result_set_text(join->out, join->own[OWN_TROUBLE], text, strlen(text));
 }
 

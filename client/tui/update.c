@@ -113,14 +113,6 @@ static unsigned change_window(struct model *model, enum action action)
     return EFFECT_SCOPE | EFFECT_ASK;
 }
 
-static bool sorts_before(const struct grid_state *state, int column)
-{
-    bool sorts = false;
-    for (unsigned i = 0; i < state->before_count; i++)
-        sorts |= state->before[i].column == column;
-    return sorts;
-}
-
 // Rows that are equal in the column sorted by are sorted by the one that is chosen next.
 static void sort_more(struct model *model)
 {
@@ -151,7 +143,7 @@ static void sort_next(struct model *model, int step)
     int choices = (int)grid->count + 1;
     do
         sorted->sort = (sorted->sort + 1 + step + choices) % choices - 1;
-    while (sorted->sort >= 0 && sorts_before(sorted, sorted->sort));
+    while (sorted->sort >= 0 && grid_sorts_before(sorted, (unsigned)sorted->sort));
     sorted->reversed = false;
     sorted->top = sorted->cursor = 0;
     sorted->at = 0;
@@ -525,7 +517,7 @@ static void press_panel(struct model *model, unsigned at, struct rect area, int 
         return;
     int column =
         grid_column_at(panel->grid, state, model_answer(model, panel->polled), rows, x - rows.x);
-    if (column == GRID_UNSORTED || sorts_before(state, column))
+    if (column == GRID_UNSORTED || grid_sorts_before(state, (unsigned)column))
         return;
     state->reversed = state->sort == column && !state->reversed;
     state->sort = column;

@@ -25,7 +25,7 @@ static bool is_listed(const char *list, const char *word, size_t size)
 
 static void consider(struct search *search, const char *word)
 {
-    const size_t size = strlen(word), used = strlen(search->list);
+    const size_t size = strlen(word);
     if (size >= sizeof search->common || strncasecmp(word, search->word, search->size) != 0 ||
         word[strcspn(word, " \"'")] || is_listed(search->list, word, size))
         return;
@@ -35,9 +35,7 @@ static void consider(struct search *search, const char *word)
     while (search->common[same] && search->common[same] == word[same])
         same++;
     search->common[text_cut(search->common, strlen(search->common), same)] = '\0';
-    if (used + size + 2 < PROMPT_CHOICES_SIZE)
-        (void)snprintf(search->list + used, PROMPT_CHOICES_SIZE - used, "%s%s", used > 0 ? " " : "",
-                       word);
+    (void)text_append(search->list, PROMPT_CHOICES_SIZE, " ", "%s", word);
 }
 
 // The names in a column of all answers.

@@ -6,7 +6,7 @@
 
 #include "client/tui/model.h"
 #include "client/tui/view.h"
-#include "common/core/base/unit.h"
+#include "common/core/base/text.h"
 
 enum { CHOICES_MAX = 8, KEY_SIZE = 64, VALUE_SIZE = 2048 };
 
@@ -84,12 +84,11 @@ static void choose(struct grid_state *state, unsigned column, bool hidden, bool 
 static void write_columns(char *out, size_t size, const struct grid *grid,
                           const struct grid_state *state)
 {
-    size_t used = 0;
     out[0] = '\0';
-    for (unsigned i = 0; i < grid->count && used < size; i++)
+    for (unsigned i = 0; i < grid->count; i++)
         if ((state->hidden | state->pinned) >> i & 1)
-            used += (size_t)snprintf(out + used, size - used, "%s%c%s", used > 0 ? " " : "",
-                                     state->hidden >> i & 1 ? '-' : '+', grid->columns[i].key);
+            (void)text_append(out, size, " ", "%c%s", state->hidden >> i & 1 ? '-' : '+',
+                              grid->columns[i].key);
 }
 
 static void read_columns(const struct grid *grid, struct grid_state *state, const char *value)

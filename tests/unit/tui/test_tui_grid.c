@@ -109,12 +109,12 @@ TEST_CASE(draws)
          "alph… 100.25       -\n"
          "beta   45.50   1.5ms\n\n"},
         // Several columns: what is equal in the first is sorted by the second.
-        {{.sort = 1, .reversed = true, .before = {{4, true}}, .before_count = 1},
+        {{.sort = 2, .before = {{4, true}}, .before_count = 1},
          30,
          4,
-         "host      t/s▲2    took lost▲1\n"
-         "beta      45.50   1.5ms      0\n"
+         "host        t/s  took▼2 lost▲1\n"
          "gamma         -    2.5s      0\n"
+         "beta      45.50   1.5ms      0\n"
          "alpha-i… 100.25       -     12\n"},
         // What the user hides is hidden, what the user wants goes after the others.
         {{.sort = GRID_UNSORTED, .hidden = 1u << 1, .pinned = 1u << 7},
