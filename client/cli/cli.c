@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/cli/args/known_names.h"
 #include "common/core/base/text.h"
@@ -137,6 +138,23 @@ enum status cli_show(struct cli *cli, const struct query *query, const struct co
     status = cli_print_rows(cli, columns, result, nothing, err);
     result_free(result);
     return status;
+}
+
+uint64_t cli_total(struct cli *cli, const char *key)
+{
+    struct query query = {.kind = QUERY_PING, .filter = cli->query.filter};
+    struct result *result = NULL;
+    int64_t total = -1;
+    if (isatty(fileno(cli->env.notes)) != 1 || open_remote(cli, NULL) != STATUS_OK)
+        return 0;
+    for (int i = 0; i < 2 && total < 0; i++) {
+        if (remote_query(cli->remote, &query, &result, NULL) == STATUS_OK)
+            total = result_integer(result, 0, key, -1);
+        result_free(result);
+        result = NULL;
+        query.kind = QUERY_SUMMARY;
+    }
+    return total > 0 ? (uint64_t)total : 0;
 }
 
 void cli_print_none(const struct cli *cli)

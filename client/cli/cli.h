@@ -109,6 +109,10 @@ MUST_CHECK enum status cli_show(struct cli *cli, const struct query *query,
                                 const struct columns *columns, const char *nothing,
                                 struct error *err);
 
+// The number in column `key` of the answer to PING, or to SUMMARY of cli->query.filter; 0: unknown,
+// or no terminal to show progress on.
+uint64_t cli_total(struct cli *cli, const char *key);
+
 // Prints an empty JSON list if --json is given, else nothing.
 void cli_print_none(const struct cli *cli);
 

@@ -44,7 +44,7 @@ found 0 ok disk "free"
 found 0 ok "open files" ""
 found 0 ok store "can be read" --db "$DB"
 expect_exit 0 "$INFERSTAT" doctor
-! grep -q '^error' "$WORK/out" || fail "a healthy host has errors"
+! grep -q '  error' "$WORK/out" || fail "a healthy host has errors"
 
 # ---- Troubles -----------------------------------------------------------------------
 
@@ -63,7 +63,7 @@ chmod 777 "$INFERSTAT_SPOOL"
 found 1 error spool "others may change it"
 chmod 700 "$INFERSTAT_SPOOL"
 expect_exit 1 bash -c "ulimit -n 256; exec '$INFERSTAT' doctor"
-grep -q '^warning *open files' "$WORK/out" || fail "few open files are no warning"
+grep -q '^open files *warning' "$WORK/out" || fail "few open files are no warning"
 stop collector
 sqlite3 "$DB" "PRAGMA user_version = 5"
 found 1 error store "its schema is version 5" --db "$DB"
@@ -73,7 +73,7 @@ full="mount -t tmpfs -o size=1m full '$WORK/full' && INFERSTAT_RUN_DIR='$WORK/fu
 mkdir -m 700 "$WORK/full"
 if unshare -rm true 2>/dev/null; then
   expect_exit 1 unshare -rm bash -c "$full"
-  grep -q '^error *run files .*/full: .*free' "$WORK/out" || fail "a full tmpfs is no error: $(cat "$WORK/out")"
+  grep -q '^run files *error .*/full: .*free' "$WORK/out" || fail "a full tmpfs is no error: $(cat "$WORK/out")"
 fi
 nvml=$INFERSTAT_BUILD/tests/support/nvml/libfake_nvml.so
 if [ -f "$nvml" ]; then

@@ -243,7 +243,7 @@ static const struct column rule_columns[] = {
     {"groups", "groups", COLUMN_RIGHT(0), .is_optional = true},
     {"holds", "holds", COLUMN_RIGHT(0), .is_optional = true},
     {"note", "note", COLUMN_LEFT(0), .is_optional = true},
-    {"text", "text", COLUMN_LEFT(1)},
+    {"text", "text", COLUMN_LEFT(1), .is_below = true},
 };
 static const struct columns rule_view = {rule_columns, sizeof rule_columns / sizeof *rule_columns,
                                          NULL};

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client/cli/commands/record_pages.h"
+#include "client/cli/output/progress.h"
 #include "common/core/base/text.h"
 
 enum { BALANCED_SHOWN = 20, LINE_SIZE = 512 };
@@ -54,6 +55,7 @@ struct audit {
     struct rows rows;
     struct record_pages pages; // of a table: all of them
     uint64_t runs, forgotten;  // rows of runs, and of sums of removed runs
+    struct progress progress;
 };
 
 static enum status on_page(void *context, struct result *page, struct error *err)
@@ -66,6 +68,7 @@ static enum status on_page(void *context, struct result *page, struct error *err
         audit->forgotten += is_sum;
         audit->runs += !is_sum;
     }
+    progress_set(&audit->progress, audit->runs);
     return audit->rows.format == FORMAT_TEXT ? record_pages_keep(&audit->pages, page, err)
                                              : record_pages_to_rows(&audit->rows, page, err);
 }
@@ -132,7 +135,10 @@ enum status command_audit(struct cli *cli, struct error *err)
     if (option_given(&cli->options, OPTION_ADMIN))
         return list_acts(cli, err);
     struct audit audit = {.cli = cli, .rows = cli_rows(cli, &view)};
+    progress_begin(&audit.progress, cli->env.notes, "audit", "runs", UNIT_COUNT,
+                   cli_total(cli, "runs"));
     enum status status = record_pages_ask(cli, &cli->query, on_page, &audit, err);
+    progress_end(&audit.progress);
     if (status == STATUS_OK)
         add_rows(&audit);
     status = rows_end(&audit.rows, status, err);

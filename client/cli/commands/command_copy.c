@@ -2,9 +2,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/cli/cli.h"
+#include "client/cli/output/progress.h"
 #include "client/cli/output/rows.h"
 #include "common/core/base/text.h"
 #include "common/store/store.h"
@@ -25,14 +27,44 @@ static enum status whole_path(char out[QUERY_PATH_SIZE], const char *path, struc
     return STATUS_OK;
 }
 
+static uint64_t size_of(const char *path)
+{
+    struct stat info;
+    return path && stat(path, &info) == 0 ? (uint64_t)info.st_size : 0;
+}
+
+// A backup grows to the size of the store, an import adds about the size of its file.  What another
+// host writes, or a collector's store, is not seen: then the time alone is shown.
+static void begin_progress(struct cli *cli, const struct query *query, struct progress *progress)
+{
+    const bool is_import = query->kind == QUERY_IMPORT;
+    const char *db = cli->options.db;
+    char watched[QUERY_PATH_SIZE + 32];
+    const uint64_t total = is_import            ? size_of(query->file.path)
+                           : query->file.bundle ? 0
+                           : db                 ? size_of(db)
+                                                : cli_total(cli, "store_bytes");
+    (void)snprintf(watched, sizeof watched, "%s%s",
+                   !is_import ? query->file.path
+                   : db       ? db
+                              : "",
+                   is_import ? "" : ".inferstat-partial");
+    progress_begin(progress, cli->env.notes, cli->command->name, "", UNIT_BYTES, total);
+    progress_watch(progress, watched);
+}
+
 enum status cli_ask_of_file(struct cli *cli, struct query *query, const char *path,
                             void (*print)(struct cli *cli, const struct result *answer),
                             struct error *err)
 {
     struct result *answer;
+    struct progress progress = {.out = NULL};
     enum status status = whole_path(query->file.path, path, err);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
+        begin_progress(cli, query, &progress);
         status = cli_ask(cli, query, &answer, err);
+        progress_end(&progress);
+    }
     if (status != STATUS_OK)
         return status;
     if (cli->options.format == FORMAT_JSON) {

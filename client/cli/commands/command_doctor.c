@@ -31,15 +31,15 @@ static void add_todo(struct table *table, const struct result *result, size_t ro
     char todo[TEXT_SIZE], line[TEXT_SIZE + 16];
     if (result_get(result, row, "todo").type != VALUE_TEXT)
         return;
-    (void)snprintf(line, sizeof line, "         what to do: %s",
+    (void)snprintf(line, sizeof line, "    what to do: %s",
                    result_text(todo, sizeof todo, result, row, "todo"));
     table_add_below(table, line);
 }
 
 static const struct column columns[] = {
-    {"state", "state", COLUMN_LEFT(0), .is_whole = true},
     {"check", "check", COLUMN_LEFT(0), .is_whole = true},
-    {"found", "found", COLUMN_LEFT(0), .is_whole = true},
+    {"state", "state", COLUMN_LEFT(0), .is_whole = true},
+    {"found", "found", COLUMN_LEFT(0)},
 };
 
 static const struct columns view = {columns, sizeof columns / sizeof *columns, add_todo};
@@ -295,8 +295,12 @@ enum status command_doctor(struct cli *cli, struct error *err)
         check_collector(&doctor);
     doctor_check_host(&doctor);
     status = answer_check(doctor.report, err);
-    if (status == STATUS_OK)
-        status = cli_print(cli, &view, doctor.report, err);
+    if (status == STATUS_OK) {
+        struct rows rows = cli_rows(cli, &view);
+        rows.width = 0; // a terminal wraps what was found
+        rows_write(&rows, doctor.report, 0, result_row_count(doctor.report));
+        status = rows_end(&rows, status, err);
+    }
     result_free(doctor.report);
     if (status == STATUS_OK && doctor.counts[DOCTOR_ERROR] > 0)
         status =

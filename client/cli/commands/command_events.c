@@ -60,7 +60,7 @@ static const struct {
     const char *title, *key, *ratio;
 } figures[] = {
     {"", "tokens_per_second", "tokens_per_second_ratio"},
-    {"ttft ", "ttft_ns", "ttft_ratio"},
+    {"TTFT ", "ttft_ns", "ttft_ratio"},
     {"energy per token ", "joules_per_token", "joules_per_token_ratio"},
 };
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "client/cli/commands/record_pages.h"
+#include "client/cli/output/progress.h"
 #include "client/cli/args/saved_queries.h"
 #include "common/sys/files.h"
 
@@ -20,9 +21,23 @@ static enum status check_kinds(struct cli *cli, uint32_t *kinds, struct error *e
     return STATUS_OK;
 }
 
-static enum status write_kinds(struct cli *cli, uint32_t kinds, struct rows *rows,
+struct exporting {
+    struct rows *rows;
+    struct progress progress;
+};
+
+static enum status on_page(void *context, struct result *page, struct error *err)
+{
+    struct exporting *exporting = context;
+    const enum status status = record_pages_to_rows(exporting->rows, page, err);
+    progress_set(&exporting->progress, exporting->rows->count);
+    return status;
+}
+
+static enum status write_kinds(struct cli *cli, uint32_t kinds, struct exporting *exporting,
                                struct error *err)
 {
+    struct rows *rows = exporting->rows;
     uint64_t limit = cli->options.limit;
     for (int kind = 0; kind < (int)RECORD_KIND_COUNT; kind++) {
         if (!(kinds >> kind & 1) || (limit != 0 && rows->count >= limit))
@@ -30,7 +45,7 @@ static enum status write_kinds(struct cli *cli, uint32_t kinds, struct rows *row
         rows->kind = record_kind_info((enum record_kind)kind)->name;
         enum status status =
             record_pages_read(cli, (enum record_kind)kind, NULL, true,
-                              limit ? limit - rows->count : 0, record_pages_to_rows, rows, err);
+                              limit ? limit - rows->count : 0, on_page, exporting, err);
         // Without KIND, kinds that lack a filter's dimension are skipped.
         if (status != STATUS_OK && (status != STATUS_INVALID || cli->options.argument_count > 0))
             return status;
@@ -42,8 +57,15 @@ static enum status write_kinds(struct cli *cli, uint32_t kinds, struct rows *row
 static enum status write_rows(struct cli *cli, const struct query *query, uint32_t kinds,
                               struct rows *rows, struct error *err)
 {
-    enum status status = query ? record_pages_ask(cli, query, record_pages_to_rows, rows, err)
-                               : write_kinds(cli, kinds, rows, err);
+    struct exporting exporting = {.rows = rows};
+    const bool is_whole = !query && cli->options.argument_count == 0 && !cli->options.limit &&
+                          !query_filter_narrows(&cli->query.filter);
+    if (rows->out != cli->env.out || !cli->env.out_is_terminal)
+        progress_begin(&exporting.progress, cli->env.notes, "export", "records", UNIT_COUNT,
+                       is_whole ? cli_total(cli, "stored") : cli->options.limit);
+    enum status status = query ? record_pages_ask(cli, query, on_page, &exporting, err)
+                               : write_kinds(cli, kinds, &exporting, err);
+    progress_end(&exporting.progress);
     status = rows_end(rows, status, err);
     return status == STATUS_OK && rows->count == 0 ? cli_no_data(cli, "export", err) : status;
 }

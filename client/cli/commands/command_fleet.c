@@ -10,7 +10,7 @@ enum { HOSTS_LEAST = 3 };
 static const struct {
     const char *metric, *word;
 } words[] = {
-    {"tokens_per_second", "decode"}, {"prefill_tokens_per_second", "prefill"}, {"ttft_ns", "ttft"},
+    {"tokens_per_second", "decode"}, {"prefill_tokens_per_second", "prefill"}, {"ttft_ns", "TTFT"},
     {"items_per_second", "items"},   {"load_bytes_per_second", "load"},
 };
 

@@ -20,14 +20,14 @@ static const struct answer_column keys[] = {
 
 static const struct column columns[] = {
     {"model", "model", COLUMN_LEFT(0)},
-    {"quantisation", "type", COLUMN_LEFT(3), .is_optional = true},
-    {"file_bytes", "size", COLUMN_RIGHT(3), .is_optional = true},
-    {"hosts", "hosts", COLUMN_RIGHT(1)},
+    {"quantisation", "type", COLUMN_LEFT(4), .is_optional = true},
+    {"file_bytes", "size", COLUMN_RIGHT(4), .is_optional = true},
+    {"hosts", "hosts", COLUMN_RIGHT(2)},
     {"requests", "requests", COLUMN_RIGHT(0)},
     {"generated_tokens", "output tokens", COLUMN_RIGHT(1), .is_optional = true},
     {"items", "items", COLUMN_RIGHT(1), .is_optional = true},
     {"tokens_per_second_p50", "t/s p50", COLUMN_RIGHT(0), .is_optional = true},
-    {"ttft_p50_ns", "TTFT p50", COLUMN_RIGHT(2), .is_optional = true},
+    {"ttft_p50_ns", "TTFT p50", COLUMN_RIGHT(3), .is_optional = true},
     {"ttft_p95_ns", "TTFT p95", COLUMN_RIGHT(0), .is_optional = true},
     {"last_ns", "last seen", COLUMN_LEFT(0), .is_whole = true},
 };

@@ -106,7 +106,7 @@ static const struct column slowest_columns[] = {
     {"device", "device", COLUMN_LEFT(2)},
     {"request", "request", COLUMN_RIGHT(5)},
     {"finish", "finish", COLUMN_LEFT(4)},
-    {"generated_tokens", "generated", COLUMN_RIGHT(3)},
+    {"generated_tokens", "output tokens", COLUMN_RIGHT(3)},
     {"items", "items", COLUMN_RIGHT(3), .is_optional = true},
     {"value", "", COLUMN_RIGHT(0)}, // its title is the metric
     {"took_ns", "took", COLUMN_RIGHT(1)},

@@ -89,7 +89,7 @@ static void print(FILE *out, const struct result *summary, const char *text)
         (void)snprintf(key, sizeof key, "%.*s", (int)size, text);
         text += size + 1;
         if (key[0] == '#')
-            (void)fprintf(out, "%" PRId64, count_of(summary, key + 1));
+            (void)fputs(unit_format_int(shown, UNIT_COUNT, count_of(summary, key + 1)), out);
         else if (key[0] == '!')
             (void)fprintf(out, "(%" PRId64 " failed%s)", count_of(summary, key + 1),
                           count_of(summary, "expired") > 0 ? " of those kept" : "");
@@ -132,7 +132,7 @@ static const struct {
     {"store_error", NULL, "            cannot be written: {store_error}\n"},
     {NULL, NULL, "runs        {#runs} ({#runs_open} open); hosts {#hosts}, models {#models}\n"},
     {NULL, NULL, "requests    {#inferences} {!inferences_failed}"},
-    {"generated_tokens", NULL, "; {prompt_tokens} prompt and {generated_tokens} generated tokens"},
+    {"generated_tokens", NULL, "; {prompt_tokens} prompt and {generated_tokens} output tokens"},
     {"items", NULL, "; {#items} items"},
     {NULL, NULL, "\n"},
     {NULL, "inferences", "throughput  "},
@@ -142,10 +142,10 @@ static const struct {
     {"generated_tokens", "inferences",
      "speed       {mean_tokens_per_second} mean speed of a request, {tokens_per_second} all tokens "
      "/ all decode time\n"
-     "ttft        {ttft_mean_ns} mean, {ttft_p95_ns} p95\n"},
+     "TTFT        {ttft_mean_ns} mean, {ttft_p95_ns} p95\n"},
     {"items_per_second", "inferences",
      "items       {items_per_second} of their requests: all items / all time\n"},
-    {NULL, "inferences", "e2e         {e2e_mean_ns} mean"},
+    {NULL, "inferences", "E2E         {e2e_mean_ns} mean"},
     {"items", "inferences", ", {e2e_p50_ns} p50, {e2e_p95_ns} p95"},
     {NULL, "inferences", "\n"},
     {NULL, NULL,
@@ -159,8 +159,8 @@ static const struct {
     {NULL, NULL, "memory      {host_memory_bytes} host memory of open runs\n"},
     {"startup_last_ns", NULL, "startup     {startup_last_ns} last\n"},
     {"last_inference_generated_tokens", NULL,
-     "last reply  {last_inference_model}: {last_inference_tokens_per_second}, ttft "
-     "{last_inference_ttft_ns}, {last_inference_generated_tokens} generated, "
+     "last reply  {last_inference_model}: {last_inference_tokens_per_second}, TTFT "
+     "{last_inference_ttft_ns}, {last_inference_generated_tokens} output tokens, "
      "{last_inference_started_ns}\n"},
     {"last_inference_items", NULL,
      "last reply  {last_inference_model}: {#last_inference_items} items in "
@@ -195,8 +195,8 @@ static void print_line(FILE *out, const struct result *summary)
                                                  : "{last_load_model}");
     print(out, summary,
           has(summary, "item_rate") && !has(summary, "output_token_rate")
-              ? " {item_rate} {request_rate} e2e {e2e_mean_ns}"
-              : " {output_token_rate} {request_rate} ttft {ttft_mean_ns}");
+              ? " {item_rate} {request_rate} E2E {e2e_mean_ns}"
+              : " {output_token_rate} {request_rate} TTFT {ttft_mean_ns}");
     print(out, summary, " req {#inferences} mem {host_memory_bytes} lost {#lost}\n");
 }
 

@@ -28,6 +28,7 @@ struct laid {
     char *key, *title;
     unsigned needed; // for all its cells
     unsigned width;  // given; 0: left out
+    bool is_below;   // a line below each row instead
 };
 
 struct table {
@@ -256,6 +257,12 @@ static bool leave_last_out(const struct table *table)
 static void fit(const struct table *table, unsigned width)
 {
     measure(table);
+    for (unsigned i = 0; i < table->column_count; i++) {
+        struct laid *laid = &table->columns[i];
+        laid->is_below = laid->column.is_below && width > 0 && total_width(table) > width;
+        if (laid->is_below)
+            laid->width = 0;
+    }
     while (width > 0 && total_width(table) > width) {
         if (!leave_minor_out(table) && !shrink_widest(table) && !leave_last_out(table))
             return;
@@ -332,14 +339,20 @@ enum status table_print(const struct table *table, FILE *out, unsigned width, bo
     fit(table, width);
     print_line(table, out, NULL, false);
     size_t below = 0;
-    for (size_t row = 0; row < table->cell_count / table->column_count; row++) {
-        print_line(table, out, table->cells + row * table->column_count, colours);
+    const size_t rows = table->column_count > 0 ? table->cell_count / table->column_count : 0;
+    for (size_t row = 0; row < rows; row++) {
+        char *const *cells = table->cells + row * table->column_count;
+        print_line(table, out, cells, colours);
+        for (unsigned i = 0; i < table->column_count && strcmp(cells[0], "ok") != 0; i++)
+            if (table->columns[i].is_below && strcmp(cells[i], "-") != 0)
+                (void)fprintf(out, "    %s: %s\n", table->columns[i].title, cells[i]);
         for (; below < table->below_count && table->belows[below].row == row; below++)
             (void)fprintf(out, "%s\n", table->belows[below].line);
     }
     unsigned hidden = 0;
     for (unsigned i = 0; i < table->column_count; i++)
-        hidden += table->columns[i].needed > 0 && table->columns[i].width == 0;
+        hidden += table->columns[i].needed > 0 && table->columns[i].width == 0 &&
+                  !table->columns[i].is_below;
     if (hidden > 0)
         (void)fprintf(out, "(%u more column%s: widen the terminal, or use --json)\n", hidden,
                       hidden == 1 ? "" : "s");

@@ -26,6 +26,7 @@ struct column {
     column_cell *cell; // NULL: column_value
     bool is_whole;     // never truncated; right-aligned columns and "started_ns" never are
     bool is_optional;  // omitted where all cells are "-"
+    bool is_below;     // a line below its row where the table is too wide; none below an "ok"
 };
 
 // Initialisers of `align` and `minor`: {"host", "host", COLUMN_LEFT(1)}.
@@ -69,8 +70,9 @@ void table_add_row(struct table *table, const struct result *result, size_t row)
 void table_add_below(struct table *table, const char *line);
 
 // Prints titles and rows in at most `width` terminal columns (0: no limit).  A table that is too
-// wide is narrowed in three steps: columns with a `minor` above 0 are omitted, texts are truncated
-// ("..."), other columns are omitted from the right.  A last line counts the columns omitted so.
+// wide is narrowed in four steps: columns `is_below` become lines below their rows (but not of rows
+// that begin with "ok"), columns with a `minor` above 0 are omitted, texts are truncated ("..."),
+// other columns are omitted from the right.  A last line counts the columns omitted so.
 // Returns STATUS_NOMEM if an allocation failed here or while rows were added.
 // `colours`: cells that are a state such as "down" or "WORSE" have a colour.
 MUST_CHECK enum status table_print(const struct table *table, FILE *out, unsigned width,

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "client/cli/output/rows.h"
+#include "client/cli/output/progress.h"
 #include "client/cli/output/table.h"
 #include "common/core/base/glyph.h"
 
@@ -284,6 +285,35 @@ TEST_CASE(test_table_leaves_minor_columns_out)
     table_free(table);
 }
 
+// A text that others would go for is a line below its row, unless all is well there.
+TEST_CASE(test_table_puts_texts_below)
+{
+    static const struct column below[] = {
+        {"count", "count", COLUMN_RIGHT(0)},
+        {"name", "why", COLUMN_LEFT(0), .is_below = true},
+    };
+    struct table *table = new_table(below, 2);
+    expect_table(table, 30, "             count  why\na-rather-long-name  12345\n");
+    expect_table(table, 20, "             count\na-rather-long-name\n    why: 12345\n");
+    table_free(table);
+}
+
+TEST_CASE(test_progress)
+{
+    char text[PROGRESS_TEXT_SIZE];
+    const struct progress audit = {
+        .what = "audit", .things = "runs", .unit = UNIT_COUNT, .total = 4800};
+    const struct progress copy = {.what = "backup", .things = "", .unit = UNIT_BYTES};
+    assert_string_equal(progress_text(text, &audit, 1200, UINT64_C(2000000000)),
+                        "audit: 1,200 of 4,800 runs, 25.0 %, 600/s, 6.0s left");
+    assert_string_equal(progress_text(text, &audit, 0, UINT64_C(2000000000)),
+                        "audit: 0 of 4,800 runs, 0.0 %, 2.0s");
+    assert_string_equal(progress_text(text, &audit, 4900, UINT64_C(1000000000)),
+                        "audit: 4,900 runs, 4,900/s");
+    assert_string_equal(progress_text(text, &copy, 3 << 20, UINT64_C(2000000000)),
+                        "backup: 3.0 MB, 1.5 MB/s");
+}
+
 // What is to be copied is not cut: columns go instead.
 TEST_CASE(test_table_keeps_names_whole)
 {
@@ -302,4 +332,4 @@ TEST_CASE(test_table_keeps_names_whole)
 
 TEST_MAIN(test_json_rows, test_csv, test_width, test_fields, test_colours, test_table_aligns,
           test_table_narrows, test_table_leaves_minor_columns_out, test_table_of_a_result,
-          test_table_keeps_names_whole)
+          test_table_keeps_names_whole, test_table_puts_texts_below, test_progress)
