@@ -20,10 +20,12 @@ struct alert_evaluator {
     const struct alert_file *file;
     const struct alert_turns *turns; // NULL: none
     int64_t listening_ns;
-    struct alert_source_state **states; // of each rule; NULL: none
-    bool *is_done;                      // of each rule, in this pass
-    struct alert_rule_health *health;   // of each rule
-    bool is_full;                       // it has been logged that too many alerts are open
+    struct alert_rule_health *health; // of each rule, as the next one
+    struct rule_state {
+        struct alert_source_state *source; // NULL: none
+        bool is_done;                      // in this pass
+    } * states;
+    bool is_full; // it has been logged that too many alerts are open
 };
 
 // Calls `work` in a turn of the store's readers.
@@ -332,7 +334,7 @@ static enum status read_shared(struct store *store, const struct query *query, v
     (void)query; // that of the rule
     if (stepping->rule->source == ALERT_SOURCE_NONE)
         return read_average(store, stepping->rule, times.now_ns, &shared->result, err);
-    return alert_read_rule(&evaluator->states[shared->first], store, stepping->rule, &times,
+    return alert_read_rule(&evaluator->states[shared->first].source, store, stepping->rule, &times,
                            step_group, stepping, err);
 }
 
@@ -351,9 +353,10 @@ static enum status step_shared(struct stepping *stepping, struct store *store, s
         run_turn(evaluator, store, read_shared, &rules[first].query, &shared, err);
     enum status status = read == STATUS_CANCELLED || read == STATUS_NOMEM ? read : STATUS_OK;
     for (size_t i = first; i < evaluator->file->rule_count && status == STATUS_OK; i++) {
-        if (evaluator->is_done[i] || (i > first && !is_same_average(&rules[first], &rules[i])))
+        if (evaluator->states[i].is_done ||
+            (i > first && !is_same_average(&rules[first], &rules[i])))
             continue;
-        evaluator->is_done[i] = true;
+        evaluator->states[i].is_done = true;
         stepping->rule = &rules[i];
         find_rows(stepping, open_count);
         const bool has_no_data = note_health(stepping, i, read, err);
@@ -374,9 +377,10 @@ static enum status step_all(struct stepping *stepping, struct store *store, stru
     struct alert_pass *pass = stepping->pass;
     const size_t open_count = pass->count;
     enum status status = STATUS_OK;
-    memset(evaluator->is_done, 0, evaluator->file->rule_count * sizeof *evaluator->is_done);
+    for (size_t i = 0; i < evaluator->file->rule_count; i++)
+        evaluator->states[i].is_done = false;
     for (size_t i = 0; i < evaluator->file->rule_count && status == STATUS_OK; i++)
-        if (!evaluator->is_done[i])
+        if (!evaluator->states[i].is_done)
             status = step_shared(stepping, store, i, open_count, err);
     for (size_t i = 0; i < open_count && status == STATUS_OK; i++) {
         if (stepping->is_seen[i])
@@ -427,10 +431,9 @@ enum status alert_evaluator_new(struct alert_evaluator **out, const struct alert
         return error_no_memory(err, "alerts");
     evaluator->file = file;
     evaluator->turns = turns;
-    evaluator->states = calloc(file->rule_count + 1, sizeof(struct alert_source_state *));
-    evaluator->is_done = calloc(file->rule_count + 1, sizeof *evaluator->is_done);
+    evaluator->states = calloc(file->rule_count + 1, sizeof *evaluator->states);
     evaluator->health = calloc(file->rule_count + 1, sizeof *evaluator->health);
-    if (!evaluator->states || !evaluator->is_done || !evaluator->health) {
+    if (!evaluator->states || !evaluator->health) {
         alert_evaluator_free(evaluator);
         return error_no_memory(err, "alerts");
     }
@@ -444,9 +447,8 @@ void alert_evaluator_free(struct alert_evaluator *evaluator)
     if (!evaluator)
         return;
     for (size_t i = 0; evaluator->states && i < evaluator->file->rule_count; i++)
-        alert_source_state_free(evaluator->states[i]);
+        alert_source_state_free(evaluator->states[i].source);
     free(evaluator->states);
-    free(evaluator->is_done);
     free(evaluator->health);
     free(evaluator);
 }

@@ -18,11 +18,6 @@ static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
     return answer_on_row(answer, row, err);
 }
 
-static long long limit_of(const struct query *query)
-{
-    return query->limit && query->limit < QUERY_ROWS_MAX ? query->limit : QUERY_ROWS_MAX;
-}
-
 // The conditions of the query on a row `a`, its filter's times apart.
 static void append_where(sqlite3_str *sql, const struct query *query)
 {
@@ -45,46 +40,20 @@ static void append_states(sqlite3_str *sql)
                         alert_severity_text(ALERT_CRITICAL), alert_severity_text(ALERT_WARNING));
 }
 
-static enum status list_silences(struct store *store, const struct query *query,
-                                 struct result **out, struct error *err)
+static void append_silences(sqlite3_str *sql, const struct query *query, int64_t now_ns)
 {
-    static const struct answer_column columns[] = {
-        {"id", UNIT_NONE},       {"rule", UNIT_NONE},        {"model", UNIT_NONE},
-        {"host", UNIT_NONE},     {"device", UNIT_NONE},      {"since_ns", UNIT_TIME},
-        {"until_ns", UNIT_TIME}, {"silenced_by", UNIT_NONE}, {"text", UNIT_NONE},
-    };
-    int64_t now_ns = 0;
-    enum status status = answer_new(out, columns, sizeof columns / sizeof *columns, err);
-    if (status == STATUS_OK)
-        status = reader_as_of(store, &now_ns, err);
-    if (status != STATUS_OK)
-        return status;
-    sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendf(sql,
                         "SELECT a.id, a.rule, a.model, a.host, a.device, a.since_ns, a.until_ns,"
                         " a.actor AS silenced_by, a.text FROM main.alert_silence a"
                         " WHERE a.until_ns > %lld",
                         (long long)now_ns);
     append_where(sql, query);
-    sqlite3_str_appendf(sql, " ORDER BY a.until_ns, a.id LIMIT %lld", limit_of(query));
-    return reader_scan(store, sql, &query->filter, on_row, *out, err);
+    sqlite3_str_appendall(sql, " ORDER BY a.until_ns, a.id");
 }
 
 // A rule or file with an error; a hook with calls that have failed, or were given up within a day.
-static enum status list_trouble(struct store *store, const struct query *query, struct result **out,
-                                struct error *err)
+static void append_trouble(sqlite3_str *sql, int64_t now_ns)
 {
-    static const struct answer_column columns[] = {
-        {"kind", UNIT_NONE},     {"name", UNIT_NONE},     {"since_ns", UNIT_TIME},
-        {"waiting", UNIT_COUNT}, {"dropped", UNIT_COUNT}, {"text", UNIT_NONE},
-    };
-    int64_t now_ns = 0;
-    enum status status = answer_new(out, columns, sizeof columns / sizeof *columns, err);
-    if (status == STATUS_OK)
-        status = reader_as_of(store, &now_ns, err);
-    if (status != STATUS_OK)
-        return status;
-    sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendf(sql,
                         "SELECT c.kind, nullif(c.name, '') AS name,"
                         " coalesce(w.since, c.since_ns) AS since_ns, w.waiting,"
@@ -94,15 +63,39 @@ static enum status list_trouble(struct store *store, const struct query *query, 
                         "  FROM main.alert_delivery GROUP BY hook) w"
                         " ON c.kind = 'hook' AND w.hook = c.name"
                         " WHERE w.attempts > 0 OR c.since_ns > iif(c.kind = 'hook', %lld, 0)"
-                        " ORDER BY c.kind, c.name LIMIT %lld",
-                        (long long)(now_ns - ALERT_QUEUE_AGE_NS), limit_of(query));
-    return reader_scan(store, sql, &query->filter, on_row, *out, err);
+                        " ORDER BY c.kind, c.name",
+                        (long long)(now_ns - ALERT_QUEUE_AGE_NS));
+}
+
+static void append_alerts(sqlite3_str *sql, const struct query *query, int64_t now_ns)
+{
+    const struct query_filter *filter = &query->filter;
+    const bool is_open = query->alert.list == QUERY_ALERTS_OPEN;
+    sqlite3_str_appendall(sql, "SELECT a.id, a.rule, a.model, a.host, a.device, ");
+    append_states(sql);
+    sqlite3_str_appendf(sql,
+                        ", coalesce(a.firing_ns, a.started_ns) AS since_ns, a.resolved_ns, a.value,"
+                        " a.threshold, a.unit, a.why, a.acknowledged_ns, a.acknowledged_by,"
+                        " a.acknowledged_text, " ALERT_SILENCED_UNTIL
+                        " AS silenced_until_ns FROM main.alert a WHERE ",
+                        (long long)now_ns, (long long)now_ns);
+    if (is_open)
+        sqlite3_str_appendall(sql, "a.resolved_ns IS NULL");
+    else
+        sqlite3_str_appendf(sql, "a.firing_ns >= %lld AND a.firing_ns < %lld",
+                            (long long)filter->since_ns,
+                            (long long)(filter->until_ns ? filter->until_ns : INT64_MAX));
+    append_where(sql, query);
+    sqlite3_str_appendall(sql, " ORDER BY ");
+    if (is_open) // those that fire first, critical ones before
+        sqlite3_str_appendf(sql, "a.state = %d, a.severity DESC, ", ALERT_PENDING);
+    sqlite3_str_appendall(sql, "since_ns DESC, a.id DESC");
 }
 
 enum status query_alerts(struct store *store, const struct query *query, struct result **out,
                          struct error *err)
 {
-    static const struct answer_column columns[] = {
+    static const struct answer_column alerts[] = {
         {"id", UNIT_NONE},
         {"rule", UNIT_NONE},
         {"model", UNIT_NONE},
@@ -121,39 +114,37 @@ enum status query_alerts(struct store *store, const struct query *query, struct 
         {"acknowledged_text", UNIT_NONE},
         {"silenced_until_ns", UNIT_TIME},
     };
-    if (query->alert.list == QUERY_ALERTS_SILENCES)
-        return list_silences(store, query, out, err);
-    if (query->alert.list == QUERY_ALERTS_TROUBLE)
-        return list_trouble(store, query, out, err);
-    const struct query_filter *filter = &query->filter;
+    static const struct answer_column silences[] = {
+        {"id", UNIT_NONE},       {"rule", UNIT_NONE},        {"model", UNIT_NONE},
+        {"host", UNIT_NONE},     {"device", UNIT_NONE},      {"since_ns", UNIT_TIME},
+        {"until_ns", UNIT_TIME}, {"silenced_by", UNIT_NONE}, {"text", UNIT_NONE},
+    };
+    static const struct answer_column trouble[] = {
+        {"kind", UNIT_NONE},     {"name", UNIT_NONE},     {"since_ns", UNIT_TIME},
+        {"waiting", UNIT_COUNT}, {"dropped", UNIT_COUNT}, {"text", UNIT_NONE},
+    };
     int64_t now_ns = 0;
-    enum status status = answer_new(out, columns, sizeof columns / sizeof *columns, err);
+    const enum query_alert_list list = query->alert.list;
+    enum status status = list == QUERY_ALERTS_SILENCES
+                             ? answer_new(out, silences, sizeof silences / sizeof *silences, err)
+                         : list == QUERY_ALERTS_TROUBLE
+                             ? answer_new(out, trouble, sizeof trouble / sizeof *trouble, err)
+                             : answer_new(out, alerts, sizeof alerts / sizeof *alerts, err);
     if (status == STATUS_OK)
         status = reader_as_of(store, &now_ns, err);
     if (status != STATUS_OK)
         return status;
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendall(sql, "SELECT a.id, a.rule, a.model, a.host, a.device, ");
-    append_states(sql);
-    sqlite3_str_appendf(sql,
-                        ", coalesce(a.firing_ns, a.started_ns) AS since_ns, a.resolved_ns, a.value,"
-                        " a.threshold, a.unit, a.why, a.acknowledged_ns, a.acknowledged_by,"
-                        " a.acknowledged_text, " ALERT_SILENCED_UNTIL
-                        " AS silenced_until_ns FROM main.alert a WHERE ",
-                        (long long)now_ns, (long long)now_ns);
-    if (query->alert.list == QUERY_ALERTS_OPEN)
-        sqlite3_str_appendall(sql, "a.resolved_ns IS NULL");
+    if (list == QUERY_ALERTS_SILENCES)
+        append_silences(sql, query, now_ns);
+    else if (list == QUERY_ALERTS_TROUBLE)
+        append_trouble(sql, now_ns);
     else
-        sqlite3_str_appendf(sql, "a.firing_ns >= %lld AND a.firing_ns < %lld",
-                            (long long)filter->since_ns,
-                            (long long)(filter->until_ns ? filter->until_ns : INT64_MAX));
-    append_where(sql, query);
-    if (query->alert.list == QUERY_ALERTS_OPEN) // those that fire first, critical ones before
-        sqlite3_str_appendf(sql, " ORDER BY a.state = %d, a.severity DESC,", ALERT_PENDING);
-    else
-        sqlite3_str_appendall(sql, " ORDER BY");
-    sqlite3_str_appendf(sql, " since_ns DESC, a.id DESC LIMIT %lld", limit_of(query));
-    return reader_scan(store, sql, filter, on_row, *out, err);
+        append_alerts(sql, query, now_ns);
+    sqlite3_str_appendf(sql, " LIMIT %lld",
+                        query->limit && query->limit < QUERY_ROWS_MAX ? (long long)query->limit
+                                                                      : QUERY_ROWS_MAX);
+    return reader_scan(store, sql, &query->filter, on_row, *out, err);
 }
 
 // ---- ALERT_TRY ------------------------------------------------------------------------

@@ -261,6 +261,14 @@ class HooksTest(unittest.TestCase):
             self.assertTrue(re.match(r"warning: loaded of model m, host h", alert["annotations"]["summary"]))
             firing, = self.rows("SELECT firing_ns FROM alert WHERE model = 'm'")[0]
             self.assertIn(time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(firing // 10**9)), alert["startsAt"])
+            # A hook that comes later, or comes up again, is told all open alerts at once.
+            web = self.serve()
+            pathlib.Path(self.rules).write_text(NO_OTHER + RULE + f"hook am: webhook {url} as alertmanager\n"
+                                                f"hook late: webhook {web.url('/ok')} as alertmanager\n")
+            self.collector.send_signal(signal.SIGHUP)
+            self.wait(20, lambda: web.bodies("/ok"))
+            told = json.loads(web.bodies("/ok")[0])
+            self.assertEqual(sorted(alert["labels"]["model"] for alert in told), ["m", "other"])
             # A rule that is gone ends its alerts, here as there.
             pathlib.Path(self.rules).write_text(NO_OTHER + f"hook am: webhook {url} as alertmanager\n")
             self.collector.send_signal(signal.SIGHUP)
