@@ -208,11 +208,14 @@ static bool is_url(const char *text)
     const size_t size = host[0] == '[' ? strcspn(host, "]/?#") + 1 : strcspn(host, ":/?#");
     if (size == 0 || size > strlen(host) || (host[0] == '[' && host[size - 1] != ']'))
         return false;
-    const char *port = host + size + 1;
-    const size_t digits = strspn(port, "0123456789");
-    return host[size] != ':' ? host[size] == '\0' || strchr("/?#", host[size]) != NULL
-                             : digits > 0 && digits < 6 && strtol(port, NULL, 10) < 65536 &&
-                                   (port[digits] == '\0' || strchr("/?#", port[digits]));
+    const char *end = host + size;
+    if (*end == ':') {
+        const size_t digits = strspn(end + 1, "0123456789");
+        if (digits == 0 || digits > 5 || strtol(end + 1, NULL, 10) > UINT16_MAX)
+            return false;
+        end += 1 + digits;
+    }
+    return strchr("/?#", *end) != NULL; // the end of the text is among these
 }
 
 static enum status parse_webhook(struct reader *reader, struct alert_hook *hook)
