@@ -224,7 +224,7 @@ static void set_why(struct query *query, const struct queries_scope *scope, int6
 uint64_t queries_rest_ns(enum polled_query polled)
 {
     const uint64_t rest_ns = UINT64_C(30000000000); // they read much, and change slowly
-    return polled == POLL_FLEET || polled == POLL_WHY ? rest_ns : 0;
+    return polled == POLL_FLEET || polled == POLL_WHY || polled == POLL_COMPARE ? rest_ns : 0;
 }
 
 bool queries_fill(enum polled_query polled, const struct queries_scope *scope, int64_t now_ns,
