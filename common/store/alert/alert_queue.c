@@ -97,15 +97,16 @@ enum status alert_queue_next(struct alert_call *out, struct store *store, const 
 }
 
 enum status alert_queue_told(struct alert_call *out, size_t *count, struct store *store,
-                             int64_t after, struct error *err)
+                             int64_t after, int64_t now_ns, struct error *err)
 {
     struct calls calls = {.list = out};
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendf(sql,
                         "SELECT 0, 0, 0, 0, 'firing', a.id, a.state, a.is_told - 1," COLUMNS
                         " FROM main.alert a WHERE a.resolved_ns IS NULL AND a.is_told > 0"
-                        " AND a.id > %lld ORDER BY a.id LIMIT %d",
-                        (long long)after, ALERT_TOLD_MOST);
+                        " AND a.id > %lld AND " ALERT_SILENCED_UNTIL " IS NULL"
+                        " ORDER BY a.id LIMIT %d",
+                        (long long)after, (long long)now_ns, (long long)now_ns, ALERT_TOLD_MOST);
     enum status status = reader_scan(store, sql, NULL, on_call, &calls, err);
     *count = calls.count;
     return status;
@@ -118,16 +119,18 @@ enum status alert_queue_tell(struct sqlite3 *db, int64_t now_ns, bool has_resolv
 {
     static const struct {
         const char *event, *condition, *noted;
+        enum alert_state least; // also those of this state, else only NO_DATA
     } kinds[] = {
         {"iif(a.is_told, 'escalated', 'firing')", "a.is_told <= a.severity",
-         "is_told = 1 + severity"},
-        {"'no data'", "a.was_lost = 1", "was_lost = 2"},
+         "is_told = 1 + severity", ALERT_FIRING},
+        {"'no data'", "a.was_lost = 1", "was_lost = 2", ALERT_NO_DATA},
     };
     static const char queue[] =
         "INSERT INTO alert_delivery(alert, hook, event, due_ns, attempts, queued_ns)"
         " SELECT a.id, h.name, %s, %lld, 0, %lld FROM alert a JOIN alert_config h"
         " WHERE h.kind = 'hook' AND %s ON CONFLICT(hook, alert) DO UPDATE"
-        " SET event = excluded.event, queued_ns = excluded.queued_ns";
+        " SET event = excluded.event, queued_ns = excluded.queued_ns"
+        " WHERE excluded.event <> 'no data' OR event NOT IN ('firing', 'escalated')";
     const long long now = now_ns;
     char condition[1024];
     enum status status = STATUS_OK;
@@ -135,7 +138,7 @@ enum status alert_queue_tell(struct sqlite3 *db, int64_t now_ns, bool has_resolv
         (void)sqlite3_snprintf(sizeof condition, condition,
                                "a.resolved_ns IS NULL AND a.state IN (%d, %d) AND %s"
                                " AND " ALERT_SILENCED_UNTIL " IS NULL",
-                               ALERT_FIRING, ALERT_NO_DATA, kinds[i].condition, now, now);
+                               kinds[i].least, ALERT_NO_DATA, kinds[i].condition, now, now);
         status = database_execf(db, err, queue, kinds[i].event, now, now, condition);
         if (status == STATUS_OK)
             status = database_execf(db, err,

@@ -1,5 +1,6 @@
 // Queue of calls to hooks: the table alert_delivery.  It has one call of an alert and a hook: a
-// newer event replaces an older one that has not been told yet.  A call leaves it when it has
+// newer event replaces an older one that has not been told yet, but lost data do not replace the
+// news that it fires.  A call leaves it when it has
 // succeeded, or is given up: a day after its event, when ALERT_QUEUE_ROWS newer ones of the hook
 // wait, or at once if another attempt would be in vain.  What is given up is counted
 // (alert_config.dropped).
@@ -53,23 +54,25 @@ MUST_CHECK enum status alert_queue_next(struct alert_call *out, struct store *st
                                         const char *hook, int64_t now_ns, struct error *err);
 
 // Reads the first alerts after the id `after`, at most ALERT_TOLD_MOST, that are open and of which
-// hooks were told, each as an event "firing" with the severity that they were told.
+// hooks were told, each as an event "firing" with the severity that they were told; those that
+// are silenced at `now_ns` are left out.
 MUST_CHECK enum status alert_queue_told(struct alert_call *out, size_t *count, struct store *store,
-                                        int64_t after, struct error *err);
+                                        int64_t after, int64_t now_ns, struct error *err);
 
 // Queues for all hooks of the table alert_config what they do not know yet, and notes that they do:
-// open alerts that fire, have become critical or have lost their data, unless a silence covers
-// them; with `has_resolved`, also alerts that resolved at `now_ns`, if hooks knew them.  In the
-// caller's transaction, as the next ones.
+// open alerts that fire, have become critical or have no data, unless a silence covers them; with
+// `has_resolved`, also alerts that resolved at `now_ns`, if hooks knew them, silenced or not.  In
+// the caller's transaction, as the next ones.
 MUST_CHECK enum status alert_queue_tell(struct sqlite3 *db, int64_t now_ns, bool has_resolved,
                                         struct error *err);
 
 // SQL: until when alert `a` is silenced at a time; null: it is not.  The time twice, as %lld.
 #define ALERT_SILENCED_UNTIL                                                                       \
     "(SELECT max(s.until_ns) FROM main.alert_silence s WHERE s.since_ns <= %lld"                   \
-    " AND s.until_ns > %lld AND coalesce(s.rule, a.rule) = a.rule"                                 \
-    " AND coalesce(s.model, a.model) IS a.model AND coalesce(s.host, a.host) IS a.host"            \
-    " AND coalesce(s.device, a.device) IS a.device)"
+    " AND s.until_ns > %lld AND coalesce(s.rule, a.rule) = a.rule" ALERT_SILENCED("model")         \
+        ALERT_SILENCED("host") ALERT_SILENCED("device") ")"
+#define ALERT_SILENCED(name)                                                                       \
+    " AND (s." name " IS NULL OR s." name " = a." name " OR a." name " GLOB s." name ")"
 
 struct alert_outcome {
     const struct alert_call *call;

@@ -158,7 +158,7 @@ static bool repeat(struct hook *hook)
     enum status status = calls ? STATUS_OK : error_no_memory(&err, "alerts");
     do {
         if (status == STATUS_OK)
-            status = alert_queue_told(calls, &count, hook->store, after, &err);
+            status = alert_queue_told(calls, &count, hook->store, after, clock_wall_ns(), &err);
         if (status == STATUS_OK && count > 0) {
             after = calls[count - 1].alert.id;
             status = call_hook(hook, calls, count, &err);

@@ -131,18 +131,43 @@ TEST_CASE(test_newer_event)
     assert_int_equal(next("a", &call, 0), 0);
 }
 
-static void expect_events(int64_t now_ns, const char *events)
+static void expect_waiting(const char *events)
 {
-    struct error err;
-    exec("DELETE FROM alert_delivery");
-    expect_ok(alert_queue_tell(db, now_ns, true, &err), &err);
     if (!integer(format_text("SELECT coalesce((SELECT group_concat(alert || event, ' ')"
                              " FROM (SELECT * FROM alert_delivery ORDER BY alert)), '') = '%s'",
                              events)))
         fail_msg("not %s", events);
 }
 
-// What hooks are told of alerts, once, and not during a silence.
+static void expect_events(int64_t now_ns, const char *events)
+{
+    struct error err;
+    exec("DELETE FROM alert_delivery");
+    expect_ok(alert_queue_tell(db, now_ns, true, &err), &err);
+    expect_waiting(events);
+}
+
+// Lost data do not replace the news that the alert fires or became critical, which waits.
+TEST_CASE(test_lost_before_told)
+{
+    struct error err;
+    hooks(HOOKS);
+    for (int i = 1; i <= 4; i++)
+        alert(i, i % 2 ? ALERT_CRITICAL : ALERT_WARNING);
+    exec("UPDATE alert SET is_told = iif(id = 1, 1, 0); UPDATE alert SET is_told = 1 WHERE id = 4");
+    expect_ok(alert_queue_tell(db, 10, false, &err), &err);
+    exec("UPDATE alert SET was_lost = 1, state = 3 WHERE id <> 3");
+    expect_ok(alert_queue_tell(db, 20, false, &err), &err);
+    exec("UPDATE alert SET resolved_ns = 30 WHERE id = 2");
+    expect_ok(alert_queue_tell(db, 30, true, &err), &err);
+    exec("DELETE FROM alert_delivery WHERE hook = 'b'");
+    expect_waiting("1escalated 2resolved 3firing 4no data");
+    assert_int_equal(integer("SELECT group_concat(queued_ns) = '10,30,10,20' FROM"
+                             " (SELECT * FROM alert_delivery ORDER BY alert)"),
+                     1);
+}
+
+// What hooks are told of alerts, once, and not during a silence; but that one is over.
 TEST_CASE(test_tell)
 {
     hooks("");
@@ -163,7 +188,38 @@ TEST_CASE(test_tell)
     assert_int_equal(integer("SELECT sum(is_told) FROM alert WHERE id IN (1, 3)"), 4);
     assert_int_equal(integer("SELECT was_lost FROM alert WHERE id = 4"), 2);
     expect_events(50, ""); // of 2 hooks were not told
+    exec("INSERT INTO alert_silence VALUES(4, NULL, NULL, NULL, NULL, 0, 99, 'u', '')");
     expect_events(51, "5resolved");
+    exec("UPDATE alert SET was_lost = 1, state = 3 WHERE id IN (1, 3)");
+    expect_events(60, "");
+    exec("UPDATE alert SET state = 2 WHERE id = 1"); // there are data again
+    expect_events(99, "3no data");
+}
+
+// A silence is of a name, or of all that match a pattern.
+TEST_CASE(test_silenced_names)
+{
+    static const struct {
+        const char *model, *host, *device, *silenced;
+    } cases[] = {
+        {"NULL", "'gpu1'", "NULL", "1"},    {"NULL", "'gpu*'", "NULL", "1,2"},
+        {"NULL", "'*'", "NULL", "1,2,3"},   {"NULL", "'gpu[2-9]'", "NULL", "2"},
+        {"NULL", "'[x'", "NULL", "3"},      {"'m*'", "'gpu*'", "NULL", "1"},
+        {"NULL", "'gpu1*'", "'?'", "none"}, {"NULL", "NULL", "NULL", "1,2,3,4"},
+    };
+    for (int i = 1; i <= 4; i++)
+        alert(i, ALERT_WARNING);
+    exec("UPDATE alert SET host = iif(id = 3, '[x', 'gpu' || id), model = iif(id = 1, 'm1', 'n');"
+         "UPDATE alert SET host = NULL WHERE id = 4");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        execf("DELETE FROM alert_silence; INSERT INTO alert_silence VALUES(1, 'slow', %s, %s, %s,"
+              " 0, 99, 'u', '')",
+              cases[i].model, cases[i].host, cases[i].device);
+        if (!integer(format_text("SELECT coalesce(group_concat(id), 'none') = '%s' FROM (SELECT id"
+                                 " FROM alert a WHERE " ALERT_SILENCED_UNTIL " = 99)",
+                                 cases[i].silenced, 50LL, 50LL)))
+            fail_msg("case %zu", i);
+    }
 }
 
 static int64_t dropped(const char *hook)
@@ -204,7 +260,8 @@ TEST_CASE(test_given_up)
     assert_int_equal(dropped("a"), 6);
 }
 
-// What Alertmanager is told again: the severity is the one that hooks were told.
+// What Alertmanager is told again, unless it is silenced: the severity is the one that hooks were
+// told.
 TEST_CASE(test_told)
 {
     struct alert_call *calls = calloc(ALERT_TOLD_MOST, sizeof *calls);
@@ -214,14 +271,17 @@ TEST_CASE(test_told)
     for (int i = 1; i <= ALERT_TOLD_MOST + 3; i++)
         alert(i, ALERT_CRITICAL);
     exec("UPDATE alert SET is_told = 2 WHERE id = 2; UPDATE alert SET is_told = 0 WHERE id = 3;"
-         "UPDATE alert SET resolved_ns = 9 WHERE id = 4");
-    expect_ok(alert_queue_told(calls, &count, store, 0, &err), &err);
+         "UPDATE alert SET resolved_ns = 9 WHERE id = 4; UPDATE alert SET model = 'm' WHERE id = 5;"
+         "INSERT INTO alert_silence VALUES(1, NULL, 'm', NULL, NULL, 0, 99, 'u', '')");
+    expect_ok(alert_queue_told(calls, &count, store, 0, 98, &err), &err);
     assert_int_equal(count, ALERT_TOLD_MOST);
     assert_int_equal(calls[0].alert.series.severity, ALERT_WARNING);
     assert_int_equal(calls[1].alert.series.severity, ALERT_CRITICAL);
-    assert_int_equal(calls[2].alert.id, 5);
-    expect_ok(alert_queue_told(calls, &count, store, calls[count - 1].alert.id, &err), &err);
-    assert_int_equal(count, 1);
+    assert_int_equal(calls[2].alert.id, 6);
+    expect_ok(alert_queue_told(calls, &count, store, 64, 98, &err), &err);
+    assert_int_equal(count, 3);
+    expect_ok(alert_queue_told(calls, &count, store, 4, 99, &err), &err);
+    assert_int_equal(calls[0].alert.id, 5);
     free(calls);
 }
 
@@ -238,5 +298,5 @@ TEST_CASE(test_hooks_that_are_gone)
     assert_int_equal(integer("SELECT count(*) FROM alert_config"), 17);
 }
 
-TEST_MAIN_EACH(set_up, store_tear_down, test_order, test_newer_event, test_tell, test_given_up,
-               test_told, test_hooks_that_are_gone)
+TEST_MAIN_EACH(set_up, store_tear_down, test_order, test_newer_event, test_lost_before_told,
+               test_tell, test_silenced_names, test_given_up, test_told, test_hooks_that_are_gone)
