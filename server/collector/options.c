@@ -169,8 +169,8 @@ static const struct option rows[] = {
      FLAG_AT(check_config), .not_in_file = true},
     {"log-level", "LEVEL", "error, warning, info (default) or debug",
      CHOICE_AT(log_level, log_level_name)},
-    {"help", NULL, "show this text", FLAG_AT(help), .not_in_file = true},
-    {"version", NULL, "show the version", FLAG_AT(version), .not_in_file = true},
+    {"help", NULL, "show this text", FLAG_AT(help), .letter = 'h', .not_in_file = true},
+    {"version", NULL, "show the version", FLAG_AT(version), .letter = 'V', .not_in_file = true},
 };
 
 enum { ROW_COUNT = sizeof rows / sizeof *rows };

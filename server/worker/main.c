@@ -66,8 +66,8 @@ static const struct option rows[] = {
      CUSTOM_AT(device_interval_ns, parse_interval)},
     {"log-level", "LEVEL", "error, warning, info or debug (default warning; of watch: info)",
      CHOICE_AT(log_level, log_level_name)},
-    {"help", NULL, "show this text", FLAG_AT(help)},
-    {"version", NULL, "show the version", FLAG_AT(version)},
+    {"help", NULL, "show this text", FLAG_AT(help), .letter = 'h'},
+    {"version", NULL, "show the version", FLAG_AT(version), .letter = 'V'},
 };
 
 static const struct option_table table = {

