@@ -47,7 +47,7 @@ static const struct answer_column columns[] = {
 
 // Figures of a row, or of a group of rows.
 struct figures {
-    bool has_requests;
+    bool has_requests, makes_items;
     double sums[THROUGHPUT_SUM_COUNT], rates[THROUGHPUT_SUM_COUNT]; // each row's over its window
     double tokens[NOW_PARTS], items[NOW_PARTS];
     int64_t began_ns; // of the longest window
@@ -82,13 +82,21 @@ static void add_requests(const struct now *now, const struct now_row *row, struc
         out->sums[i] += figures->sums[i];
         out->rates[i] += figures->sums[i] / seconds;
     }
-    for (unsigned i = 0; figures && i < NOW_PARTS; i++) {
-        out->tokens[i] += figures->tokens[i];
-        out->items[i] += figures->items[i];
-    }
     for (unsigned i = 0; figures && i < NOW_METRICS; i++) {
         out->p50[i] = figures->count[i] > 0 ? figures->p50[i] : (double)NAN;
         out->p95[i] = figures->count[i] > 0 ? figures->p95[i] : (double)NAN;
+    }
+}
+
+// Also of a process that is down: it shows since when.
+static void add_parts(const struct now *now, const struct now_row *row, struct figures *out)
+{
+    const struct group *group = groups_get(now->figures, row->keys);
+    const struct now_figures *figures = group ? group->data : NULL;
+    for (unsigned i = 0; figures && i < NOW_PARTS; i++) {
+        out->tokens[i] += figures->tokens[i];
+        out->items[i] += figures->items[i];
+        out->makes_items = out->makes_items || figures->has_items;
     }
 }
 
@@ -101,6 +109,7 @@ static void add_row_figures(const struct now *now, const struct now_row *row, st
     out->began_ns = out->began_ns == 0 || began_ns < out->began_ns ? began_ns : out->began_ns;
     out->running = sum_known(out->running, row->running);
     out->waiting = sum_known(out->waiting, row->waiting);
+    add_parts(now, row, out);
     const double before = out->rates[THROUGHPUT_OUTPUT_TOKENS];
     if (row->has_figures && row->keys[0] != GROUP_KEY_NONE)
         add_requests(now, row, out);
@@ -142,9 +151,11 @@ static void set_trend(const struct now *now, const struct figures *figures, stru
 {
     enum { NUMBER = 16 };
     char text[NOW_PARTS * NUMBER] = "";
-    const double *amounts = throughput_applies(QUERY_METRIC_OUTPUT_RATE, figures->sums)
-                                ? figures->tokens
-                                : figures->items;
+    double tokens = 0;
+    for (unsigned i = 0; i < NOW_PARTS; i++)
+        tokens += figures->tokens[i];
+    const double *amounts =
+        figures->makes_items && tokens < 1e-6 ? figures->items : figures->tokens;
     const int64_t last_ns = now->as_of_ns / now->part_ns * now->part_ns;
     size_t used = 0;
     for (int i = 0; i < NOW_PARTS; i++) {
@@ -162,8 +173,7 @@ static void set_trend(const struct now *now, const struct figures *figures, stru
     answer_text(answer, "trend", text);
 }
 
-static void set_requests(const struct now *now, const struct figures *figures,
-                         struct result *answer)
+static void set_requests(const struct figures *figures, struct result *answer)
 {
     static const struct {
         const char *name;
@@ -187,8 +197,6 @@ static void set_requests(const struct now *now, const struct figures *figures,
         answer_real(answer, "e2e_p50_ns", figures->p50[NOW_E2E]);
         answer_real(answer, "e2e_p95_ns", figures->p95[NOW_E2E]);
     }
-    if (now->has_parts)
-        set_trend(now, figures, answer);
 }
 
 static void set_figures(const struct now *now, const struct figures *figures, struct result *answer)
@@ -198,7 +206,9 @@ static void set_figures(const struct now *now, const struct figures *figures, st
         answer_text(answer, "group_by", query_dimension_name(now->query->group_by[0]));
     answer_int(answer, "window_ns", now->as_of_ns - figures->began_ns);
     if (figures->has_requests)
-        set_requests(now, figures, answer);
+        set_requests(figures, answer);
+    if (now->has_parts)
+        set_trend(now, figures, answer);
     if (figures->running >= 0)
         answer_int(answer, "running_requests", figures->running);
     if (figures->waiting >= 0)

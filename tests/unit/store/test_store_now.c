@@ -590,6 +590,15 @@ TEST_CASE(test_trend)
         tokens += strtod(at, NULL) * 25;
     assert_true(fabs(tokens - 1010) < 1);
     result_free(result);
+    // One that is down has no other figures.
+    const struct process killed = {RECORD_RUN_END_KILLED, 200, 101, 100, true, NULL};
+    add_requests(add_process("b", &killed), before(150), 10, 0, SECOND);
+    result = ask(&query);
+    const size_t down = row_of(result, "b");
+    assert_int_equal(result_get(result, down, "output_token_rate").type, VALUE_NULL);
+    assert_true(strstr(result_get(result, down, "trend").text.bytes, ",0,0,0,"));
+    assert_true(strtod(result_get(result, down, "trend").text.bytes + strlen(",,,0,0,"), NULL) > 1);
+    result_free(result);
 }
 
 static void describe_device(int64_t run, const char *name, const char *uuid)
