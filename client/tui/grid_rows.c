@@ -157,9 +157,11 @@ static unsigned find_toggled(const struct grid *grid, const struct grid_state *s
 static bool is_small(const struct grid *grid, const struct result *result)
 {
     const unsigned most = grid->small > 0 ? grid->small : GRID_SMALL;
+    if (!grid->is_folded)
+        return result_row_count(result) <= most;
     unsigned rows = 0;
     for (size_t row = 0; row < result_row_count(result) && rows <= most; row++)
-        rows += !grid->is_folded || !grid->is_folded(result, row);
+        rows += !grid->is_folded(result, row);
     return rows <= most;
 }
 
