@@ -618,8 +618,11 @@ static unsigned on_answer(struct model *model, const struct event *event)
 {
     const int64_t before_ns = model->scope.now_ns;
     struct model_answer *answer = &model->answers[event->polled];
-    result_free(answer->result);
-    answer->result = event->result;
+    // A request that is open stays: newer ones would push it out of the list.
+    const bool is_open = model->overlay == OVERLAY_DETAIL && view_current(model) == &view_requests;
+    const bool is_kept = is_open && event->polled == POLL_INFERENCES;
+    result_free(is_kept ? event->result : answer->result);
+    answer->result = is_kept ? answer->result : event->result;
     answer->known = true;
     if (event->polled == POLL_HOSTS || event->polled == POLL_DEVICES ||
         event->polled == POLL_EVENTS)

@@ -145,7 +145,7 @@ TEST_CASE(a_request_is_explained_by_its_peers)
 
 TEST_CASE(sides_of_a_comparison)
 {
-    assert_true(queries_rest_ns(POLL_COMPARE) > 0); // it reads the records themselves
+    assert_true(queries_rest_ns(POLL_COMPARE) > 0);         // it reads the records themselves
     struct queries_scope scope = {.window = {.length = 1}}; // five minutes
     struct query query;
     struct error err;

@@ -317,6 +317,7 @@ static const struct {
     {"explained-80x24", explained, "", 80, 24, SIZES},
     {"explained-60x16", explained, "", 60, 16, 0},
     {"explained-120x40", explained, "", 120, 40, 0},
+    {"explained-200x60", explained, "", 200, 60, 0},
     {"explained-ascii-80x24", explained, "", 80, 24, ASCII},
     {"chooser-80x24", fixture_normal, "v", 80, 24, SIZES},
     {"chooser-models-80x24", fixture_many, "vj\r", 80, 24, SIZES},
