@@ -168,7 +168,7 @@ TEST_CASE(test_refusals)
         {"--db", "missing"},
         {"--db=", "empty"},
         {"--check-config=yes", "no value"},
-        {"-h", "unknown option"},
+        {"-x", "unknown option"},
         {"file.db", "not an option"},
         {"--listen nowhere", "nowhere"},
         {"--listen tcp://0.0.0.0:1", NULL}, // whether it may is checked later
