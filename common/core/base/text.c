@@ -86,6 +86,14 @@ static bool is_control(uint32_t code)
     return code < 0x20 || (code >= 0x7f && code < 0xa0);
 }
 
+uint64_t text_hash(const char *text, size_t size)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
 bool text_is_unsafe(uint32_t code)
 {
     return is_control(code) || is_hidden(code);
@@ -147,7 +155,7 @@ char *text_quote(char *out, size_t out_size, const char *word)
                                "0123456789._-:/@+,=";
     const bool plain = is_plain(word);
     size_t used = 0;
-    if (*word && *word != '~' && strspn(word, safe) == strlen(word)) {
+    if (*word && *word != '=' && strspn(word, safe) == strlen(word)) { // zsh replaces =word
         (void)snprintf(out, out_size, "%s", word);
         return out;
     }

@@ -24,6 +24,9 @@ bool text_is_utf8(const char *text, size_t size);
 // does not split a character.
 size_t text_cut(const char *text, size_t length, size_t size);
 
+// The hash of `size` bytes (FNV-1a, 64 bits).
+uint64_t text_hash(const char *text, size_t size);
+
 // True if the character `code` can change a terminal's state or hide text: a control character, an
 // invisible bidirectional formatting character, or the byte order mark.
 bool text_is_unsafe(uint32_t code);

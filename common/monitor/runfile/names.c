@@ -116,19 +116,10 @@ const char *names_text(const struct names *names, uint32_t name, size_t *size)
 
 // ---- Lookup and adding, under the lock ------------------------------------
 
-// FNV-1a, 64 bits.
-static uint64_t hash_of(const char *text, size_t size)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
 // The slot that holds the text, or the empty one where it would be inserted.
 static uint32_t *slot_of(const struct names *names, const char *text, size_t size)
 {
-    size_t slot = hash_of(text, size) & (names->table_size - 1);
+    size_t slot = text_hash(text, size) & (names->table_size - 1);
     for (;; slot = (slot + 1) & (names->table_size - 1)) {
         const uint32_t name = names->table[slot];
         if (name == 0)

@@ -4,6 +4,7 @@
 
 #include <sqlite3.h>
 
+#include "common/core/base/text.h"
 #include "common/core/delivery/delivery.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/read/reader.h"
@@ -19,8 +20,9 @@ enum { STORED = DELIVERY_REASON_COUNT, COUNTS };
 struct inventory_host {
     char host[QUERY_TEXT_SIZE];
     struct {
-        int64_t read, before; // in the store: as last read, and as read before
-        int64_t count;        // since inventory_begin; never goes back
+        int64_t next;  // being read
+        int64_t read;  // in the store, as last read
+        int64_t count; // since inventory_begin; never goes back
     } counts[COUNTS];
 };
 
@@ -71,16 +73,17 @@ static const struct answer_column record_columns[] = {{"host", UNIT_NONE},
 #define OWNED      " CROSS JOIN main.run r USING(run) WHERE r.owner <> 0 AND "
 #define UNNUMBERED " FROM main.stream s INDEXED BY stream_unnumbered" OWNED "s.unnumbered > 0"
 static const char count_sql[] =
+    "SELECT n.text, c.* FROM ("
     "SELECT host, $3, CAST(total(stored) AS INTEGER) FROM main.run WHERE owner <> 0 GROUP BY host"
     " UNION ALL SELECT host, reason, CAST(total(lost) AS INTEGER) FROM"
     "  (SELECT r.host, coalesce(g.reason, 0) AS reason, g.last - g.first + 1 AS lost"
     "    FROM main.range g INDEXED BY range_dropped" OWNED "g.state = 1"
     "   UNION ALL SELECT r.host, $1, s.unnumbered - s.no_room" UNNUMBERED
     "   UNION ALL SELECT r.host, $2, s.no_room" UNNUMBERED ")"
-    "  GROUP BY host, reason HAVING total(lost) > 0";
+    "  GROUP BY host, reason HAVING total(lost) > 0) c CROSS JOIN main.name n ON n.id = c.host";
+enum { COUNT_HOST, COUNT_OF = 2, COUNT_NUMBER };
 
 struct reading {
-    struct store *store;
     struct groups *hosts;
     struct result **tables;
     int64_t since_ns;
@@ -99,51 +102,54 @@ static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
     return status;
 }
 
+// By the text of its name: one that was forgotten and comes back has another id.
 static enum status on_count(void *context, sqlite3_stmt *row, struct error *err)
 {
     const struct reading *reading = context;
-    const int64_t key = sqlite3_column_int64(row, 0), of = sqlite3_column_int64(row, 1);
+    char text[QUERY_TEXT_SIZE];
+    reader_copy_text(text, sizeof text, row, COUNT_HOST);
+    const int64_t key = (int64_t)text_hash(text, strlen(text));
+    const int64_t of = sqlite3_column_int64(row, COUNT_OF);
     struct group *group = groups_get(reading->hosts, &key);
     if (of < 0 || of >= COUNTS || (!group && groups_count(reading->hosts) == GROUPS_MAX))
         return STATUS_OK;
-    if (!group) {
-        enum status status = reader_group(reading->hosts, &key, &group, err);
-        if (status != STATUS_OK)
-            return status;
-    }
+    enum status status = reader_group(reading->hosts, &key, &group, err);
+    if (status != STATUS_OK)
+        return status;
     struct inventory_host *host = group->data;
-    if (!host->host[0])
-        (void)answer_name_text(reading->store, key, host->host);
-    host->counts[of].read = sqlite3_column_int64(row, 2);
+    memcpy(host->host, text, sizeof text);
+    host->counts[of].next += sqlite3_column_int64(row, COUNT_NUMBER);
     return STATUS_OK;
 }
 
+// Counts what was added since the last time.  A read that fails changes nothing.
 static enum status read_counts(struct store *store, const struct query *query, void *out,
                                struct error *err)
 {
     struct reading *reading = out;
     const int64_t numbers[] = {DELIVERY_RING_FULL, DELIVERY_NO_ROOM, STORED};
     (void)query;
-    reading->store = store;
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendall(sql, count_sql);
+    enum status status = reader_scan_with(store, sql, NULL, numbers, 3, on_count, reading, err);
     for (size_t i = 0; i < groups_count(reading->hosts); i++) {
         struct inventory_host *host = groups_at(reading->hosts, i)->data;
         for (unsigned of = 0; of < COUNTS; of++) {
-            host->counts[of].before = host->counts[of].read;
-            host->counts[of].read = 0;
+            const int64_t added = host->counts[of].next - host->counts[of].read;
+            if (status == STATUS_OK && reading->tables && added > 0)
+                host->counts[of].count += added;
+            if (status == STATUS_OK)
+                host->counts[of].read = host->counts[of].next;
+            host->counts[of].next = 0;
         }
     }
-    sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendall(sql, count_sql);
-    return reader_scan_with(store, sql, NULL, numbers, 3, on_count, reading, err);
+    return status;
 }
 
-// Counts what was added since the last time, and adds the rows of a host.
-static void add_host(struct result *table, struct inventory_host *host)
+static void add_host(struct result *table, const struct inventory_host *host)
 {
     double produced = 0;
     for (unsigned of = 0; of < COUNTS; of++) {
-        const int64_t added = host->counts[of].read - host->counts[of].before;
-        host->counts[of].count += added > 0 ? added : 0;
         produced += (double)host->counts[of].read;
         answer_row(table);
         answer_text(table, "host", host->host);
@@ -170,7 +176,6 @@ static enum status read_all(struct store *store, const struct query *query, void
 {
     struct reading *reading = out;
     enum status status = STATUS_OK;
-    reading->store = store;
     const int64_t numbers[] = {reading->since_ns, QUERY_ROWS_MAX, SAMPLE_ROWS};
     for (unsigned i = 0; i < STATEMENTS && status == STATUS_OK; i++) {
         sqlite3_str *sql = sqlite3_str_new(store->db);

@@ -54,14 +54,11 @@ static void on_hash(sqlite3_context *context, int count, sqlite3_value **values)
 {
     (void)count;
     char pattern[TEXT_MAX + 1];
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
     const char *text = (const char *)sqlite3_value_text(values[0]);
     if (!text)
         return;
     const size_t size = read_pattern(pattern, text, sqlite3_value_bytes(values[0]));
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ (unsigned char)pattern[i]) * UINT64_C(0x100000001b3);
-    sqlite3_result_int64(context, (int64_t)(hash >> 1));
+    sqlite3_result_int64(context, (int64_t)(text_hash(pattern, size) >> 1));
 }
 
 static void append_failures(sqlite3_str *sql, const struct source *source,

@@ -6,13 +6,14 @@
 #include <sqlite3.h>
 
 #include "common/core/base/key_index.h"
+#include "common/core/base/text.h"
 #include "common/core/record/record_table.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/session.h"
 #include "common/store/rollup/aggregate.h"
 
-enum { KEY_HOST, KEY_MODEL, KEY_DEVICE, KEYS, FOLDED_MAX = 65536 };
+enum { KEY_HOST, KEY_MODEL, KEY_DEVICE, KEYS, FOLDED_MAX = 65536, IDS_MAX = 16384 };
 enum { INFERENCES, LOADS, SOURCES }; // kinds of records that are read
 
 const struct totals_edges totals_edges[TOTALS_HISTOGRAM_COUNT] = {
@@ -30,38 +31,61 @@ const struct totals_edges totals_edges[TOTALS_HISTOGRAM_COUNT] = {
 
 struct totals {
     size_t series_max;
-    struct groups *groups; // by host, model and device: struct totals_series
+    struct groups *groups; // by hashes of host, model and device: struct totals_series
     struct totals_series other;
-    struct key_index folded;  // keys that are counted in `other`
+    struct key_index folded; // hashes that are counted in `other`
+    // A name that was forgotten and comes back has another id: the series of the newest ids.
+    struct key_index ids;
+    struct totals_series *of_ids[IDS_MAX];
     int64_t last_id[SOURCES]; // of the records that were read
 };
 
 // ---- Series -------------------------------------------------------------------------------------
 
+// Finds or adds the series with the texts of `named`.
+static enum status find_named(struct totals *totals, const struct totals_series *named,
+                              struct totals_series **out, struct error *err)
+{
+    const char *const texts[KEYS] = {named->host, named->model, named->device};
+    int64_t hashes[KEYS];
+    size_t number;
+    for (unsigned i = 0; i < KEYS; i++)
+        hashes[i] = (int64_t)text_hash(texts[i], strlen(texts[i]));
+    struct group *group = groups_get(totals->groups, hashes);
+    *out = group ? group->data : &totals->other;
+    if (group)
+        return STATUS_OK;
+    if (groups_count(totals->groups) == totals->series_max)
+        return totals->folded.count == FOLDED_MAX ||
+                       key_index_add(&totals->folded, hashes, &number) == STATUS_OK
+                   ? STATUS_OK
+                   : error_no_memory(err, "totals");
+    enum status status = reader_group(totals->groups, hashes, &group, err);
+    if (status == STATUS_OK) {
+        *out = group->data;
+        **out = *named;
+    }
+    return status;
+}
+
 static enum status find_series(struct totals *totals, struct store *store, const int64_t *keys,
                                struct totals_series **out, struct error *err)
 {
-    struct group *group = groups_get(totals->groups, keys);
+    struct totals_series named = {.is_shown = false};
     size_t number;
-    if (group) {
-        *out = group->data;
+    if (key_index_find(&totals->ids, keys, &number)) {
+        *out = totals->of_ids[number];
         return STATUS_OK;
     }
-    if (groups_count(totals->groups) == totals->series_max) {
-        *out = &totals->other;
-        if (totals->folded.count < FOLDED_MAX &&
-            key_index_add(&totals->folded, keys, &number) != STATUS_OK)
-            return error_no_memory(err, "totals");
-        return STATUS_OK;
-    }
-    enum status status = reader_group(totals->groups, keys, &group, err);
-    if (status != STATUS_OK)
-        return status;
-    *out = group->data;
-    (void)answer_name_text(store, keys[KEY_HOST], (*out)->host);
-    (void)answer_name_text(store, keys[KEY_MODEL], (*out)->model);
-    (void)answer_name_text(store, keys[KEY_DEVICE], (*out)->device);
-    return STATUS_OK;
+    (void)answer_name_text(store, keys[KEY_HOST], named.host);
+    (void)answer_name_text(store, keys[KEY_MODEL], named.model);
+    (void)answer_name_text(store, keys[KEY_DEVICE], named.device);
+    enum status status = find_named(totals, &named, out, err);
+    if (totals->ids.count == IDS_MAX)
+        key_index_clear(&totals->ids);
+    if (status == STATUS_OK && key_index_add(&totals->ids, keys, &number) == STATUS_OK)
+        totals->of_ids[number] = *out;
+    return status;
 }
 
 void totals_free(struct totals *totals)
@@ -70,6 +94,7 @@ void totals_free(struct totals *totals)
         return;
     groups_free(totals->groups);
     key_index_deinit(&totals->folded);
+    key_index_deinit(&totals->ids);
     free(totals);
 }
 
@@ -257,11 +282,9 @@ enum status totals_new(struct totals **out, struct store *store, size_t series_m
     struct totals *totals = calloc(1, sizeof *totals);
     if (!totals)
         return error_no_memory(err, "totals");
-    *totals = (struct totals){
-        .series_max = series_max < GROUPS_MAX ? series_max : GROUPS_MAX,
-        .folded = {.width = KEYS},
-        .other = {.host = "other", .model = "other", .device = "other"},
-    };
+    totals->series_max = series_max < GROUPS_MAX ? series_max : GROUPS_MAX;
+    totals->folded.width = totals->ids.width = KEYS;
+    totals->other = (struct totals_series){.host = "other", .model = "other", .device = "other"};
     enum status status = groups_new(&totals->groups, KEYS, sizeof(struct totals_series), NULL);
     if (status != STATUS_OK)
         status = error_no_memory(err, "totals");

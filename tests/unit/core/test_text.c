@@ -143,6 +143,7 @@ TEST_CASE(test_quote)
         {"", "''"},
         {"stories-15M", "stories-15M"},
         {"~root", "'~root'"},
+        {"=ls", "'=ls'"},
         {"a b", "'a b'"},
         {"b\xc3\xbcro", "'b\xc3\xbcro'"},
         {"it's $(x) \\", "'it'\\''s $(x) \\'"},

@@ -2,6 +2,7 @@
 // back.
 #include <sqlite3.h>
 
+#include "common/core/delivery/delivery.h"
 #include "common/store/query/inventory.h"
 #include "tests/support/store/rows.h"
 #include "tests/support/test.h"
@@ -158,6 +159,40 @@ TEST_CASE(test_forgetting_lowers_nothing)
     assert_int_equal(lost("alpha", "spool_full"), 17);
 }
 
+// A read that fails changes nothing: the next one counts what was added, and no more.
+TEST_CASE(test_failed_read)
+{
+    struct error err;
+    exec(losses);
+    read_again();
+    exec("ALTER TABLE stream RENAME TO hidden; UPDATE run SET stored = stored + 4");
+    forget_tables();
+    assert_int_not_equal(inventory_read(&inventory, store, NOW_NS, tables, &err), STATUS_OK);
+    exec("ALTER TABLE hidden RENAME TO stream; UPDATE run SET stored = stored + 1");
+    read_again();
+    assert_int_equal(stored("alpha"), 10);
+    assert_int_equal(lost("alpha", "spool_full"), 5);
+}
+
+// A host of which all was forgotten comes back with another id of its name.
+TEST_CASE(test_host_comes_back)
+{
+    exec("UPDATE run SET stored = stored + 7 WHERE run = 3");
+    read_again();
+    exec("DELETE FROM run WHERE run = 3; DELETE FROM name WHERE text = 'beta'");
+    read_again();
+    assert_int_equal(stored("beta"), 7);
+    exec("INSERT INTO name(id, text) VALUES (1000, 'beta')");
+    rows_run(db, 5, "beta", START_NS, NOW_NS);
+    exec("UPDATE run SET owner = 1, stored = 5 WHERE run = 5");
+    read_again();
+    assert_int_equal(stored("beta"), 12);
+    size_t rows = 0;
+    for (size_t i = 0; i < result_row_count(tables[INVENTORY_RECORDS]); i++)
+        rows += result_is(tables[INVENTORY_RECORDS], i, "host", "beta");
+    assert_int_equal(rows, DELIVERY_REASON_COUNT + 1); // each once
+}
+
 static void add_sample(int64_t run, int64_t at_s, const char *model, int64_t running)
 {
     struct record record;
@@ -217,4 +252,5 @@ TEST_CASE(test_models)
 }
 
 TEST_MAIN_EACH(set_up, tear_down, test_hosts, test_records_by_host_and_reason, test_begins_at_zero,
-               test_forgetting_lowers_nothing, test_requests_in_progress, test_models)
+               test_forgetting_lowers_nothing, test_failed_read, test_host_comes_back,
+               test_requests_in_progress, test_models)

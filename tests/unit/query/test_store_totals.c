@@ -241,6 +241,23 @@ TEST_CASE(test_clearing_lowers_nothing)
     totals_free(totals);
 }
 
+// A model of which all was forgotten comes back with another id of its name: as the same series.
+TEST_CASE(test_name_comes_back)
+{
+    struct totals *totals = new_totals(100);
+    add_load(1, 2);
+    exec("UPDATE load SET run = 1");
+    feed(totals, 10);
+    exec("UPDATE name SET id = 1000 WHERE text = 'model-2'");
+    models[2] = 1000;
+    add_load(1, 2);
+    exec("UPDATE load SET run = 1");
+    feed(totals, 10);
+    assert_int_equal(totals_count(totals), 1);
+    assert_int_equal(totals_at(totals, 0)->counters[TOTALS_LOADS], 2);
+    totals_free(totals);
+}
+
 static uint64_t requests_of(const struct totals *totals)
 {
     uint64_t sum = 0;
@@ -269,4 +286,5 @@ TEST_CASE(test_limit_of_series)
 }
 
 TEST_MAIN_EACH(set_up, store_tear_down, test_counts_records, test_begins_at_zero,
-               test_imported_runs, test_edges, test_clearing_lowers_nothing, test_limit_of_series)
+               test_imported_runs, test_edges, test_clearing_lowers_nothing, test_name_comes_back,
+               test_limit_of_series)
