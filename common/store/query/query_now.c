@@ -16,7 +16,6 @@
 #include "common/store/read/filter.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/session.h"
-#include "common/sys/clock.h"
 
 #define SECOND_NS INT64_C(1000000000)
 #define HOUR_NS   (3600 * SECOND_NS)
@@ -40,13 +39,13 @@ struct now_current {
 // Without a collector the state is that of the store's last message.
 static enum status find_time(struct now *now, struct error *err)
 {
-    const int64_t clock_ns = clock_wall_ns();
-    if (now->query->filter.since_ns > 0)
-        now->window_ns =
-            (clock_ns - now->query->filter.since_ns + SECOND_NS / 2) / SECOND_NS * SECOND_NS;
-    if (now->window_ns <= 0 || now->window_ns > DAY_NS)
-        return error_set(err, STATUS_INVALID, "now: the window has up to 24 hours before now");
-    return reader_as_of(now->store, &now->as_of_ns, err);
+    const int64_t since_ns = now->query->filter.since_ns;
+    enum status status = reader_as_of(now->store, &now->as_of_ns, err);
+    if (since_ns > 0)
+        now->window_ns = reader_window_ns(since_ns, now->as_of_ns);
+    return status != STATUS_OK || (now->window_ns > 0 && now->window_ns <= DAY_NS)
+               ? status
+               : error_set(err, STATUS_INVALID, "now: the window has up to 24 hours before now");
 }
 
 // ---- Failures -----------------------------------------------------------------------------

@@ -10,10 +10,13 @@
 #include <sqlite3.h>
 
 #include "common/core/base/parse.h"
+#include "common/core/base/saturate.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/read/filter.h"
 #include "common/store/read/session.h"
 #include "common/sys/clock.h"
+
+#define SECOND_NS INT64_C(1000000000)
 
 static void bind_numbers(sqlite3_stmt *stmt, const int64_t *numbers, unsigned count)
 {
@@ -82,25 +85,49 @@ enum status reader_as_of(struct store *store, int64_t *out, struct error *err)
     return status;
 }
 
+int64_t reader_window_ns(int64_t since_ns, int64_t as_of_ns)
+{
+    const int64_t until_ns = since_ns <= as_of_ns ? as_of_ns : clock_wall_ns();
+    return saturate_add(saturate_add(until_ns, -since_ns), SECOND_NS / 2) / SECOND_NS * SECOND_NS;
+}
+
+// What a pattern may stand for: a name may be that of a host, and another one that of a model.
+static const char *const names_of[QUERY_DIMENSION_COUNT] = {
+    [QUERY_BY_HOST] = "SELECT host FROM main.run",
+    [QUERY_BY_MODEL] = "SELECT model FROM main.series UNION SELECT name FROM main.model"
+                       " UNION SELECT model FROM main.load",
+    [QUERY_BY_DEVICE] = "SELECT device FROM main.series UNION SELECT name FROM main.device",
+};
+
+struct found_name {
+    unsigned count;
+    int64_t id;
+};
+
+static enum status on_name(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct found_name *found = context;
+    (void)err;
+    *found = (struct found_name){found->count + 1, sqlite3_column_int64(row, 0)};
+    return STATUS_OK;
+}
+
 enum status reader_name(struct store *store, const struct query_filter *filter,
                         enum query_dimension dimension, int64_t *out, struct error *err)
 {
-    int64_t count = 0;
+    struct found_name found = {.count = 0};
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    if (query_is_pattern(filter->by[dimension])) {
-        sqlite3_str_appendall(sql, "SELECT count(*) FROM main.name WHERE id");
-        filter_append_name(sql, filter, dimension);
-        enum status status = reader_scan(store, sql, filter, reader_on_integer, &count, err);
-        if (status == STATUS_OK && count > 1)
-            status = error_set(err, STATUS_INVALID, "%s '%s' stands for several names: give one",
-                               query_dimension_name(dimension), filter->by[dimension]);
-        if (status != STATUS_OK)
-            return status;
-        sql = sqlite3_str_new(store->db);
-    }
     sqlite3_str_appendall(sql, "SELECT id FROM main.name WHERE id");
     filter_append_name(sql, filter, dimension);
-    return reader_scan(store, sql, filter, reader_on_integer, out, err);
+    if (query_is_pattern(filter->by[dimension]) && names_of[dimension])
+        sqlite3_str_appendf(sql, " AND id IN (%s)", names_of[dimension]);
+    enum status status = reader_scan(store, sql, filter, on_name, &found, err);
+    if (status == STATUS_OK && found.count > 1)
+        return error_set(err, STATUS_INVALID, "several %ss match: give one",
+                         query_dimension_name(dimension));
+    if (found.count == 1)
+        *out = found.id;
+    return status;
 }
 
 enum status reader_is_named(struct store *store, const struct query_filter *filter,

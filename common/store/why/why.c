@@ -6,12 +6,10 @@
 #include <time.h>
 
 #include "common/core/base/array.h"
-#include "common/core/base/saturate.h"
 #include "common/store/query/now.h"
 #include "common/store/why/why_reader.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/session.h"
-#include "common/sys/clock.h"
 
 #define SECOND_NS INT64_C(1000000000)
 #define MINUTE_NS (60 * SECOND_NS)
@@ -181,11 +179,6 @@ static enum status find_name(struct why_reader *reader, enum query_dimension dim
     return status;
 }
 
-static int64_t seconds_between(int64_t since_ns, int64_t until_ns)
-{
-    return saturate_add(saturate_add(until_ns, -since_ns), SECOND_NS / 2) / SECOND_NS;
-}
-
 // Sets the window.  The commands of causes name its length, or, where the present is that of a
 // file, its start.
 static enum status set_window(struct why_reader *reader, int64_t asked_ns, struct error *err)
@@ -194,12 +187,9 @@ static enum status set_window(struct why_reader *reader, int64_t asked_ns, struc
     enum status status = reader_as_of(reader->store, &out->as_of_ns, err);
     if (status != STATUS_OK)
         return status;
-    int64_t seconds = seconds_between(asked_ns, clock_wall_ns());
-    if (seconds > WHY_WINDOW_MAX_NS / SECOND_NS)
-        seconds = seconds_between(asked_ns, out->as_of_ns);
-    if (asked_ns > 0 && (seconds <= 0 || seconds > WHY_WINDOW_MAX_NS / SECOND_NS))
+    reader->window_ns = asked_ns > 0 ? reader_window_ns(asked_ns, out->as_of_ns) : WHY_WINDOW_NS;
+    if (reader->window_ns <= 0 || reader->window_ns > WHY_WINDOW_MAX_NS)
         return error_set(err, STATUS_INVALID, "why: the window has up to 7 days before now");
-    reader->window_ns = asked_ns > 0 ? seconds * SECOND_NS : WHY_WINDOW_NS;
     out->since_ns = out->as_of_ns - reader->window_ns;
     const time_t start = (time_t)(out->since_ns / SECOND_NS);
     struct tm parts;

@@ -44,9 +44,8 @@ enum {
 
 struct why_question {
     const char *model, *host; // NULL or "": any
-    // The start of the window, which ends now (reader_as_of); 0: WHY_WINDOW_NS before.  Of a file
-    // that ends earlier, the window is as long as that to the clock's time, or, if that is more
-    // than WHY_WINDOW_MAX_NS, as that to the file's end.
+    // The start of the window (reader_window_ns), which ends now (reader_as_of); 0: WHY_WINDOW_NS
+    // before.
     int64_t since_ns;
 };
 

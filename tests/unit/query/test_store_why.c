@@ -9,12 +9,15 @@
 #include "common/store/why/why_reader.h"
 #include "common/store/read/session.h"
 #include "common/store/store.h"
+#include "common/sys/clock.h"
+#include "tests/support/store/rows.h"
 #include "tests/support/test.h"
 #include "tests/unit/query/why_fleet.h"
 #include "tests/unit/store/store_fixture.h"
 
 #define MINUTE INT64_C(60000000000)
 #define HOUR   (60 * MINUTE)
+#define SECOND INT64_C(1000000000)
 
 static int64_t as_of(void)
 {
@@ -223,6 +226,51 @@ TEST_CASE(test_refusals_and_absurd_rows)
     result_free(result);
 }
 
+// A window begins at the time that is asked for, also of a file that ended lately; of one that
+// ended before that time, it is as long as from that time to now.
+TEST_CASE(test_window_of_file)
+{
+    const int64_t now_ns = clock_wall_ns();
+    const struct {
+        int64_t heard_ns, since_ns, window_ns;
+    } cases[] = {
+        {now_ns - 48 * HOUR, now_ns - 48 * HOUR - 20 * MINUTE, 20 * MINUTE},
+        {now_ns - 240 * HOUR, now_ns - 240 * HOUR - 20 * MINUTE, 20 * MINUTE},
+        {now_ns - 5 * MINUTE, now_ns - 20 * MINUTE, 15 * MINUTE},
+        {now_ns - 48 * HOUR, now_ns - 20 * MINUTE, 20 * MINUTE},
+    };
+    static const enum query_kind kinds[] = {QUERY_WHY, QUERY_NOW};
+    for (size_t i = 0; i < COUNT_OF(cases) * COUNT_OF(kinds); i++) {
+        const size_t k = i / COUNT_OF(kinds);
+        const struct query query = {.kind = kinds[i % COUNT_OF(kinds)],
+                                    .filter.since_ns = cases[k].since_ns};
+        exec("DELETE FROM run");
+        rows_run(db, 1, "alpha", cases[k].heard_ns - 100 * HOUR, cases[k].heard_ns);
+        exec("UPDATE run SET \"end\" = 2, ended_ns = heard_ns");
+        struct result *result = ask(&query);
+        const int64_t window_ns = query.kind == QUERY_NOW
+                                      ? result_integer(result, 0, "window_ns", 0)
+                                      : result_integer(result, 0, "as_of_ns", 0) -
+                                            result_integer(result, 0, "since_ns", 0);
+        assert_int_equal((window_ns + 2 * SECOND) / MINUTE, cases[k].window_ns / MINUTE);
+        result_free(result);
+    }
+}
+
+// A pattern stands for hosts, whatever else has such a name.
+TEST_CASE(test_pattern_of_host)
+{
+    struct query query = {.kind = QUERY_WHY};
+    why_fleet_make(&(struct why_planted){.since_ns = 0});
+    (void)rows_name(db, "gpu00-llama");
+    (void)snprintf(query.filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "gpu00*");
+    struct result *result = ask(&query);
+    assert_true(result_row_count(result) > 0);
+    result_free(result);
+    (void)snprintf(query.filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "gpu*");
+    expect_error(&query, STATUS_INVALID, "several hosts match: give one");
+}
+
 // A query that takes too long ends with the usual error, at any point.
 TEST_CASE(test_budget)
 {
@@ -264,4 +312,4 @@ TEST_CASE(test_budget_of_loops)
 TEST_MAIN_EACH(why_fleet_set_up, why_fleet_tear_down, test_items_and_closed_loops,
                test_weak_effects, test_budget, test_budget_of_loops, test_planted_causes_come_first,
                test_no_change_is_as_usual, test_replaced_process_and_losses,
-               test_refusals_and_absurd_rows)
+               test_refusals_and_absurd_rows, test_window_of_file, test_pattern_of_host)
