@@ -62,6 +62,7 @@ static enum status ask_widely(struct cli *cli, const struct query *query, enum s
                 memcpy(cli->query.filter.by[i], wide->filter.by[i], QUERY_TEXT_SIZE);
         if (status == STATUS_OK)
             result_free(*out);
+        *out = NULL;
         status = remote_query(cli->remote, wide, out, err);
     }
     free(wide);

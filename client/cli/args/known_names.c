@@ -132,6 +132,8 @@ static void say_unknown(struct cli *cli, const struct known_names *names, const 
     (void)text_escape(shown, sizeof shown, name, strlen(name));
     const char *nearest =
         parse_nearest(name, (const char *const *)names->all, (unsigned)names->count);
+    for (size_t i = 0; i < names->count && !nearest; i++)
+        nearest = strcasestr(names->all[i], name) ? names->all[i] : NULL;
     const int used = snprintf(cli->nothing, sizeof cli->nothing, "no %s '%.200s'", what, shown);
     if (nearest && used > 0 && (size_t)used < sizeof cli->nothing)
         (void)snprintf(cli->nothing + used, sizeof cli->nothing - (size_t)used,
@@ -147,6 +149,12 @@ static bool is_known(const struct known_names *names, const char *wanted)
     return found;
 }
 
+// Whether people read the answer: what a program reads is of the names that it gave.
+static bool is_for_people(const struct cli *cli)
+{
+    return cli->options.format == FORMAT_TEXT && !option_given(&cli->options, OPTION_CHECK);
+}
+
 // Widens the filter of one dimension.
 static bool widen(struct cli *cli, enum query_dimension dimension, char name[QUERY_TEXT_SIZE])
 {
@@ -157,7 +165,7 @@ static bool widen(struct cli *cli, enum query_dimension dimension, char name[QUE
     if (known_names_read(&names, cli, dimension, NULL) == STATUS_OK && names.count > 0 &&
         !is_known(&names, name)) {
         const size_t found = find_part(&names, name, list, sizeof list);
-        is_wider = found > 0 && make_pattern(pattern, name);
+        is_wider = is_for_people(cli) && found > 0 && make_pattern(pattern, name);
         if (is_wider && !cli->has_widened)
             (void)fprintf(cli->env.notes, "inferstat: %s%s with '%s': %s\n", what,
                           cli_plural((int64_t)found), name, list);

@@ -19,10 +19,10 @@ MUST_CHECK enum status known_names_add(struct known_names *names, struct value n
                                        struct error *err);
 void known_names_deinit(struct known_names *names);
 
-// Call it when a query with `filter` found nothing.  A name that the store does not know, and that
-// is a part of others (case ignored), becomes the pattern of these: returns true, and a note on
-// standard error names them.  Otherwise writes to cli->nothing which name is unknown, with the
-// nearest one; leaves it if all are known.
+// Call it when a query with `filter` found nothing.  For text without --check, a name that the
+// store does not know, and that is a part of others (case ignored), becomes the pattern of these:
+// returns true, and a note on standard error names them.  Otherwise writes to cli->nothing which
+// name is unknown, with the nearest one; leaves it if all are known.
 bool known_names_widen(struct cli *cli, struct query_filter *filter);
 
 #endif

@@ -100,6 +100,8 @@ static enum status add_trouble(struct cli *cli, struct error *err)
     if (cli->options.format != FORMAT_TEXT)
         return STATUS_OK;
     enum status status = cli_ask(cli, &query, &result, err);
+    if (status == STATUS_INVALID) // of an older collector, which has no such list
+        return STATUS_OK;
     if (status == STATUS_OK && result_row_count(result) > 0) {
         (void)fprintf(cli->env.out, "\ntrouble:\n");
         status = cli_print(cli, &trouble_view, result, err);
@@ -123,8 +125,10 @@ static enum status check_open(struct cli *cli, struct error *err)
         firing += is_firing(result, row);
     if (result_row_count(result) > 0 || cli->options.format != FORMAT_TEXT)
         status = cli_print(cli, &alert_view, result, err);
-    else
+    else if (!cli->nothing[0])
         (void)fprintf(cli->env.out, "no alerts\n");
+    if (result_row_count(result) == 0 && cli->nothing[0]) // of an unknown name
+        status = cli_nothing_found(cli, "alerts", err);
     result_free(result);
     if (status == STATUS_OK)
         status = add_trouble(cli, err);

@@ -77,7 +77,7 @@ static enum status write_out(struct cli *cli, const struct query *query, uint32_
     const char *path = cli->options.output;
     struct rows rows = {
         .out = cli->env.out,
-        .format = cli->options.format == FORMAT_TEXT ? FORMAT_JSONL : cli->options.format,
+        .format = cli->options.format,
     };
     if (!path)
         return write_rows(cli, query, kinds, &rows, err);
@@ -117,6 +117,8 @@ enum status command_export(struct cli *cli, struct error *err)
 {
     if (option_given(&cli->options, OPTION_BUNDLE))
         return cli_bundle(cli, err);
+    if (cli->options.format == FORMAT_TEXT)
+        cli->options.format = FORMAT_JSONL;
     if (option_given(&cli->options, OPTION_QUERY))
         return export_query(cli, err);
     uint32_t kinds;
