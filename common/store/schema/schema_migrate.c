@@ -382,13 +382,12 @@ static enum status upgrade(sqlite3 *db, struct error *err)
         " WHERE key IS NOT NULL;"
         "UPDATE run SET owner = (SELECT o.owner FROM owner o WHERE o.who = 'key:' || run.key)"
         " WHERE key IS NOT NULL AND owner = 0";
-    // In version 15 a hook had a call for each event of an alert, and is_told was 0 or 1, was_lost
-    // 1 for what is 2.
-    static const char move_alerts[] =
-        "DELETE FROM alert_delivery WHERE id NOT IN"
-        " (SELECT max(id) FROM alert_delivery GROUP BY hook, alert);"
-        "UPDATE alert_delivery SET queued_ns = due_ns;"
-        "UPDATE alert SET is_told = is_told * (1 + severity), was_lost = 2 * was_lost";
+    // In version 15 a hook had a call for each event of an alert, and was_lost was 1 for what
+    // is 2.  What is_told has may be told as critical once more.
+    static const char move_alerts[] = "DELETE FROM alert_delivery WHERE id NOT IN"
+                                      " (SELECT max(id) FROM alert_delivery GROUP BY hook, alert);"
+                                      "UPDATE alert_delivery SET queued_ns = due_ns;"
+                                      "UPDATE alert SET was_lost = 2 * was_lost";
     enum status status = add_kinds(db, err);
     if (status == STATUS_OK)
         status = database_exec(db, added_tables, err);

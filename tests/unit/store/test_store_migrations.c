@@ -186,7 +186,7 @@ static const struct {
     {STORE_VERSION "15.sql",
      "version 15,",
      {{ALL_VALUES "id IN (1, 2, 5, 10)", INT64_C(6539227114424413977)},
-      {"SELECT is_told FROM alert", 2},
+      {"SELECT is_told FROM alert", 1},
       {"SELECT sum(id) FROM alert_delivery WHERE queued_ns = 8", 5},
       {"SELECT count(*) FROM alert_delivery", 2}}},
 };
