@@ -21,7 +21,8 @@ MUST_CHECK enum status collector_start(struct collector **out, const struct opti
 void collector_poll(struct collector *collector);
 
 // Reloads the alert rules, the authorized keys and the secrets of the metrics.  If one of the files
-// is wrong, all stay as they were, and alert_config says so.
+// is wrong, the rules and the metrics stay as they were, and alert_config says so; keys that are
+// right are taken, as by collector_poll.
 MUST_CHECK enum status collector_reload(struct collector *collector, struct error *err);
 
 // Watchdog: true if the ingest and writer threads have completed a round of their loops within
