@@ -291,6 +291,8 @@ enum status collector_reload(struct collector *collector, struct error *err)
     struct access *access = collector->endpoints.access;
     enum status status = rules_file_read(&file, options->alerts.file, err);
     if (status == STATUS_OK)
+        status = rules_file_check(&file, options->alerts.file, err);
+    if (status == STATUS_OK)
         status = exporter_check(&options->metrics, options->insecure, err);
     if (status == STATUS_OK && access)
         status = access_reload(access, err);

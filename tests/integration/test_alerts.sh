@@ -112,10 +112,18 @@ expect_text "$WORK/out" "alert silence"
 
 # A file that is wrong changes nothing; a right one is taken, and keeps what it keeps.
 cp "$rules" "$WORK/right"
+echo 'hook h: command /nowhere/x' >>"$rules"
+kill -HUP "${started_pids[collector]}"
+wait_until 5 grep -q "is not an executable file (the previous ones stay)" "$WORK/collector.log"
+wait_until 5 has_rows "alert_config WHERE kind = 'file'" 1
+# Why is noted although that fails at first.
+sqlite3 "$DB" "ALTER TABLE alert_config RENAME TO hidden"
 echo 'alert busy' >"$rules"
 kill -HUP "${started_pids[collector]}"
-wait_until 5 grep -q "the previous ones stay" "$WORK/collector.log"
-wait_until 5 has_rows "alert_config WHERE kind = 'file'" 1
+wait_until 5 grep -q "a colon (the previous ones stay)" "$WORK/collector.log"
+sleep 2
+sqlite3 "$DB" "ALTER TABLE hidden RENAME TO alert_config"
+wait_until 5 has_rows "alert_config WHERE kind = 'file' AND error LIKE '%line 1%'" 1
 is firing || fail "a wrong file took effect"
 expect_exit 0 "$INFERSTAT" alerts
 expect_text "$WORK/out" "trouble:"
@@ -135,7 +143,7 @@ is firing || fail "a reload ended the alert"
 expect_exit 3 "$INFERSTAT" alerts trouble
 expect_exit 0 "$INFERSTAT" --collector "$COLLECTOR" alerts rules --check "$rules"
 expect_text "$WORK/out" "it holds for every group"
-cp "$WORK/right" "$rules"
+{ cat "$WORK/right" && echo 'hook h: command /nowhere/x'; } >"$rules"
 
 # Slower it is good; after a minute of that, most of which is put into the store here, it is over.
 stop engine
@@ -146,6 +154,9 @@ stop collector KILL
 sqlite3 "$DB" "UPDATE alert SET good_ns = 59000000000 WHERE rule = 'busy' AND good_ns >= 0"
 start_both
 wait_until 10 is resolved
+expect_exit 0 "$INFERSTAT" alerts trouble
+expect_text "$WORK/out" "line 3: hook h: /nowhere/x is not an executable file"
+cp "$WORK/right" "$rules"
 expect_exit 0 "$INFERSTAT" alerts --check
 expect_exit 0 "$INFERSTAT" alerts --history --since 1h
 expect_text "$WORK/out" resolved

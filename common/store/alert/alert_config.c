@@ -44,12 +44,12 @@ enum status alert_config_save_health(struct sqlite3 *db, const struct alert_pass
     enum status status = STATUS_OK;
     for (size_t i = 0; i < pass->file->rule_count && status == STATUS_OK; i++) {
         const struct alert_rule_health *health = &pass->health[i];
-        if (health->has_changed)
-            status = database_execf(db, err,
-                                    "UPDATE alert_config SET since_ns = nullif(%lld, 0),"
-                                    " error = nullif(%Q, '') WHERE kind = 'rule' AND name = %Q",
-                                    (long long)health->since_ns, health->error,
-                                    pass->file->rules[i].name);
+        status = database_execf(db, err,
+                                "UPDATE alert_config SET since_ns = nullif(%lld, 0),"
+                                " error = nullif(%Q, '') WHERE kind = 'rule' AND name = %Q"
+                                " AND coalesce(since_ns, 0) <> %lld",
+                                (long long)health->since_ns, health->error,
+                                pass->file->rules[i].name, (long long)health->since_ns);
     }
     return status;
 }

@@ -17,7 +17,7 @@ MUST_CHECK enum status alert_config_save(struct sqlite3 *db, const void *file, s
 MUST_CHECK enum status alert_config_note_file(struct sqlite3 *db, const void *why,
                                               struct error *err);
 
-// Notes the health of the rules whose health has changed in the pass.
+// Notes the health of the rules where it is not the one noted.
 MUST_CHECK enum status alert_config_save_health(struct sqlite3 *db, const struct alert_pass *pass,
                                                 struct error *err);
 

@@ -304,9 +304,8 @@ static bool note_health(struct stepping *stepping, size_t at, enum status read,
     struct alert_rule_health *health = &stepping->evaluator->health[at];
     const int64_t now_ns = stepping->pass->now_ns;
     const bool was_failing = health->since_ns != 0, is_failing = read != STATUS_OK;
-    health->has_changed = is_failing != was_failing;
     if (!is_failing)
-        *health = (struct alert_rule_health){.has_changed = was_failing};
+        *health = (struct alert_rule_health){.since_ns = 0};
     if (!is_failing || was_failing)
         return is_failing && now_ns - health->since_ns >= ALERT_UNREAD_NS;
     health->since_ns = now_ns;

@@ -152,20 +152,21 @@ enum status alert_queue_tell(struct sqlite3 *db, int64_t now_ns, bool has_resolv
                : status;
 }
 
-// Removes calls, and counts them for their hooks and as refusals.
-static enum status give_up(sqlite3 *db, const char *condition, int64_t now_ns, struct error *err)
+// Removes calls, and counts them, also for their hooks.
+static enum status give_up(sqlite3 *db, const char *condition, int64_t now_ns, uint64_t *count,
+                           struct error *err)
 {
-    return database_execf(
+    const enum status status = database_execf(
         db, err,
         "UPDATE alert_config SET dropped = dropped + g.count, since_ns = %lld, error = g.error"
         " FROM (SELECT hook, count(*) AS count, coalesce(max(error), 'too many calls wait')"
         " AS error FROM alert_delivery WHERE %s GROUP BY hook) g"
         " WHERE kind = 'hook' AND name = g.hook;"
-        "INSERT INTO refusal SELECT 'undelivered', count(*), %lld FROM alert_delivery WHERE %s"
-        " HAVING count(*) > 0 ON CONFLICT(reason) DO UPDATE SET count = count + excluded.count,"
-        " last_ns = excluded.last_ns;"
         "DELETE FROM alert_delivery WHERE %s",
-        (long long)now_ns, condition, (long long)now_ns, condition, condition);
+        (long long)now_ns, condition, condition);
+    if (count)
+        *count = (uint64_t)sqlite3_changes64(db); // of the last statement
+    return status;
 }
 
 enum status alert_queue_note(struct sqlite3 *db, const void *outcome, struct error *err)
@@ -183,11 +184,12 @@ enum status alert_queue_note(struct sqlite3 *db, const void *outcome, struct err
         " WHERE id = %lld",
         (long long)noted->due_ns, noted->error, (long long)call->id);
     if (status == STATUS_OK && noted->due_ns == 0)
-        status = give_up(db, condition, clock_wall_ns(), err);
+        status = give_up(db, condition, clock_wall_ns(), noted->given_up, err);
     return status;
 }
 
-enum status alert_queue_trim(struct sqlite3 *db, int64_t now_ns, struct error *err)
+enum status alert_queue_trim(struct sqlite3 *db, int64_t now_ns, uint64_t *given_up,
+                             struct error *err)
 {
     char condition[320];
     (void)snprintf(condition, sizeof condition,
@@ -195,5 +197,5 @@ enum status alert_queue_trim(struct sqlite3 *db, int64_t now_ns, struct error *e
                    " (PARTITION BY hook ORDER BY queued_ns DESC, id DESC) AS place"
                    " FROM alert_delivery) WHERE place > %d)",
                    (long long)(now_ns - ALERT_QUEUE_AGE_NS), ALERT_QUEUE_ROWS);
-    return give_up(db, condition, now_ns, err);
+    return give_up(db, condition, now_ns, given_up, err);
 }

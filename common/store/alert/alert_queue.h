@@ -77,15 +77,17 @@ MUST_CHECK enum status alert_queue_tell(struct sqlite3 *db, int64_t now_ns, bool
 struct alert_outcome {
     const struct alert_call *call;
     bool has_failed;
-    int64_t due_ns;    // it failed and is due again at this time; 0: it is given up
-    const char *error; // why it failed
+    int64_t due_ns;     // it failed and is due again at this time; 0: it is given up
+    const char *error;  // why it failed
+    uint64_t *given_up; // set to 1 if it is given up; may be NULL
 };
 
 // Notes the outcome of a call, a struct alert_outcome.  A newer event that came meanwhile stays.
 // (This is a job_change, see job.h.)
 MUST_CHECK enum status alert_queue_note(struct sqlite3 *db, const void *outcome, struct error *err);
 
-// Gives up calls that are too old or too many.
-MUST_CHECK enum status alert_queue_trim(struct sqlite3 *db, int64_t now_ns, struct error *err);
+// Gives up calls that are too old or too many, and sets `*given_up` (may be NULL) to their number.
+MUST_CHECK enum status alert_queue_trim(struct sqlite3 *db, int64_t now_ns, uint64_t *given_up,
+                                        struct error *err);
 
 #endif

@@ -37,12 +37,12 @@ struct alert_pass {
     const struct alert_file *file;          // of the rules and hooks; borrowed
     const struct alert_rule_health *health; // of each of its rules; borrowed
     int64_t disk_free_bytes;                // of the store's disk
+    uint64_t *given_up;                     // set to the calls given up in the pass; may be NULL
 };
 
 // Whether the values of a rule can be read.
 enum { ALERT_WHY_UNREAD_SIZE = 200 };
 struct alert_rule_health {
-    bool has_changed; // in this pass
     int64_t since_ns; // since when they cannot; 0: they can
     char error[ALERT_WHY_UNREAD_SIZE];
 };

@@ -195,7 +195,7 @@ enum status alert_table_save(struct sqlite3 *db, const struct alert_pass *pass, 
     if (status == STATUS_OK)
         status = alert_config_save_health(db, pass, err);
     if (status == STATUS_OK)
-        status = alert_queue_trim(db, pass->now_ns, err);
+        status = alert_queue_trim(db, pass->now_ns, pass->given_up, err);
     if (status != STATUS_OK)
         return status;
     return database_execf(db, err,

@@ -108,12 +108,14 @@ static enum status call_hook(struct hook *hook, const struct alert_call *calls, 
 }
 
 // Notes the outcome, until it is committed or the thread is to end; true: the thread is to end.
-static bool note(struct hook *hook, const struct alert_outcome *outcome)
+static bool note(struct hook *hook, struct alert_outcome outcome)
 {
+    struct channels *channels = hook->delivery->channels;
+    uint64_t given_up = 0;
     struct error err;
     bool is_logged = false;
-    while (job_change_alerts(hook->delivery->channels->inbox, alert_queue_note, outcome, &err) !=
-           STATUS_OK) {
+    outcome.given_up = &given_up;
+    while (job_change_alerts(channels->inbox, alert_queue_note, &outcome, &err) != STATUS_OK) {
         if (!is_logged)
             log_write(LOG_LEVEL_WARNING, "hook %s: cannot note that it was called: %s",
                       hook->config.name, err.text);
@@ -121,6 +123,7 @@ static bool note(struct hook *hook, const struct alert_outcome *outcome)
         if (wait_for(hook, STORE_PAUSE_NS))
             return true;
     }
+    reject_counters_count(&channels->rejects, REFUSAL_UNDELIVERED, given_up);
     return false;
 }
 
@@ -140,7 +143,7 @@ static bool deliver(struct hook *hook, const struct alert_call *call)
                   err.text, is_last ? "" : " (it is called again)");
     return note(
         hook,
-        &(struct alert_outcome){
+        (struct alert_outcome){
             .call = call,
             .has_failed = status != STATUS_OK,
             .due_ns = is_last ? 0 : clock_wall_ns() + alert_delivery_pause_ns(call->attempts + 1),

@@ -70,6 +70,11 @@ static enum status take_next(struct alerts *alerts, struct error *err)
         status = job_change_alerts(inbox, alert_config_save, &alerts->file, err);
     if (status == STATUS_OK && has_failed)
         status = job_change_alerts(inbox, alert_config_note_file, why.text, err);
+    if (status != STATUS_OK && has_failed) { // noted the next time, unless a newer file is right
+        (void)pthread_mutex_lock(&alerts->lock);
+        alerts->has_failed |= !alerts->has_next;
+        (void)pthread_mutex_unlock(&alerts->lock);
+    }
     if (status == STATUS_OK && !alerts->evaluator)
         status = alert_evaluator_new(&alerts->evaluator, &alerts->file, alerts->listening_ns,
                                      &alerts->turns, err);
@@ -96,15 +101,20 @@ static enum status save(struct sqlite3 *db, const void *pass, struct error *err)
 
 static enum status evaluate(struct alerts *alerts, struct error *err)
 {
+    struct channels *channels = alerts->channels;
     struct alert_pass pass = {0};
+    uint64_t given_up = 0;
     enum status status = take_next(alerts, err);
     if (status == STATUS_OK)
         status =
             alert_evaluate(alerts->evaluator, alerts->reader.store, clock_wall_ns(), &pass, err);
     if (status == STATUS_OK) {
-        status = job_change_alerts(alerts->channels->inbox, save, &pass, err);
+        pass.given_up = &given_up;
+        status = job_change_alerts(channels->inbox, save, &pass, err);
         alert_delivery_wake(alerts->delivery);
     }
+    if (status == STATUS_OK)
+        reject_counters_count(&channels->rejects, REFUSAL_UNDELIVERED, given_up);
     alert_pass_deinit(&pass);
     return status;
 }
@@ -143,6 +153,9 @@ enum status alerts_start(struct alerts **out, const struct alerts_options *optio
     alerts->turns = (struct alert_turns){begin_turn, end_turn, &alerts->reader};
     (void)pthread_mutex_init(&alerts->lock, NULL);
     enum status status = rules_file_read(&alerts->file, options->file, err);
+    if (status == STATUS_OK) // a command may come later, as with a mount
+        alerts->has_failed =
+            rules_file_check(&alerts->file, options->file, &alerts->why) != STATUS_OK;
     if (status == STATUS_OK)
         status = reader_thread_open(&alerts->reader, path, &channels->gate, err);
     if (status == STATUS_OK)

@@ -25,6 +25,7 @@
     X(REVOKED, "revoked")           /* a message with a key that was revoked */                    \
     X(STRANGER, "stranger")         /* a connection with an unauthorized key */                    \
     X(HANDSHAKE, "handshake")       /* a connection that failed its handshake */                   \
+    X(UNDELIVERED, "undelivered")   /* a call of an alert's hook that was given up */              \
     X(UNANSWERED, "unanswered")     /* a message whose answer found no memory, or no room at its   \
                                        connection */                                               \
     /* connections that were closed because their peer ... */                                      \

@@ -36,6 +36,7 @@ class HooksTest(unittest.TestCase):
         self.db = f"{self.folder}/store.db"
         self.collector = self.engine = None
         self.servers = []
+        self.metrics = free_ports(1)
         os.mkdir(f"{self.folder}/run", 0o700)
         self.environment = {**os.environ, "INFERSTAT_COLLECTOR": f"ipc://{self.folder}/c",
                             "INFERSTAT_RUN_DIR": f"{self.folder}/run", "INFERSTAT_SPOOL": f"{self.folder}/spool",
@@ -72,7 +73,7 @@ class HooksTest(unittest.TestCase):
         with open(f"{self.folder}/log", "a", encoding="utf-8") as log:
             self.collector = subprocess.Popen(
                 [os.environ["INFERSTATD"], "--listen", f"ipc://{self.folder}/c", "--db", self.db, "--alerts",
-                 self.rules, "--alerts-every", every, "--log-level", "info"], stderr=log, env=self.environment)
+                 self.rules, "--alerts-every", every, "--log-level", "info", "--metrics", f"127.0.0.1:{self.metrics}"], stderr=log, env=self.environment)
         self.wait(20, lambda: os.path.exists(f"{self.folder}/c/query") or self.collector.poll() is not None)
         self.assertIsNone(self.collector.poll(), pathlib.Path(self.folder, "log").read_text())
 
@@ -147,6 +148,8 @@ class HooksTest(unittest.TestCase):
         self.wait(5, lambda: not os.path.exists(f"/proc/{child}") or
                   ") Z" in pathlib.Path(f"/proc/{child}/stat").read_text())
         self.wait(5, lambda: self.rows("SELECT count FROM refusal WHERE reason = 'undelivered'") == [(2,)])
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics}/metrics", timeout=5) as page:
+            self.assertIn('inferstat_collector_rejected_total{reason="undelivered"} 2\n', page.read().decode())
         self.assertTrue(self.said("hook redirect: alert 1 (loaded, firing) is not delivered: the answer has the code 302"))
         self.assertTrue(self.said("hook missing: alert 1 (loaded, firing) is not delivered: the answer has the code 404"))
         self.assertEqual(web.bodies("/ok")[0], web.bodies("/huge")[0])
