@@ -106,6 +106,9 @@ expect_exit 0 "$INFERSTAT" alerts silences
 expect_text "$WORK/out" known
 expect_exit 0 "$INFERSTAT" alerts unsilence "$silence"
 expect_exit 1 "$INFERSTAT" alerts --check
+expect_exit 0 "$INFERSTAT" alerts silence --host 'a?b*' --for 2h
+expect_exit 0 "$INFERSTAT" alerts --check
+expect_exit 0 "$INFERSTAT" alerts unsilence "$((silence + 1))"
 expect_exit 0 "$INFERSTAT" audit --admin
 expect_text "$WORK/out" "alert acknowledge"
 expect_text "$WORK/out" "alert silence"

@@ -58,7 +58,8 @@
 //              (null: it is open).  is_told: hooks were told that it fires, as a warning (1) or
 //              critical (2).  held_ns and the like are the state machine's times.  value, threshold
 //              and unit; why: its first cause
-//   alert_silence   alerts of the rule and names (null: any) are not told to hooks in that time
+//   alert_silence   alerts of the rule and names (null: any) are not told to hooks in that time;
+//              names may be patterns
 //   alert_delivery  what a hook has not been told yet: the newest event of an alert, since when,
 //              when to try next, how often that has failed, and why the last time
 //   alert_config    the rules and hooks of the collector.  since_ns, error: since when a rule
