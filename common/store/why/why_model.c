@@ -72,31 +72,32 @@ static double excess_of(const struct why_level *level)
     return isfinite(excess) ? excess : 0;
 }
 
-// Marks the series that are surely slower, and those whose excess is at least half of that of these
-// and of all together: they are slower, too, but for their few requests not surely.
-static void mark_slow(const struct why_reader *reader, struct why_subject *subject,
-                      const struct why_level all[WHY_QUANTILES])
+// Marks the series that are surely slower at the quantile, and those whose excess is at least half
+// of that of these and of all together: they are slower, too, but for their few requests not
+// surely.  False: none is.
+static bool mark_slow(const struct why_reader *reader, struct why_subject *subject,
+                      const struct why_level all[WHY_QUANTILES], enum why_quantile quantile)
 {
-    subject->main = all[WHY_P50].effect.verdict == STATS_WORSE ? WHY_P50 : WHY_P95;
-    for (size_t i = subject->first; i < subject->end; i++)
-        if (reader->entries[i].levels[subject->metric][WHY_P50].effect.verdict == STATS_WORSE)
-            subject->main = WHY_P50;
-    double sum = excess_of(&all[subject->main]), count = 1;
-    if (all[subject->main].effect.verdict != STATS_WORSE)
-        sum = count = 0;
+    const bool all_worse = all[quantile].effect.verdict == STATS_WORSE;
+    double sum = all_worse ? excess_of(&all[quantile]) : 0, count = all_worse;
+    bool any = false;
+    subject->main = quantile;
     for (size_t i = subject->first; i < subject->end; i++) {
         struct why_entry *entry = &reader->entries[i];
-        entry->is_slow = is_worse(entry->levels[subject->metric]);
-        sum += entry->is_slow ? excess_of(&entry->levels[subject->metric][subject->main]) : 0;
+        const struct why_level *level = &entry->levels[subject->metric][quantile];
+        entry->is_slow = level->effect.verdict == STATS_WORSE;
+        sum += entry->is_slow ? excess_of(level) : 0;
         count += entry->is_slow;
     }
     const double least = count > 0 ? sum / count / 2 : 0; // of the excess
-    for (size_t i = subject->first; i < subject->end && least > 0; i++) {
+    for (size_t i = subject->first; i < subject->end; i++) {
         struct why_entry *entry = &reader->entries[i];
-        if (entry->series.counts[WHY_USUAL] > 0 &&
-            excess_of(&entry->levels[subject->metric][subject->main]) >= least)
+        if (least > 0 && entry->series.counts[WHY_USUAL] > 0 &&
+            excess_of(&entry->levels[subject->metric][quantile]) >= least)
             entry->is_slow = true;
+        any = any || entry->is_slow;
     }
+    return any;
 }
 
 // Counts the hosts of the series, which are sorted.
@@ -174,8 +175,8 @@ enum status why_compare_model(struct why_reader *reader, struct why_subject *sub
     }
     if (status != STATUS_OK)
         return status;
-    if (is_slow)
-        mark_slow(reader, subject, all);
+    if (is_slow && !mark_slow(reader, subject, all, WHY_P50))
+        (void)mark_slow(reader, subject, all, WHY_P95);
     count_hosts(reader, subject);
     const unsigned few = subject->hosts / 4 > 1 ? subject->hosts / 4 : 1;
     for (size_t i = subject->first; i < subject->end; i++)

@@ -226,6 +226,39 @@ TEST_CASE(test_refusals_and_absurd_rows)
     result_free(result);
 }
 
+// A host that is slower in the median, and a busier one that is slower in the 95th percentile only.
+TEST_CASE(test_slow_in_different_quantiles)
+{
+    const struct query query = {.kind = QUERY_WHY};
+    why_fleet_make(&(struct why_planted){.since_ns = 0});
+#define OF(host)                                                                                   \
+    "run IN (SELECT run FROM run WHERE host = (SELECT id FROM name WHERE text = '" host "'))"
+    execf("UPDATE inference SET e2e_ns = (100 + id %% 20) * 1000000;"
+          "DELETE FROM inference WHERE " OF("gpu02") " OR (id %% 10 > 0 AND " OF(
+              "gpu00") ");"
+                       "CREATE TEMP TABLE more AS SELECT * FROM inference WHERE " OF(
+                           "gpu01") ";UPDATE more SET id = id + 1000000, started_ns = started_ns + "
+                                    "1000000;"
+                                    "INSERT INTO inference SELECT * FROM more;"
+                                    "UPDATE more SET id = id + 1000000, started_ns = started_ns + "
+                                    "1000000;"
+                                    "INSERT INTO inference SELECT * FROM more;"
+                                    "UPDATE inference SET e2e_ns = e2e_ns * 3 / 2 WHERE started_ns "
+                                    ">= %lld "
+                                    "AND " OF("gpu00") ";UPDATE inference SET e2e_ns = iif(id %% 4 "
+                                                       "= 0, e2e_ns "
+                                                       "* 3, e2e_ns * 9 / 10)"
+                                                       " WHERE started_ns >= %lld AND " OF("gpu01"),
+          (long long)window(), (long long)window());
+#undef OF
+    struct result *result = ask(&query);
+    assert_true(result_is(result, 0, "verdict", "WORSE"));
+    assert_true(result_is(result, 0, "quantile", "p50"));
+    assert_true(result_number(result, 0, "share_ratio", NAN) > 0);
+    assert_int_equal(result_integer(result, 0, "slow_hosts", 0), 1);
+    result_free(result);
+}
+
 // A window begins at the time that is asked for, also of a file that ended lately; of one that
 // ended before that time, it is as long as from that time to now.
 TEST_CASE(test_window_of_file)
@@ -312,4 +345,5 @@ TEST_CASE(test_budget_of_loops)
 TEST_MAIN_EACH(why_fleet_set_up, why_fleet_tear_down, test_items_and_closed_loops,
                test_weak_effects, test_budget, test_budget_of_loops, test_planted_causes_come_first,
                test_no_change_is_as_usual, test_replaced_process_and_losses,
-               test_refusals_and_absurd_rows, test_window_of_file, test_pattern_of_host)
+               test_refusals_and_absurd_rows, test_slow_in_different_quantiles, test_window_of_file,
+               test_pattern_of_host)
