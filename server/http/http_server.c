@@ -44,8 +44,8 @@ struct http_server {
 static enum status fail_to_listen(const struct http_server_settings *settings, const char *why,
                                   enum status status, struct error *err)
 {
-    return error_set(err, status, "http://%.200s:%u: cannot listen there: %s", settings->host,
-                     settings->port, why);
+    return error_set(err, status, "http%s://%.200s:%u: cannot listen there: %s",
+                     settings->certificate ? "s" : "", settings->host, settings->port, why);
 }
 
 // Opens a socket at one of the addresses found; -1: none could be, and errno says why.

@@ -194,11 +194,11 @@ static void publish(struct exporter *exporter, unsigned part, struct result **ta
     (void)pthread_mutex_unlock(&exporter->lock);
 }
 
-// Reads all but the totals.  Returns the first failure.
-static enum status refresh(struct exporter *exporter, struct error *err)
+// Reads all but the totals.  Returns the first failure: `first`, that of the totals, or one of its
+// own.
+static enum status refresh(struct exporter *exporter, enum status first, struct error *err)
 {
     const uint64_t began_ns = clock_monotonic_ns();
-    enum status first = STATUS_OK;
     for (unsigned part = 0; part < PARTS; part++) {
         struct result *tables[INVENTORY_TABLES] = {NULL};
         struct error part_err;
@@ -229,9 +229,10 @@ static void *exporter_body(void *context)
     while (reader_thread_wait(&exporter->reader, clock_monotonic_ns() + pause_ns)) {
         struct error err = {.text = "failed"};
         enum status status = feed(exporter, &err);
-        const bool is_due = status == STATUS_OK && clock_monotonic_ns() >= exporter->refresh_at_ns;
+        const bool is_due =
+            status != STATUS_CANCELLED && clock_monotonic_ns() >= exporter->refresh_at_ns;
         if (is_due)
-            status = refresh(exporter, &err);
+            status = refresh(exporter, status, &err);
         if (is_due || status != STATUS_OK)
             report(exporter, status, &err);
         pause_ns = SECOND_NS;

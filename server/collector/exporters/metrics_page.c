@@ -1,6 +1,5 @@
 #include "server/collector/exporters/metrics_page.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -146,25 +145,34 @@ static bool is_fresh(const struct rows *rows, size_t row)
            (sampled_ns.type == VALUE_INT && sampled_ns.i >= as_of_ns.i - STALE_NS);
 }
 
+// The most lines that a row becomes.
+static uint64_t lines_of(const struct rows *rows, size_t row)
+{
+    const struct section *section = rows->section;
+    uint64_t lines = section->prefix ? record_kind_info(section->samples)->column_count : 0;
+    for (const struct column *of = section->columns; of->name; of++)
+        lines += !of->column || result_get(rows->table, row, of->column).type != VALUE_NULL;
+    return lines;
+}
+
 // Selects the rows for which there are lines left; counts the others as cut.
 static struct rows select_rows(struct writing *writing, const struct section *section)
 {
     struct rows rows = {.section = section, .table = writing->page->tables[section->table]};
-    uint64_t lines = section->prefix ? record_kind_info(section->samples)->column_count : 0;
-    size_t fresh = 0;
+    uint64_t lines = 0;
     if (!rows.table)
         return rows;
     rows.sampled_ns = result_find(rows.table, "sampled_ns");
     rows.as_of_ns = result_find(rows.table, "as_of_ns");
     for (unsigned i = 0; section->labels[i]; i++)
         rows.labels[i] = result_find(rows.table, section->labels[i]);
-    for (const struct column *column = section->columns; column->name; column++)
-        lines++;
-    assert(lines > 0);
-    for (size_t i = 0; i < result_row_count(rows.table); i++)
-        fresh += is_fresh(&rows, i);
-    rows.count = writing->left / lines < fresh ? (size_t)(writing->left / lines) : fresh;
-    writing->cut += fresh - rows.count;
+    for (size_t i = 0; i < result_row_count(rows.table); i++) {
+        if (!is_fresh(&rows, i))
+            continue;
+        lines += lines_of(&rows, i);
+        rows.count += lines <= writing->left;
+        writing->cut += lines > writing->left;
+    }
     return rows;
 }
 

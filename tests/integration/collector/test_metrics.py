@@ -379,6 +379,13 @@ def check_parts(scene):
     with sqlite3.connect(scene.db, timeout=20) as db:
         db.execute(index)
     wait_until(10, lambda: total(page_of(scene), stopped) > total(before, stopped), "all is read")
+    with sqlite3.connect(scene.db, timeout=20) as db:  # the same of requests and loads
+        db.execute("ALTER TABLE load RENAME TO hidden")
+        db.execute("UPDATE run SET kernel = 'renamed'")
+    wait_until(15, lambda: 'kernel="renamed"' in page_of(scene),
+               "hosts are read")
+    with sqlite3.connect(scene.db, timeout=20) as db:
+        db.execute("ALTER TABLE hidden RENAME TO load")
 
 
 def check_clear(scene):

@@ -3,6 +3,7 @@
 #include <ctype.h>
 
 #include "common/core/base/text.h"
+#include "common/core/delivery/delivery.h"
 #include "common/store/query/query_list.h"
 #include "common/store/store.h"
 #include "common/sys/clock.h"
@@ -327,6 +328,25 @@ TEST_CASE(test_cut)
     free_page();
 }
 
+// A row takes the lines that it becomes: a reason's one, stored records' two.
+TEST_CASE(test_lines_of_records)
+{
+    read_page(1, HOSTS * (DELIVERY_REASON_COUNT + 2));
+    for (unsigned i = 0; i < METRICS_PAGE_TABLES; i++)
+        page.tables[i] = i == INVENTORY_RECORDS ? tables[i] : NULL;
+    totals_free(totals);
+    struct error err;
+    expect_ok(totals_new(&totals, store, 1, &err), &err);
+    page.totals = totals;
+    for (unsigned less = 0; less < 2; less++) {
+        page.series_max -= less;
+        char *text = write_page(false);
+        assert_non_null(strstr(text, format_text("inferstat_collector_cut_rows %u\n", less)));
+        free(text);
+    }
+    free_page();
+}
+
 // Nothing is known yet.
 TEST_CASE(test_empty)
 {
@@ -343,4 +363,4 @@ TEST_CASE(test_empty)
 }
 
 TEST_MAIN_EACH(set_up, store_tear_down, test_hostile_names, test_first_page, test_what_it_says,
-               test_cut, test_empty)
+               test_cut, test_lines_of_records, test_empty)
