@@ -160,7 +160,7 @@ TEST_CASE(a_ratio_as_a_change)
         double ratio;
         const char *text;
     } changes[] = {{1.21, "+21.0 %"}, {0.755, "-24.5 %"}, {1, "+0.0 %"},   {0.9999, "+0.0 %"},
-                 {12.5, "x12.5"},   {0, "-100.0 %"},    {INFINITY, "-"}, {NAN, "-"}};
+                   {12.5, "x12.5"},   {0, "-100.0 %"},    {INFINITY, "-"}, {NAN, "-"}};
     for (size_t i = 0; i < COUNT_OF(changes); i++) {
         char text[UNIT_TEXT_SIZE];
         assert_string_equal(unit_format_change(text, changes[i].ratio), changes[i].text);
