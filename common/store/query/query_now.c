@@ -42,8 +42,8 @@ static enum status find_time(struct now *now, struct error *err)
     const int64_t since_ns = now->query->filter.since_ns;
     enum status status = reader_as_of(now->store, &now->as_of_ns, err);
     if (since_ns > 0)
-        now->window_ns = reader_window_ns(since_ns, now->as_of_ns);
-    return status != STATUS_OK || (now->window_ns > 0 && now->window_ns <= DAY_NS)
+        now->window_ns = reader_window_ns(since_ns, now->as_of_ns, DAY_NS);
+    return status != STATUS_OK || now->window_ns > 0
                ? status
                : error_set(err, STATUS_INVALID, "now: the window has up to 24 hours before now");
 }

@@ -17,6 +17,7 @@
 #include "common/sys/clock.h"
 
 #define SECOND_NS INT64_C(1000000000)
+#define CLOCKS_NS (60 * SECOND_NS) // what a client's clock may differ by
 
 static void bind_numbers(sqlite3_stmt *stmt, const int64_t *numbers, unsigned count)
 {
@@ -85,10 +86,14 @@ enum status reader_as_of(struct store *store, int64_t *out, struct error *err)
     return status;
 }
 
-int64_t reader_window_ns(int64_t since_ns, int64_t as_of_ns)
+int64_t reader_window_ns(int64_t since_ns, int64_t as_of_ns, int64_t most_ns)
 {
     const int64_t until_ns = since_ns <= as_of_ns ? as_of_ns : clock_wall_ns();
-    return saturate_add(saturate_add(until_ns, -since_ns), SECOND_NS / 2) / SECOND_NS * SECOND_NS;
+    const int64_t length_ns =
+        saturate_add(saturate_add(until_ns, -since_ns), SECOND_NS / 2) / SECOND_NS * SECOND_NS;
+    if (length_ns > most_ns + CLOCKS_NS)
+        return 0;
+    return length_ns < most_ns ? length_ns : most_ns;
 }
 
 // What a pattern may stand for: a name may be that of a host, and another one that of a model.

@@ -49,9 +49,10 @@ MUST_CHECK enum status reader_scan_with(struct store *store, struct sqlite3_str 
 MUST_CHECK enum status reader_as_of(struct store *store, int64_t *out, struct error *err);
 
 // The length in whole seconds of the window that begins at `since_ns` and ends at `as_of_ns` of
-// reader_as_of.  If it would begin after its end, as that of a file may, it is as long as the time
-// from `since_ns` to the clock's, below 1 if that has not come yet.
-int64_t reader_window_ns(int64_t since_ns, int64_t as_of_ns);
+// reader_as_of; if it would begin after its end, as that of a file may, the time from `since_ns` to
+// the clock's.  Cut to `most_ns` if that is less than a minute shorter.  Below 1: `since_ns` has
+// not come yet, or the window is longer.
+int64_t reader_window_ns(int64_t since_ns, int64_t as_of_ns, int64_t most_ns);
 
 // Sets `*out` to the id of the name that the filter has for a dimension of names; leaves it if the
 // store has no such name.  Returns STATUS_INVALID if a pattern stands for several names of the

@@ -187,8 +187,9 @@ static enum status set_window(struct why_reader *reader, int64_t asked_ns, struc
     enum status status = reader_as_of(reader->store, &out->as_of_ns, err);
     if (status != STATUS_OK)
         return status;
-    reader->window_ns = asked_ns > 0 ? reader_window_ns(asked_ns, out->as_of_ns) : WHY_WINDOW_NS;
-    if (reader->window_ns <= 0 || reader->window_ns > WHY_WINDOW_MAX_NS)
+    reader->window_ns =
+        asked_ns > 0 ? reader_window_ns(asked_ns, out->as_of_ns, WHY_WINDOW_MAX_NS) : WHY_WINDOW_NS;
+    if (reader->window_ns <= 0)
         return error_set(err, STATUS_INVALID, "why: the window has up to 7 days before now");
     out->since_ns = out->as_of_ns - reader->window_ns;
     const time_t start = (time_t)(out->since_ns / SECOND_NS);

@@ -271,6 +271,7 @@ TEST_CASE(test_window_of_file)
         {now_ns - 240 * HOUR, now_ns - 240 * HOUR - 20 * MINUTE, 20 * MINUTE},
         {now_ns - 5 * MINUTE, now_ns - 20 * MINUTE, 15 * MINUTE},
         {now_ns - 48 * HOUR, now_ns - 20 * MINUTE, 20 * MINUTE},
+        {now_ns - 48 * HOUR, now_ns - 72 * HOUR - 30 * SECOND, 24 * HOUR}, // of another clock
     };
     static const enum query_kind kinds[] = {QUERY_WHY, QUERY_NOW};
     for (size_t i = 0; i < COUNT_OF(cases) * COUNT_OF(kinds); i++) {
