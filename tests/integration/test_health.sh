@@ -62,7 +62,7 @@ assert row["tokens_per_second_ratio_high"] < 0.8 and row["tokens_lost"] > 0, row
   fail "not what it cost"
 expect_exit 0 "$INFERSTAT" events --host a
 expect_text "$WORK/out" "throttling: software thermal"
-expect_text "$WORK/out" "llama-8b: ttft"
+expect_text "$WORK/out" "llama-8b: TTFT"
 
 # The cause of the slowest requests, of a host's difference from others, and of a comparison.
 expect_exit 0 "$INFERSTAT" inferences --slowest 5 --host a
