@@ -200,6 +200,7 @@ struct fitted {
     double scale;                // of drawn cells
     size_t *groups;              // of a tree (grid_rows_groups), else NULL
     bool has_groups;             // some row is one
+    bool is_small;               // grid_rows_is_small
     const size_t *measured;      // rows whose cells set the widths; NULL: the first ones
     size_t measured_count;
 };
@@ -210,10 +211,10 @@ static void format_name(char *text, const struct grid *grid, const struct grid_s
 {
     char name[GRID_CELL_SIZE - 8];
     const bool is_child = fitted->groups && fitted->groups[row] != row;
-    const char *mark = is_child                                      ? "    "
-                       : !grid->is_group(result, row)                ? "  "
-                       : grid_rows_is_open(grid, state, result, row) ? "▾ "
-                                                                     : "▸ ";
+    const char *mark = is_child                                                        ? "    "
+                       : !grid->is_group(result, row)                                  ? "  "
+                       : grid_rows_is_open(grid, state, result, row, fitted->is_small) ? "▾ "
+                                                                                       : "▸ ";
     grid->name_of(name, sizeof name, result, row, is_child);
     (void)snprintf(text, GRID_CELL_SIZE, "%s%s", fitted->has_groups ? mark : "", name);
 }
@@ -390,6 +391,7 @@ static void fit(const struct grid *grid, const struct grid_state *state,
     }
     for (size_t row = 0; fitted->groups && row < result_row_count(result); row++)
         fitted->has_groups = fitted->has_groups || grid->is_group(result, row);
+    fitted->is_small = fitted->has_groups && grid_rows_is_small(grid, result);
     for (unsigned i = 0; i < grid->count; i++) {
         const struct grid_column *column = &grid->columns[i];
         fitted->found[i] = result ? result_find(result, column->key) : -1;

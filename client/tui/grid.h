@@ -113,8 +113,8 @@ struct grid_state {
     struct grid_sort before[GRID_SORTS_MAX - 1]; // the sorts that go before `sort`
     unsigned before_count;
     bool unfolded;                      // folded rows are shown
-    uint64_t toggled[GRID_TOGGLED_MAX]; // hashes of the identities of groups that are closed in a
-                                        // small tree, or open in a large one; 0: none
+    uint64_t toggled[GRID_TOGGLED_MAX]; // hashes of the identities of groups that the user opened
+                                        // (last bit 1) or closed (0), the last first; 0: none
     uint32_t hidden, pinned;            // bit i: column i is never shown; is omitted last
     const struct grid_choice *choice;   // borrowed; NULL: none
 };

@@ -137,6 +137,8 @@ static uint64_t identity_of(const struct grid *grid, const struct result *result
 
 // ---- The tree ---------------------------------------------------------------
 
+enum { OPENED = 1 }; // bit of a toggled group's hash
+
 // The place of a group in `toggled`; GRID_TOGGLED_MAX: it is not there.
 static unsigned find_toggled(const struct grid *grid, const struct grid_state *state,
                              const struct result *result, size_t group)
@@ -148,13 +150,12 @@ static unsigned find_toggled(const struct grid *grid, const struct grid_state *s
         return GRID_TOGGLED_MAX;
     const uint64_t hash = identity_of(grid, result, group);
     unsigned i = 0;
-    while (i < GRID_TOGGLED_MAX && state->toggled[i] != hash)
+    while (i < GRID_TOGGLED_MAX && (state->toggled[i] | OPENED) != (hash | OPENED))
         i++;
     return i;
 }
 
-// True if few rows are not folded.
-static bool is_small(const struct grid *grid, const struct result *result)
+bool grid_rows_is_small(const struct grid *grid, const struct result *result)
 {
     const unsigned most = grid->small > 0 ? grid->small : GRID_SMALL;
     if (!grid->is_folded)
@@ -166,10 +167,10 @@ static bool is_small(const struct grid *grid, const struct result *result)
 }
 
 bool grid_rows_is_open(const struct grid *grid, const struct grid_state *state,
-                       const struct result *result, size_t group)
+                       const struct result *result, size_t group, bool is_small)
 {
-    const bool is_toggled = find_toggled(grid, state, result, group) < GRID_TOGGLED_MAX;
-    return is_small(grid, result) != is_toggled;
+    const unsigned place = find_toggled(grid, state, result, group);
+    return place < GRID_TOGGLED_MAX ? state->toggled[place] & OPENED : is_small;
 }
 
 size_t *grid_rows_groups(const struct grid *grid, const struct result *result)
@@ -191,7 +192,7 @@ enum shown { SHOWN, FOLDED, CLOSED };
 
 // `group`: of the row, which may be the row itself.
 static enum shown shown(const struct grid *grid, const struct grid_state *state,
-                        const struct result *result, size_t row, size_t group)
+                        const struct result *result, size_t row, size_t group, bool is_small)
 {
     const bool is_chosen = state->choice && state->choice->only[0];
     if (!is_wanted(state, result, row))
@@ -199,7 +200,7 @@ static enum shown shown(const struct grid *grid, const struct grid_state *state,
     if (grid->is_folded && !state->unfolded && grid->is_folded(result, row))
         return FOLDED;
     if (group == row || is_chosen || grid->is_kept(result, row) ||
-        grid_rows_is_open(grid, state, result, group))
+        grid_rows_is_open(grid, state, result, group, is_small))
         return SHOWN;
     return CLOSED;
 }
@@ -217,12 +218,14 @@ size_t *grid_rows_shown(const struct grid *grid, const struct grid_state *state,
     order.groups = groups;
     order.is_reversed = state->reversed && order.count == 0;
     const bool has_urgent = grid->is_urgent && order.count == 0;
+    const bool is_small = groups && grid_rows_is_small(grid, result);
     for (int urgent = has_urgent; urgent >= 0; urgent--) { // the urgent ones, then the others
         for (size_t i = 0; i < all; i++) {
             const size_t row = order.is_reversed ? all - 1 - i : i;
             if (has_urgent && grid->is_urgent(result, row) != (urgent == 1))
                 continue;
-            const enum shown is = shown(grid, state, result, row, groups ? groups[row] : row);
+            const size_t group = groups ? groups[row] : row;
+            const enum shown is = shown(grid, state, result, row, group, is_small);
             if (is == SHOWN)
                 rows[(*count)++] = row;
             *folded += is == FOLDED;
@@ -308,15 +311,11 @@ bool grid_rows_open(const struct grid *grid, struct grid_state *state, const str
     free(groups);
     if (!grid->is_group(result, group))
         return false;
-    const unsigned place = find_toggled(grid, state, result, group);
-    if (opens == grid_rows_is_open(grid, state, result, group)) {
-        // it is as wanted
-    } else if (place < GRID_TOGGLED_MAX) {
-        state->toggled[place] = 0;
-    } else { // the oldest gives way
-        memmove(state->toggled + 1, state->toggled, sizeof state->toggled - sizeof *state->toggled);
-        state->toggled[0] = identity_of(grid, result, group);
-    }
+    unsigned place = find_toggled(grid, state, result, group);
+    if (place == GRID_TOGGLED_MAX)
+        place--; // the oldest gives way
+    memmove(state->toggled + 1, state->toggled, place * sizeof *state->toggled);
+    state->toggled[0] = (identity_of(grid, result, group) | OPENED) - !opens;
     if (!opens)
         state->at = identity_of(grid, result, group);
     grid_rows_keep(grid, state, result, page);

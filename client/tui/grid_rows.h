@@ -27,9 +27,12 @@ bool grid_rows_selected(const struct grid *grid, const struct grid_state *state,
 // NULL if the table is no tree, or if memory is short.
 size_t *grid_rows_groups(const struct grid *grid, const struct result *result);
 
+// True if so few rows are not folded that groups are open at first.  Reads rows: once a pass.
+bool grid_rows_is_small(const struct grid *grid, const struct result *result);
+
 // True if all rows of a group are shown.
 bool grid_rows_is_open(const struct grid *grid, const struct grid_state *state,
-                       const struct result *result, size_t group);
+                       const struct result *result, size_t group, bool is_small);
 
 // Opens or closes the group at the cursor; on a row of a group closes that, with the cursor on it.
 // Returns false if the cursor is on neither.

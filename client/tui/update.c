@@ -491,10 +491,11 @@ static void press_row(struct model *model, unsigned at, struct rect area, size_t
     size_t row;
     if (x < MARK_WIDTH && list.grid->is_group && list.state->top + line < list.rows) {
         list_move(list, moved);
+        const bool is_small = list.result && grid_rows_is_small(list.grid, list.result);
         if (view_selected(model, at, &row))
-            (void)grid_rows_open(list.grid, list.state, list.result,
-                                 !grid_rows_is_open(list.grid, list.state, list.result, row),
-                                 list.page);
+            (void)grid_rows_open(
+                list.grid, list.state, list.result,
+                !grid_rows_is_open(list.grid, list.state, list.result, row, is_small), list.page);
         return;
     }
     if (moved == 0)

@@ -1,6 +1,7 @@
 // The view Now: its tree of models and hosts, its banner, and why.
 #include "tests/support/test.h"
 
+#include "client/tui/grid_rows.h"
 #include "client/tui/key_bindings.h"
 #include "client/tui/lists.h"
 #include "client/tui/view.h"
@@ -124,5 +125,63 @@ TEST_CASE(the_banner_tells_together_what_is_one_thing)
     model_deinit(&model);
 }
 
-TEST_MAIN(groups_open_and_close, why_asks_about_the_row, the_banner_has_the_worst_first,
+static unsigned looked_at;
+
+static bool is_folded_counted(const struct result *result, size_t row)
+{
+    (void)result;
+    (void)row;
+    looked_at++;
+    return true;
+}
+
+// A pass over a large tree looks at each row a few times, not at all rows for each of them.
+TEST_CASE(a_large_tree_costs_by_its_rows)
+{
+    enum { MODELS = 20, HOSTS = 199, ROWS = MODELS * (HOSTS + 1), SIZE = ROWS * 32 };
+    char *text = calloc(1, SIZE);
+    assert_non_null(text);
+    size_t used = (size_t)snprintf(text, SIZE, "model|host|state|group_size\n");
+    for (int i = 0; i < ROWS; i++)
+        used += (size_t)snprintf(text + used, SIZE - used, "m%d|h%d|ended|%s\n", i / (HOSTS + 1), i,
+                                 i % (HOSTS + 1) ? "-" : "199");
+    struct result *now = fixture_result(text);
+    struct grid grid = *view_now.panels[0].grid;
+    struct grid_state view = {.sort = GRID_UNSORTED, .unfolded = true};
+    struct canvas canvas;
+    grid.is_folded = is_folded_counted;
+    canvas_init(&canvas, false);
+    assert_int_equal(canvas_resize(&canvas, 120, 40), STATUS_OK);
+    grid_draw(&grid, &view, now, FIXTURE_WALL_NS, true, &canvas, canvas_area(&canvas));
+    assert_int_equal(grid_rows_lines(&grid, &view, now), ROWS);
+    assert_in_range(looked_at, 1, 6 * ROWS);
+    canvas_deinit(&canvas);
+    result_free(now);
+    free(text);
+}
+
+// What the user closed stays closed, and no other group closes, when the tree grows beyond the rows
+// up to which all are open.
+TEST_CASE(closed_groups_stay_closed)
+{
+    static const char rows[] = "model|host|state|group_size\n"
+                               "m|-|ok|5\nm|1|ok|-\nm|2|ok|-\nm|3|ok|-\nm|4|ok|-\nm|5|ok|-\n"
+                               "n|-|ok|5\nn|1|ok|-\nn|2|ok|-\nn|3|ok|-\nn|4|ok|-\nn|5|ok|-\n";
+    char more[sizeof rows + 16];
+    struct model model;
+    fleet(&model, 120);
+    fixture_answer(&model, POLL_NOW, rows);
+    assert_int_equal(list_focused(&model).rows, 12);
+    fixture_key(&model, KEY_CODE_LEFT);
+    assert_int_equal(list_focused(&model).rows, 7);
+    (void)snprintf(more, sizeof more, "%so|1|ok|-\n", rows);
+    fixture_answer(&model, POLL_NOW, more);
+    assert_int_equal(list_focused(&model).rows, 3); // both closed
+    fixture_answer(&model, POLL_NOW, rows);
+    assert_int_equal(list_focused(&model).rows, 7);
+    model_deinit(&model);
+}
+
+TEST_MAIN(a_large_tree_costs_by_its_rows, closed_groups_stay_closed, groups_open_and_close,
+          why_asks_about_the_row, the_banner_has_the_worst_first,
           the_banner_tells_together_what_is_one_thing)
