@@ -50,8 +50,8 @@ bool model_is_now(const struct model *model)
     const int64_t day_ns = INT64_C(86400000000000);
     struct query_filter filter = model->scope.filter;
     window_apply(&model->scope.window, model_reference_ns(model), &filter);
-    return filter.until_ns == 0 && model->scope.now_ns == 0 &&
-           filter.since_ns > model->wall_now_ns - day_ns - 1;
+    return filter.until_ns == 0 && model->scope.now_ns == 0 && !filter.by[QUERY_BY_DEVICE][0] &&
+           !filter.by[QUERY_BY_RUN][0] && filter.since_ns > model->wall_now_ns - day_ns - 1;
 }
 
 const struct result *model_answer(const struct model *model, enum polled_query polled)

@@ -106,6 +106,7 @@ struct model {
     struct settings settings;
     char written[MODEL_NAME_SIZE];  // a file that exports may replace; "": none
     uint64_t asked;                 // queries about subjects, to be sent once
+    bool has_new_machines;          // hosts, devices or events were answered in this round
     bool against_before;            // loads are set beside the one before, not the usual one
     struct chooser chooser;         // while it is open
     char search[MODEL_SEARCH_SIZE]; // what was searched for last; "": nothing
@@ -140,7 +141,8 @@ void model_filter_rows(struct model *model, const char *text);
 // Where a live window ends: now; of a file, at its newest request, load or pipeline run.
 int64_t model_reference_ns(const struct model *model);
 
-// True if the view Now has states: the window is live and has a day at most.
+// True if the view Now has states: the window is live and has a day at most, and the filter has no
+// device or run, which states do not have.
 bool model_is_now(const struct model *model);
 
 // The last answer to a query; NULL if there is none, or it was "no data".

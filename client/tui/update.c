@@ -613,6 +613,8 @@ static void join_machines(struct model *model)
     result_free(answer->result);
     answer->result = machines_join(&machines);
     answer->known = true;
+    model->has_new_machines = false;
+    lists_keep(model);
 }
 
 static unsigned on_answer(struct model *model, const struct event *event)
@@ -627,7 +629,7 @@ static unsigned on_answer(struct model *model, const struct event *event)
     answer->known = true;
     if (event->polled == POLL_HOSTS || event->polled == POLL_DEVICES ||
         event->polled == POLL_EVENTS)
-        join_machines(model);
+        model->has_new_machines = true;
     model->answered_ns = event->now_ns;
     model->answered_at_ns = event->wall_now_ns;
     if (event->polled == POLL_SUMMARY && model->first_size_ns == 0 && event->result) {
@@ -645,7 +647,7 @@ static const char *reason(const struct event *event)
     return event->text && event->text[0] ? event->text : status_text(event->status);
 }
 
-// What was asked once while there was no answer is asked again after the first one.
+// What was asked once, perhaps in a round that failed, is asked again after one that did not.
 static void ask_about_subjects(struct model *model)
 {
     for (unsigned subject = 0; subject < SUBJECT_COUNT; subject++)
@@ -656,7 +658,10 @@ static void ask_about_subjects(struct model *model)
 static void end_round(struct model *model, const struct event *event)
 {
     const char *text = reason(event);
-    if (event->status == STATUS_OK && model->contact == CONTACT_LOST)
+    if (model->has_new_machines)
+        join_machines(model);
+    if (event->status == STATUS_OK &&
+        (model->contact == CONTACT_LOST || model->contact == CONTACT_FAULT))
         ask_about_subjects(model);
     bool lost = event->status == STATUS_UNREACHABLE || event->status == STATUS_TIMEOUT;
     if (event->status == STATUS_OK)

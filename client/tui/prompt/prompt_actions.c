@@ -189,6 +189,8 @@ unsigned prompts_act(struct model *model, enum action action, uint32_t code)
     if (action == ACTION_APPLY)
         return effects;
     const bool has_history = model->overlay == OVERLAY_FILTER || model->overlay == OVERLAY_SEARCH;
+    if (action == ACTION_CANCEL && model->overlay == OVERLAY_EXPORT)
+        model->written[0] = '\0'; // a file that was asked about is asked about again
     if (action == ACTION_CANCEL)
         model->overlay = OVERLAY_NONE;
     else if (action == ACTION_COMPLETE && has_history)

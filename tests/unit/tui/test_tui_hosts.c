@@ -40,6 +40,19 @@ TEST_CASE(what_has_trouble_comes_first)
     drop(model);
 }
 
+// Hosts, devices and events are joined at the end of their round.
+TEST_CASE(machines_are_joined_once_a_round)
+{
+    struct model *model = fresh(fixture_normal);
+    fixture_answer(model, POLL_HOSTS, "host|events|cpu_util_ratio\nalone|-|0.1\n");
+    fixture_answer(model, POLL_DEVICES, "host|device\n");
+    assert_true(result_row_count(model_answer(model, POLL_MACHINES)) > 1);
+    fixture_round(model, STATUS_OK, NULL);
+    assert_int_equal(result_row_count(model_answer(model, POLL_MACHINES)), 1);
+    assert_true(result_is(model_answer(model, POLL_MACHINES), 0, "host", "alone"));
+    drop(model);
+}
+
 // The ledger tells how fast the store grows, and runs that lost records come first.
 TEST_CASE(the_ledger_tells_losses_and_growth)
 {
@@ -94,4 +107,5 @@ TEST_CASE(answers_may_be_missing)
     result_free(devices);
 }
 
-TEST_MAIN(what_has_trouble_comes_first, the_ledger_tells_losses_and_growth, answers_may_be_missing)
+TEST_MAIN(what_has_trouble_comes_first, machines_are_joined_once_a_round,
+          the_ledger_tells_losses_and_growth, answers_may_be_missing)

@@ -365,6 +365,12 @@ TEST_CASE(an_export_asks_for_a_name)
     fixture_key(model, KEY_CODE_CTRL_U);
     type(model, "z.svg");
     assert_false(model_may_replace(model));
+
+    // After Esc it is asked about again.
+    model_end_export(model, STATUS_BUSY, "z.svg: it exists");
+    assert_true(model_may_replace(model));
+    fixture_key(model, KEY_CODE_ESCAPE);
+    assert_false(model_may_replace(model));
     drop(model);
 }
 

@@ -41,6 +41,23 @@ TEST_CASE(groups_open_and_close)
     model_deinit(&model);
 }
 
+// States are of models and hosts: under a filter of a device or run there are averages.
+TEST_CASE(states_have_no_device)
+{
+    static const enum query_dimension without[] = {QUERY_BY_DEVICE, QUERY_BY_RUN};
+    struct model model;
+    fleet(&model, 120);
+    for (size_t i = 0; i < COUNT_OF(without); i++) {
+        struct query_filter filter = {.by[QUERY_BY_HOST] = "gpu-01"};
+        model_filter(&model, &filter, "where host=gpu-01");
+        assert_int_equal(view_shown(&model), VIEW_NOW);
+        (void)snprintf(filter.by[without[i]], QUERY_TEXT_SIZE, "x");
+        model_filter(&model, &filter, "where it is x");
+        assert_int_equal(view_shown(&model), VIEW_PAST);
+    }
+    model_deinit(&model);
+}
+
 // w asks about the row's model and host, with an old answer gone, until Esc.
 TEST_CASE(why_asks_about_the_row)
 {

@@ -49,6 +49,11 @@ TEST_CASE(a_request_is_asked_about_when_it_is_opened)
     fixture_round(model, STATUS_TIMEOUT, "no answer");
     fixture_round(model, STATUS_OK, NULL);
     assert_true(model->asked == about);
+    fixture_round(model, STATUS_BUSY, "busy");
+    fixture_round(model, STATUS_OK, NULL);
+    assert_true(model->asked == about);
+    fixture_round(model, STATUS_OK, NULL);
+    assert_true(model->asked == 0);
     fixture_answer(model, POLL_INFERENCES, "run|started_ns\nnewer|1774785600000000000\n");
     assert_string_equal(model->scope.subjects[SUBJECT_REQUEST].by[QUERY_BY_RUN], "r"); // it stays
     fixture_key(model, KEY_CODE_ESCAPE);
