@@ -199,6 +199,6 @@ TEST_CASE(closed_groups_stay_closed)
     model_deinit(&model);
 }
 
-TEST_MAIN(a_large_tree_costs_by_its_rows, closed_groups_stay_closed, groups_open_and_close,
-          why_asks_about_the_row, the_banner_has_the_worst_first,
+TEST_MAIN(a_large_tree_costs_by_its_rows, states_have_no_device, closed_groups_stay_closed,
+          groups_open_and_close, why_asks_about_the_row, the_banner_has_the_worst_first,
           the_banner_tells_together_what_is_one_thing)
