@@ -108,6 +108,7 @@ struct grid_state {
     size_t top;    // index, among the shown rows, of the first visible one
     size_t cursor; // index, among the shown rows, of the cursor's row
     uint64_t at;   // hash of the identity of the cursor's row; 0: unknown
+    bool is_held;  // its details are open: the cursor is on this row or on none
     int sort;      // index into grid.columns of the column sorted by; GRID_UNSORTED: result's order
     bool reversed; // the order is reversed (absent values stay last)
     struct grid_sort before[GRID_SORTS_MAX - 1]; // the sorts that go before `sort`

@@ -135,6 +135,13 @@ static uint64_t identity_of(const struct grid *grid, const struct result *result
     return hash ? hash : 1;
 }
 
+// True if the row is the one that the cursor was on, as far as is known.
+static bool is_at(const struct grid *grid, const struct grid_state *state,
+                  const struct result *result, size_t row)
+{
+    return state->at == 0 || identity_of(grid, result, row) == state->at;
+}
+
 // ---- The tree ---------------------------------------------------------------
 
 enum { OPENED = 1 }; // bit of a toggled group's hash
@@ -252,7 +259,8 @@ bool grid_rows_selected(const struct grid *grid, const struct grid_state *state,
 {
     size_t count, folded;
     size_t *rows = grid_rows_shown(grid, state, result, &count, &folded);
-    const bool has = state->cursor < count;
+    const bool has = state->cursor < count &&
+                     (!state->is_held || is_at(grid, state, result, rows[state->cursor]));
     if (has)
         *row = rows[state->cursor];
     free(rows);
@@ -342,10 +350,10 @@ void grid_rows_keep(const struct grid *grid, struct grid_state *state, const str
 {
     size_t count, folded;
     size_t *rows = grid_rows_shown(grid, state, result, &count, &folded);
-    const bool follows = state->cursor == 0 && state->top == 0 && state->sort == GRID_UNSORTED &&
-                         state->before_count == 0;
+    const bool follows = !state->is_held && state->cursor == 0 && state->top == 0 &&
+                         state->sort == GRID_UNSORTED && state->before_count == 0;
     for (size_t i = 0; i < count && state->at != 0 && !follows; i++) {
-        if (identity_of(grid, result, rows[i]) != state->at)
+        if (!is_at(grid, state, result, rows[i]))
             continue;
         const long long moved = (long long)i - (long long)state->cursor;
         const long long top = (long long)state->top + moved;
@@ -355,7 +363,8 @@ void grid_rows_keep(const struct grid *grid, struct grid_state *state, const str
     }
     state->cursor = clamped(state->cursor, 0, count);
     show_cursor(state, count + (folded > 0), page);
-    settle(grid, state, result, rows, count);
+    if (!state->is_held || (count > 0 && is_at(grid, state, result, rows[state->cursor])))
+        settle(grid, state, result, rows, count);
     free(rows);
 }
 

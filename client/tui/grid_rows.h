@@ -19,7 +19,8 @@ size_t *grid_rows_shown(const struct grid *grid, const struct grid_state *state,
 size_t grid_rows_lines(const struct grid *grid, const struct grid_state *state,
                        const struct result *result);
 
-// Sets `*row` to the result's row at the cursor.  Returns false if there is none.
+// Sets `*row` to the result's row at the cursor.  Returns false if there is none, or if the row
+// that is held is gone.
 bool grid_rows_selected(const struct grid *grid, const struct grid_state *state,
                         const struct result *result, size_t *row);
 

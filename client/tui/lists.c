@@ -54,6 +54,8 @@ void lists_keep(struct model *model)
     for (unsigned i = 0; i < view_current(model)->panel_count; i++) {
         struct list list = list_of_panel(model, i, areas[i]);
         if (list.grid)
+            list.state->is_held = model->overlay == OVERLAY_DETAIL;
+        if (list.grid)
             grid_rows_keep(list.grid, list.state, list.result, list.page);
         else
             list_scroll(list, 0);

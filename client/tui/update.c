@@ -55,28 +55,29 @@ static unsigned select_subjects(struct model *model)
     return model->asked ? EFFECT_SCOPE | EFFECT_SUBJECT : 0;
 }
 
-// The host or device whose details are open.
-static void select_machine(struct model *model)
+// The host or device whose details are open.  Returns true if it is another one now.
+static bool select_machine(struct model *model)
 {
     size_t row;
     const bool is_open = model->overlay == OVERLAY_DETAIL && view_current(model) == &view_hosts &&
                          view_selected(model, 0, &row);
     if (!queries_select_machine(&model->scope, is_open ? model_answer(model, POLL_MACHINES) : NULL,
                                 is_open ? row : 0))
-        return;
+        return false;
     static const enum polled_query about_it[] = {POLL_MACHINE_USE, POLL_MACHINE_MORE};
     for (unsigned i = 0; i < sizeof about_it / sizeof *about_it; i++) {
         result_free(model->answers[about_it[i]].result);
         model->answers[about_it[i]] = (struct model_answer){0};
     }
+    return true;
 }
 
 // The view's queries; those that it lacks are asked for at once.
 static unsigned want(struct model *model)
 {
-    select_machine(model);
+    const bool is_other = select_machine(model);
     const uint64_t wanted = view_polls(model);
-    if (wanted == model->scope.wanted)
+    if (wanted == model->scope.wanted && !is_other)
         return 0;
     model->scope.wanted = wanted;
     return EFFECT_SCOPE | EFFECT_ASK;
@@ -725,6 +726,9 @@ unsigned model_update(struct model *model, const struct event *event)
     if (model->notice_until_ns <= model->now_ns)
         model->notice[0] = '\0';
     model->asked = 0;
+    const bool was_open = model->overlay == OVERLAY_DETAIL;
     const unsigned effects = update(model, event);
+    if (was_open != (model->overlay == OVERLAY_DETAIL))
+        lists_keep(model); // which hold their rows, or no longer
     return effects | want(model) | select_subjects(model);
 }

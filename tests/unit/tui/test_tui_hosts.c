@@ -40,6 +40,40 @@ TEST_CASE(what_has_trouble_comes_first)
     drop(model);
 }
 
+static void answer_hosts(struct model *model, const char *text)
+{
+    fixture_answer(model, POLL_HOSTS, text);
+    fixture_answer(model, POLL_DEVICES, "host|device\n");
+    fixture_answer(model, POLL_EVENTS, "host|device|event\n");
+    fixture_round(model, STATUS_OK, NULL);
+}
+
+// Details stay at their row, wherever it goes, and say when it is gone; the poller hears of it.
+TEST_CASE(an_open_detail_keeps_its_row)
+{
+    struct model *model = fresh(fixture_normal);
+    fixture_key(model, '2');
+    answer_hosts(model, "host|events|cpu_util_ratio\na|-|0.1\nb|-|0.2\n");
+    fixture_key(model, '\r');
+    assert_string_equal(model->scope.machine.by[QUERY_BY_HOST], "a");
+    answer_hosts(model, "host|events|cpu_util_ratio\na|-|0.1\nb|disk|0.2\n"); // b comes first
+    assert_string_equal(model->scope.machine.by[QUERY_BY_HOST], "a");
+    fixture_answer(model, POLL_HOSTS, "host|events|cpu_util_ratio\nb|disk|0.2\n");
+    assert_int_equal(fixture_event(model, (struct event){.kind = EVENT_ROUND}),
+                     EFFECT_SCOPE | EFFECT_ASK);
+    assert_string_equal(model->scope.machine.by[QUERY_BY_HOST], "");
+    char *screen = fixture_screen(model, false);
+    assert_non_null(strstr(screen, "The row is no longer among those that are shown"));
+    free(screen);
+    answer_hosts(model, "host|events|cpu_util_ratio\nb|-|0.2\na|-|0.1\n"); // it is back
+    assert_string_equal(model->scope.machine.by[QUERY_BY_HOST], "a");
+    fixture_key(model, KEY_CODE_ESCAPE);
+    answer_hosts(model, "host|events|cpu_util_ratio\nb|-|0.2\n");
+    size_t row;
+    assert_true(view_selected(model, 0, &row)); // held no more
+    drop(model);
+}
+
 // Hosts, devices and events are joined at the end of their round.
 TEST_CASE(machines_are_joined_once_a_round)
 {
@@ -107,5 +141,6 @@ TEST_CASE(answers_may_be_missing)
     result_free(devices);
 }
 
-TEST_MAIN(what_has_trouble_comes_first, machines_are_joined_once_a_round,
-          the_ledger_tells_losses_and_growth, answers_may_be_missing)
+TEST_MAIN(an_open_detail_keeps_its_row, what_has_trouble_comes_first,
+          machines_are_joined_once_a_round, the_ledger_tells_losses_and_growth,
+          answers_may_be_missing)
