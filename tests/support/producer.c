@@ -6,7 +6,7 @@
 
 #include "common/sys/clock.h"
 
-enum { NAMES_MAX = 24, PATIENCE_MS = 10000 };
+enum { NAMES_MAX = 40, PATIENCE_MS = 10000 };
 
 static void die(const char *what, const struct error *err)
 {

@@ -20,6 +20,8 @@ enum {
     LANES_MAX = 60,
     FLIGHTS_MAX = 64, // unacknowledged batches of a host: half a minute
     PATIENCE_S = 60,
+    MODELS = 20,
+    FIRST_DEVICE = MODELS + 1,
 };
 
 #define SECOND_NS UINT64_C(1000000000)
@@ -32,6 +34,7 @@ struct flight {
 struct host {
     struct producer producer;
     struct health health, *devices;
+    unsigned model; // name
     uint64_t due_ns, number, inferences;
     bool is_inference; // what it sends next
     struct flight flights[FLIGHTS_MAX];
@@ -67,12 +70,13 @@ static void greet(struct producer *producer)
     producer->next[0] = 1;
 }
 
-// Names: 1 is the model, those from 2 on the devices.
+// Names: up to MODELS the models, of which a host has one, then the devices.
 static void open_host(struct lane *lane, struct host *host, const char *endpoint, unsigned place)
 {
     const unsigned devices = lane->plan->devices;
     producer_open_in(&host->producer, lane->context, endpoint, NULL, place + 1);
-    host->producer.names_told = 1 + devices;
+    host->producer.names_told = MODELS + devices;
+    host->model = 1 + place % MODELS;
     host->devices = calloc(devices, sizeof *host->devices);
     if (!host->devices)
         bench_die("hosts", "out of memory");
@@ -97,11 +101,14 @@ static size_t make_records(struct lane *lane, struct host *host, struct record *
     size_t count = 0;
     if (host->is_inference) {
         producer_inference(&records[0], ++host->inferences);
+        record_set_name(&records[0], INFERENCE_MODEL, host->model);
+        record_set_name(&records[0], INFERENCE_DEVICE, FIRST_DEVICE);
         records[0].started_ns = began_ns;
         return 1;
     }
     for (unsigned i = 0; i < lane->plan->devices; i++)
-        health_device_sample(&records[count++], &host->devices[i], 2 + i, began_ns, SECOND_NS);
+        health_device_sample(&records[count++], &host->devices[i], FIRST_DEVICE + i, began_ns,
+                             SECOND_NS);
     health_host_sample(&records[count++], &host->health, began_ns, SECOND_NS);
     put_process(&records[count++], now_ns);
     return count;
