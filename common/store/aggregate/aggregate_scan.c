@@ -443,9 +443,8 @@ static enum status aggregate_scan_window(struct aggregate_scan_state *state, str
         return status;
     if (state->has_rollups)
         status = make_plan(state, err);
-    for (unsigned i = 0; i < scan->metric_count && status == STATUS_OK; i++)
-        if (state->watermark[i].id > 0)
-            status = aggregate_scan_rollups(state, i, err);
+    if (state->has_rollups && status == STATUS_OK)
+        status = aggregate_scan_rollups(state, err);
     return status == STATUS_OK ? aggregate_scan_records(state, err) : status;
 }
 

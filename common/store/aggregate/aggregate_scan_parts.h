@@ -23,8 +23,9 @@ struct aggregate_scan_state {
     int64_t asked_ns; // start of the query's window, before it is cut to existing data
 };
 
-// Merges the rollups of one metric (an index) in the plan's rollup pieces (rollup_plan.h).
-MUST_CHECK enum status aggregate_scan_rollups(struct aggregate_scan_state *state, unsigned metric,
+// Merges the rollups of the metrics that have a watermark, in the plan's rollup pieces
+// (rollup_plan.h).
+MUST_CHECK enum status aggregate_scan_rollups(struct aggregate_scan_state *state,
                                               struct error *err);
 
 // Adds the records with ids up to the watermarks in the plan's raw pieces, and all records of the

@@ -166,16 +166,19 @@ static enum status find_unplaced(struct members *members, struct error *err)
     return reader_scan_with(state->store, sql, NULL, of, 5, on_unplaced, members, err);
 }
 
-enum status aggregate_scan_rollups(struct aggregate_scan_state *state, unsigned metric,
-                                   struct error *err)
+// ---- All together -------------------------------------------------------------------------
+
+// Without a model to look up, the table is read in the order of its ids: that needs no sorting.
+static enum status read_series(struct members *members, struct error *err)
 {
-    struct members members = {.state = state, .metric = metric};
+    const struct aggregate_scan_state *state = members->state;
     const struct query_filter *filter = &state->of->query->filter;
     const int64_t of[] = {state->grouping};
     sqlite3_str *sql = sqlite3_str_new(state->store->db);
-    sqlite3_str_appendall(sql,
-                          "SELECT id, model, host, device, operation, (SELECT max(id) FROM series)"
-                          " FROM series WHERE grouping = $1");
+    sqlite3_str_appendf(sql,
+                        "SELECT id, model, host, device, operation, (SELECT max(id) FROM series)"
+                        " FROM series WHERE %sgrouping = $1",
+                        filter->by[QUERY_BY_MODEL][0] ? "" : "+");
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++) {
         if (!filter->by[i][0] || columns[i] == 0)
             continue;
@@ -183,14 +186,28 @@ enum status aggregate_scan_rollups(struct aggregate_scan_state *state, unsigned 
         filter_append_name(sql, filter, (enum query_dimension)i);
     }
     sqlite3_str_appendall(sql, " ORDER BY id");
-    enum status status =
-        reader_scan_with(state->store, sql, filter, of, 1, on_series, &members, err);
-    const struct rollup_plan *plan = &state->of->plan;
-    for (size_t i = 0; i < plan->count && members.count && status == STATUS_OK; i++)
+    return reader_scan_with(state->store, sql, filter, of, 1, on_series, members, err);
+}
+
+static enum status read_metric(struct members *members, struct error *err)
+{
+    const struct rollup_plan *plan = &members->state->of->plan;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < plan->count && status == STATUS_OK; i++)
         if (!plan->pieces[i].is_raw)
-            status = read_piece(&members, &plan->pieces[i], err);
-    if (members.count && status == STATUS_OK)
-        status = find_unplaced(&members, err);
+            status = read_piece(members, &plan->pieces[i], err);
+    return status == STATUS_OK ? find_unplaced(members, err) : status;
+}
+
+enum status aggregate_scan_rollups(struct aggregate_scan_state *state, struct error *err)
+{
+    struct members members = {.state = state};
+    enum status status = read_series(&members, err);
+    for (unsigned i = 0; i < state->of->metric_count && members.count && status == STATUS_OK; i++) {
+        members.metric = i;
+        if (state->watermark[i].id > 0)
+            status = read_metric(&members, err);
+    }
     free(members.list);
     return status;
 }

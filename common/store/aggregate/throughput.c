@@ -60,47 +60,63 @@ static enum status find_sums(struct throughput *throughput, const int64_t *keys,
 
 // ---- By start ----------------------------------------------------------------------------
 
-// Metrics of the scan.
+// Metrics of the scan.  The first are enough for the ratios, and more of them for output tokens.
 enum {
     SCAN_E2E,
-    SCAN_PREFILL_RATE, // its numerator has the tokens computed of the requests that had a prefill
-    SCAN_CACHED,
-    SCAN_GENERATED,
-    SCAN_ITEMS,
-    SCAN_STREAMED,
     SCAN_FAILED,
-    SCAN_CANCELLED
+    SCAN_CANCELLED,
+    SCAN_OF_RATIOS,
+    SCAN_GENERATED = SCAN_OF_RATIOS,
+    SCAN_STREAMED,
+    SCAN_OF_OUTPUT,
+    SCAN_PREFILL_RATE = SCAN_OF_OUTPUT, // its numerator has the tokens computed of the requests
+                                        // that had a prefill
+    SCAN_CACHED,
+    SCAN_ITEMS,
+    SCAN_OF_ALL
 };
 
-static void want(struct aggregate_scan *scan)
+static void want(struct aggregate_scan *scan, const char *metric)
 {
-    static const enum rollup_internal internal[] = {ROLLUP_STREAMED, ROLLUP_FAILED,
-                                                    ROLLUP_CANCELLED};
-    aggregate_scan_want(scan, "e2e_ns", false);
-    aggregate_scan_want(scan, "prefill_tokens_per_second", false);
-    aggregate_scan_want(scan, "cached_prompt_tokens", false);
-    aggregate_scan_want(scan, "generated_tokens", false);
-    aggregate_scan_want(scan, "items", false);
-    for (size_t i = 0; i < sizeof internal / sizeof *internal; i++)
-        scan->metrics[scan->metric_count++].metric = &rollup_internal[internal[i]];
+    static const enum rollup_internal internal[] = {[SCAN_FAILED] = ROLLUP_FAILED,
+                                                    [SCAN_CANCELLED] = ROLLUP_CANCELLED,
+                                                    [SCAN_STREAMED] = ROLLUP_STREAMED};
+    static const char *const names[SCAN_OF_ALL] = {[SCAN_E2E] = "e2e_ns",
+                                                   [SCAN_GENERATED] = "generated_tokens",
+                                                   [SCAN_PREFILL_RATE] =
+                                                       "prefill_tokens_per_second",
+                                                   [SCAN_CACHED] = "cached_prompt_tokens",
+                                                   [SCAN_ITEMS] = "items"};
+    const bool is_ratio = metric && figures[find_figure(metric)].is_ratio;
+    const bool is_output = metric && strcmp(metric, QUERY_METRIC_OUTPUT_RATE) == 0;
+    const unsigned count = is_ratio ? SCAN_OF_RATIOS : is_output ? SCAN_OF_OUTPUT : SCAN_OF_ALL;
+    for (unsigned i = 0; i < count; i++)
+        if (names[i])
+            aggregate_scan_want(scan, names[i], false);
+        else
+            scan->metrics[scan->metric_count++].metric = &rollup_internal[internal[i]];
 }
 
-static void add_group(double *sums, const struct group *group)
+static void add_group(double *sums, const struct aggregate_scan *scan, const struct group *group)
 {
     const struct ratio *failed = aggregate_scan_ratio(group, SCAN_FAILED);
     sums[THROUGHPUT_REQUESTS] += (double)aggregate_scan_ratio(group, SCAN_E2E)->values.count;
     sums[THROUGHPUT_JUDGED] += (double)failed->values.count;
     sums[THROUGHPUT_FAILED] += real_sum_total(&failed->numerator);
     sums[THROUGHPUT_CANCELLED] += (double)aggregate_scan_ratio(group, SCAN_CANCELLED)->values.count;
+    if (scan->metric_count < SCAN_OF_OUTPUT)
+        return;
+    sums[THROUGHPUT_OUTPUT_TOKENS] +=
+        (double)aggregate_sum(&aggregate_scan_ratio(group, SCAN_GENERATED)->values);
+    sums[THROUGHPUT_STREAMED] +=
+        real_sum_total(&aggregate_scan_ratio(group, SCAN_STREAMED)->numerator);
+    if (scan->metric_count < SCAN_OF_ALL)
+        return;
     sums[THROUGHPUT_PROMPT_TOKENS] +=
         round(real_sum_total(&aggregate_scan_ratio(group, SCAN_PREFILL_RATE)->numerator) / 1e9) +
         (double)aggregate_sum(&aggregate_scan_ratio(group, SCAN_CACHED)->values);
-    sums[THROUGHPUT_OUTPUT_TOKENS] +=
-        (double)aggregate_sum(&aggregate_scan_ratio(group, SCAN_GENERATED)->values);
     sums[THROUGHPUT_ITEMS] +=
         (double)aggregate_sum(&aggregate_scan_ratio(group, SCAN_ITEMS)->values);
-    sums[THROUGHPUT_STREAMED] +=
-        real_sum_total(&aggregate_scan_ratio(group, SCAN_STREAMED)->numerator);
 }
 
 static enum status add_requests(struct throughput *throughput, const struct aggregate_scan *scan,
@@ -112,7 +128,7 @@ static enum status add_requests(struct throughput *throughput, const struct aggr
         double *sums = NULL;
         status = find_sums(throughput, group->keys, &sums, err);
         if (status == STATUS_OK)
-            add_group(sums, group);
+            add_group(sums, scan, group);
     }
     return status;
 }
@@ -440,7 +456,6 @@ static enum status read_all(struct throughput *throughput, struct store *store,
                             const struct query *query, struct aggregate_scan *scan, int64_t now_ns,
                             struct error *err)
 {
-    want(scan);
     enum status status = aggregate_scan_run(scan, store, err);
     if (status != STATUS_OK)
         return status;
@@ -477,6 +492,7 @@ enum status throughput_read(struct throughput *throughput, struct store *store,
         STATUS_OK)
         return error_no_memory(err, "store");
     struct aggregate_scan scan = {.query = query, .kind = RECORD_KIND_INFERENCE};
+    want(&scan, metric);
     const enum status status = read_all(throughput, store, query, &scan, now_ns, err);
     aggregate_scan_deinit(&scan);
     return status;

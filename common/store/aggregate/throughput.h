@@ -63,8 +63,9 @@ struct throughput {
 // True if the metric with this name is one of those above.
 bool throughput_has(const char *metric);
 
-// Reads the sums for the query's filter, groups and steps; output tokens count exactly only for
-// output_token_rate, or if `metric` is NULL.  `now_ns` is the wall clock.  Errors are those of
+// Reads the sums that `metric` needs (NULL: all) for the query's filter, groups and steps, and for
+// a rate the requests and output tokens; output tokens count exactly only for output_token_rate, or
+// if `metric` is NULL.  `now_ns` is the wall clock.  Errors are those of
 // aggregate_scan_run.  Call throughput_deinit also after a failure.
 MUST_CHECK enum status throughput_read(struct throughput *throughput, struct store *store,
                                        const struct query *query, const char *metric,

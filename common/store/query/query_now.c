@@ -432,8 +432,8 @@ static enum status on_process(void *context, sqlite3_stmt *row, struct error *er
     return status;
 }
 
-// The newest rows of process_sample that are read of a run: enough for a sample of 64 models that
-// is whole and one that is not.
+// The newest rows of process_sample among which a run's last sample is looked for, and that are
+// read of it: enough for a sample of 64 models that is whole and one that is not.
 enum { SAMPLE_ROWS = 2 * (64 + 1) };
 
 // A count of the process' last sample: the model's or, if the sample has rows of no model, that of
@@ -460,14 +460,15 @@ static enum status read_processes(struct now *now, struct error *err)
         sql,
         "  AND t.run IN (SELECT run FROM main.run WHERE \"end\" = 0"
         "   UNION SELECT run FROM main.run WHERE heard_ns >= $1)),"
-        " newest AS MATERIALIZED (SELECT run, model, started_ns, started_ns + e2e_ns AS at"
-        "  FROM main.inference ORDER BY id DESC LIMIT 20000),"
+        " newest AS MATERIALIZED (SELECT run, model, count(*) AS count, min(started_ns) AS first,"
+        "  max(iif(started_ns >= $1, started_ns + e2e_ns, NULL)) AS at FROM (SELECT run, model,"
+        "   started_ns, e2e_ns FROM main.inference ORDER BY id DESC LIMIT 20000) GROUP BY 1, 2),"
         " used(run, model, at) AS (SELECT m.run, m.name, 0 FROM recent r"
         "   CROSS JOIN main.model m ON m.run = r.run"
         "  UNION ALL SELECT l.run, l.model, 0 FROM recent r"
         "   CROSS JOIN main.load l ON l.run = r.run"
         "    AND (l.status = 0 OR l.started_ns >= $2)"
-        "  UNION ALL SELECT run, model, at FROM newest WHERE started_ns >= $1),"
+        "  UNION ALL SELECT run, model, at FROM newest WHERE at IS NOT NULL),"
         " process AS (SELECT r.*, m.model, m.at,"
         "  iif(m.model IS NULL, max(received_ns) OVER host, max(received_ns) OVER model) AS "
         "came_ns,"
@@ -477,14 +478,15 @@ static enum status read_processes(struct now *now, struct error *err)
         "model) m"
         "  ON m.run = r.run"
         "  WINDOW host AS (PARTITION BY r.host), model AS (PARTITION BY m.model, r.host)),"
-        " sample AS MATERIALIZED (SELECT s.* FROM recent r CROSS JOIN main.process_sample s"
-        "  ON s.id IN (SELECT id FROM main.process_sample WHERE run = r.run"
-        "   ORDER BY id DESC LIMIT %d) WHERE r.\"end\" = 0),"
-        " last AS MATERIALIZED (SELECT run, started_ns, running_requests, waiting_requests, max(id)"
-        "  FROM sample WHERE model IS NULL GROUP BY run),"
+        " last AS MATERIALIZED (SELECT s.run, s.started_ns, s.running_requests, s.waiting_requests"
+        "  FROM recent r CROSS JOIN main.process_sample s ON s.id = (SELECT id FROM"
+        "   (SELECT id, model FROM main.process_sample WHERE run = r.run ORDER BY id DESC LIMIT %d)"
+        "   WHERE model IS NULL LIMIT 1) WHERE r.\"end\" = 0),"
         " by_model AS MATERIALIZED (SELECT s.run, s.model,"
         "  max(s.running_requests) AS running_requests, max(s.waiting_requests) AS waiting_requests"
-        "  FROM last l CROSS JOIN sample s ON s.run = l.run AND s.started_ns = l.started_ns"
+        "  FROM last l CROSS JOIN main.process_sample s ON s.id IN"
+        "   (SELECT id FROM main.process_sample WHERE +run = l.run AND started_ns = l.started_ns"
+        "    ORDER BY id DESC LIMIT %d)"
         "  WHERE s.model IS NOT NULL GROUP BY s.run, s.model)"
         " SELECT t.model, t.host, CASE WHEN t.\"end\" = 0 THEN %d WHEN t.\"end\" = 1"
         "   OR (t.\"end\" = 3 AND t.owner = 0) OR CASE WHEN t.\"end\" = 2 THEN began_ns > "
@@ -494,7 +496,7 @@ static enum status read_processes(struct now *now, struct error *err)
         "END,"
         "  t.received_ns, coalesce(t.ended_ns, t.heard_ns), t.last_activity, t.at,"
         "  %s, %s,"
-        "  (SELECT iif(count(*) < 20000, 0, min(started_ns)) FROM newest), t.run"
+        "  (SELECT iif(sum(count) < 20000, 0, min(first)) FROM newest), t.run"
         " FROM process t LEFT JOIN last s ON s.run = t.run"
         "  LEFT JOIN by_model o ON o.run = t.run AND o.model = t.model"
         " WHERE t.model IS NOT NULL OR t.served IS NULL OR t.\"end\" <> 0"
@@ -502,8 +504,8 @@ static enum status read_processes(struct now *now, struct error *err)
         "g"
         "   WHERE g.run = t.run AND g.kind = %d AND g.stored > 0)"
         " ORDER BY t.model, t.host",
-        SAMPLE_ROWS, NOW_OK, NOW_ENDED, NOW_DOWN, NOW_SILENT, SAMPLED("running_requests"),
-        SAMPLED("waiting_requests"), RECORD_KIND_HOST_SAMPLE);
+        SAMPLE_ROWS, SAMPLE_ROWS, NOW_OK, NOW_ENDED, NOW_DOWN, NOW_SILENT,
+        SAMPLED("running_requests"), SAMPLED("waiting_requests"), RECORD_KIND_HOST_SAMPLE);
     const int64_t numbers[] = {now->as_of_ns - DAY_NS, now->filter.since_ns};
     enum status status =
         reader_scan_with(now->store, sql, &of_host, numbers, 2, on_process, now, err);
