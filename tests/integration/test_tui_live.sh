@@ -30,7 +30,7 @@ shows "tiny"
 press 4
 shows "model_building"
 press 8
-shows "5 inferences"
+shows "5 requests"
 shows "lost 0 · coverage 100.0 %"
 wait_ended worker 30
 press r
@@ -41,7 +41,7 @@ shows "1 ended (o shows)"
 press o
 shows "· ended"
 rows=$(sqlite3 -readonly "$DB" "select count(*) from inference")
-[ "$rows" -eq 5 ] || fail "the screen says 5 inferences, the store has $rows"
+[ "$rows" -eq 5 ] || fail "the screen says 5 requests, the store has $rows"
 press q
 ended 0
 
@@ -61,7 +61,7 @@ ended 0
 # A filter is written, marked where it is wrong, applied, and taken back.
 open_terminal 100 24 "$INFERSTAT" top --collector "$COLLECTOR"
 press 3
-shows "5 inferences"
+shows "5 requests"
 press "\\"
 shows "Show only"
 press -l 'where modle=tiny'
@@ -82,7 +82,7 @@ press DC DC DC DC DC DC DC
 press End
 press -l ' since 1h'
 press Enter
-shows "5 inferences"
+shows "5 requests"
 shows "model=tiny since 1h"
 press F4
 press C-u Escape
@@ -90,18 +90,18 @@ shows "model=tiny since 1h"
 press F4
 press C-u Enter
 shows_not "model=tiny since"
-shows "5 inferences"
+shows "5 requests"
 press q
 ended 0
 
 # The collector goes: what is known stays, with its age; it comes back.
 open_terminal 80 24 "$INFERSTAT" top --collector "$COLLECTOR"
 press 8
-shows "5 inferences"
+shows "5 requests"
 stop collector KILL
 shows "reconnecting"
 shows "✗ no answer"
-shows "5 inferences"
+shows "5 requests"
 press h
 shows "Keys"
 press Escape
@@ -124,7 +124,7 @@ shows "Clear all records of the store"
 press -l "everything"
 press Enter
 shows "cleared "
-shows "0 inferences"
+shows "0 requests"
 [ "$(sqlite3 -readonly "$DB" "select count(*) from inference")" -eq 0 ] ||
   fail "the word did not clear the store"
 press q

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "client/tui/settings/settings.h"
 #include "common/sys/config.h"
@@ -59,18 +60,22 @@ static enum status read_old(char **out, const char *path, struct error *err)
 enum status settings_save(struct model *model, const char *path, struct error *err)
 {
     char folder[PATH_SIZE], *old = NULL, *text = NULL;
+    char *target = realpath(path, NULL); // a link stays one
+    struct stat info = {.st_mode = 0600};
     files_folder_of(folder, sizeof folder, path);
+    (void)stat(path, &info); // its mode stays, too
     enum status status = files_make_folder(folder, 0700, err);
     if (status == STATUS_OK)
         status = read_old(&old, path, err);
     if (status == STATUS_OK && !(text = settings_text(model, old)))
         status = error_no_memory(err, "settings");
     if (status == STATUS_OK)
-        status = files_write(path, text, 0600, true, err);
+        status = files_write(target ? target : path, text, info.st_mode & 0777, true, err);
     if (status == STATUS_OK) {
         model->settings.changed = 0;
         memset(model->settings.columns, 0, sizeof model->settings.columns);
     }
+    free(target);
     free(text);
     free(old);
     return status;

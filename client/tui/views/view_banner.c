@@ -3,13 +3,14 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/core/base/unit.h"
 #include "common/core/query/result.h"
 #include "common/core/record/record.h"
 
-enum { NAME_SIZE = 96, ITEM_WIDTH = 60, ROWS_MAX = 64, MARGIN = 1 };
+enum { NAME_SIZE = 96, ITEM_WIDTH = 60, MARGIN = 1 };
 
 const char *view_age_text(char *text, double seconds)
 {
@@ -136,49 +137,88 @@ static const char *figure(char *text, size_t size, const struct model *model,
     return text;
 }
 
+// The same of several rows: the share of failed requests of their group, else what is to be said of
+// each of them; the state alone if that differs.
+static const char *common_figure(char *text, size_t size, const struct model *model,
+                                 const struct result *now, const size_t *rows, size_t count,
+                                 unsigned trouble)
+{
+    char other[4 * NAME_SIZE];
+    const bool has_ratio = strcmp(troubles[trouble].state, "errors") == 0;
+    for (size_t row = 0; has_ratio && row < result_row_count(now); row++)
+        if (is_group(now, row) && is_same(now, rows[0], row, troubles[trouble].together) &&
+            isfinite(result_number(now, row, "error_ratio", NAN)))
+            return figure(text, size, model, now, row, trouble);
+    (void)figure(text, size, model, now, rows[0], trouble);
+    for (size_t i = 1; i < count; i++)
+        if (has_ratio || strcmp(text, figure(other, size, model, now, rows[i], trouble)) != 0)
+            (void)snprintf(text, size, "%s", troubles[trouble].state);
+    return text;
+}
+
 // "✗ llama-70b gpu03 down 2m"; "✗ gpu03 down 2m (3 models)".
 static void add_state(struct findings *findings, const struct model *model,
-                      const struct result *now, size_t row, unsigned trouble, unsigned members)
+                      const struct result *now, const size_t *rows, size_t count, unsigned trouble)
 {
     char name[NAME_SIZE], host[NAME_SIZE], what[NAME_SIZE], text[4 * NAME_SIZE];
-    (void)figure(what, sizeof what, model, now, row, trouble);
-    if (members > 1)
-        (void)snprintf(text, sizeof text, "%s %s %s (%u %s)", troubles[trouble].sign,
-                       result_text(name, sizeof name, now, row, troubles[trouble].together), what,
-                       members, troubles[trouble].members);
+    if (count > 1)
+        (void)snprintf(text, sizeof text, "%s %s %s (%zu %s)", troubles[trouble].sign,
+                       result_text(name, sizeof name, now, rows[0], troubles[trouble].together),
+                       common_figure(what, sizeof what, model, now, rows, count, trouble), count,
+                       troubles[trouble].members);
     else
         (void)snprintf(text, sizeof text, "%s %s %s %s", troubles[trouble].sign,
-                       result_text(name, sizeof name, now, row, "model"),
-                       result_text(host, sizeof host, now, row, "host"), what);
+                       result_text(name, sizeof name, now, rows[0], "model"),
+                       result_text(host, sizeof host, now, rows[0], "host"),
+                       figure(what, sizeof what, model, now, rows[0], trouble));
     add(findings, troubles[trouble].style, text);
 }
 
-// Rows of NOW in a state, without groups: at most ROWS_MAX.
-static size_t find_rows(const struct result *now, const char *state, size_t rows[ROWS_MAX])
+// Rows of NOW in a state, without groups; the caller frees them.
+static size_t *find_rows(const struct result *now, const char *state, size_t *count)
 {
-    size_t count = 0;
-    for (size_t row = 0; now && row < result_row_count(now) && count < ROWS_MAX; row++)
+    size_t *rows = calloc(result_row_count(now) + 1, sizeof *rows);
+    *count = 0;
+    for (size_t row = 0; rows && row < result_row_count(now); row++)
         if (result_is(now, row, "state", state) && !is_group(now, row))
-            rows[count++] = row;
-    return count;
+            rows[(*count)++] = row;
+    return rows;
+}
+
+struct order {
+    const struct result *now;
+    const char *key;
+};
+
+// By name, rows of one name as they are.
+static int compare_rows(const void *left, const void *right, void *context)
+{
+    const struct order *order = context;
+    const size_t a = *(const size_t *)left, b = *(const size_t *)right;
+    const struct value one = result_get(order->now, a, order->key);
+    const struct value other = result_get(order->now, b, order->key);
+    const bool has_names = one.type == VALUE_TEXT && other.type == VALUE_TEXT;
+    const int names = has_names ? strcmp(one.text.bytes, other.text.bytes)
+                                : (one.type == VALUE_TEXT) - (other.type == VALUE_TEXT);
+    return names ? names : (a > b) - (a < b);
 }
 
 static void add_states(struct findings *findings, const struct model *model, unsigned trouble)
 {
     const struct result *now = model_is_now(model) ? model_answer(model, POLL_NOW) : NULL;
-    size_t rows[ROWS_MAX];
-    const size_t count = find_rows(now, troubles[trouble].state, rows);
-    for (size_t i = 0; i < count; i++) {
-        unsigned members = 1;
-        bool is_told = false;
-        for (size_t k = 0; k < count; k++) {
-            const bool same = k != i && is_same(now, rows[i], rows[k], troubles[trouble].together);
-            is_told = is_told || (same && k < i);
-            members += same;
-        }
-        if (!is_told)
-            add_state(findings, model, now, rows[i], trouble, members);
+    const char *key = troubles[trouble].together;
+    struct order order = {now, key};
+    size_t count = 0, members;
+    size_t *rows = now ? find_rows(now, troubles[trouble].state, &count) : NULL;
+    if (count > 1)
+        qsort_r(rows, count, sizeof *rows, compare_rows, &order);
+    for (size_t i = 0; i < count; i += members) {
+        members = 1;
+        while (i + members < count && is_same(now, rows[i], rows[i + members], key))
+            members++;
+        add_state(findings, model, now, rows + i, members, trouble);
     }
+    free(rows);
 }
 
 // ---- Hosts that stand out -------------------------------------------------------------------

@@ -317,8 +317,7 @@ static void add_totals(struct segments *left, const struct model *model)
         segments_add(left, 4, STYLE_PLAIN, "%.0f of %.0f runs open", open, runs);
     else
         add_count(left, 4, STYLE_PLAIN, open, "run open", "runs open");
-    add_count(left, 1, STYLE_PLAIN, model_figure(model, "inferences", 0), "inference",
-              "inferences");
+    add_count(left, 1, STYLE_PLAIN, model_figure(model, "inferences", 0), "request", "requests");
     if (failed > 0)
         segments_add(left, 2, STYLE_BAD, "%.0f failed", failed);
     if (loads_failed > 0)

@@ -27,7 +27,7 @@ static const struct grid host_grid = {.columns = host_columns,
                                       .identity = identity};
 
 static const struct panel panel = {.title = "Averages of the window",
-                                   .none = "no load and no inference in the window",
+                                   .none = "no load and no request in the window",
                                    .polled = POLL_OVERVIEW,
                                    .grid = &host_grid,
                                    .head_rows = view_charts_rows,

@@ -69,10 +69,11 @@ static void draw_marks(const struct prompt *prompt, struct canvas *canvas, struc
     (void)canvas_put_code(canvas, line, x, 0, STYLE_BAD, '^');
 }
 
-// The lines above the text: what is cleared, and how many records that is.
+// The lines above the text: what is cleared, how many records that is, and the word to type, whole;
+// returns their number.  Draws them if there is a canvas.
 static int draw_question(const struct model *model, struct canvas *canvas, struct rect box)
 {
-    char what[PROMPT_SIZE + 32], counts[96], how[QUERY_TEXT_SIZE + 64];
+    char what[PROMPT_SIZE + 32], counts[96];
     const int width = box.width - 2 * INDENT;
     const bool narrows = query_filter_narrows(&model->scope.filter);
     if (narrows)
@@ -80,16 +81,19 @@ static int draw_question(const struct model *model, struct canvas *canvas, struc
     else
         (void)snprintf(what, sizeof what, "Clear all records of the store");
     (void)snprintf(counts, sizeof counts,
-                   "%s: inferences %.0f, loads %.0f, pipelines %.0f, operations %.0f",
+                   "%s: requests %.0f, loads %.0f, pipelines %.0f, operations %.0f",
                    narrows ? "These are" : "It holds", model_figure(model, "inferences", 0),
                    model_figure(model, "loads", 0), model_figure(model, "pipelines", 0),
                    model_figure(model, "operations", 0));
-    (void)snprintf(how, sizeof how, "And samples; runs and their ledgers stay.  To clear, type: %s",
-                   model_clear_word(model));
-    canvas_fit(canvas, box, INDENT, 1, width, ALIGN_LEFT, STYLE_STRONG, what);
-    canvas_fit(canvas, box, INDENT, 2, width, ALIGN_LEFT, STYLE_PLAIN, counts);
-    canvas_fit(canvas, box, INDENT, 3, width, ALIGN_LEFT, STYLE_PLAIN, how);
-    return QUESTION_ROWS;
+    const struct rect inside = {box.x + INDENT, box.y, width, box.height};
+    if (canvas) {
+        canvas_fit(canvas, inside, 0, 1, width, ALIGN_LEFT, STYLE_STRONG, what);
+        canvas_fit(canvas, inside, 0, 2, width, ALIGN_LEFT, STYLE_PLAIN, counts);
+        canvas_fit(canvas, inside, 0, 3, width, ALIGN_LEFT, STYLE_PLAIN,
+                   "And samples; runs and ledgers stay.  To clear, type:");
+    }
+    return QUESTION_ROWS +
+           canvas_wrap(canvas, inside, 0, QUESTION_ROWS + 1, STYLE_STRONG, model_clear_word(model));
 }
 
 void view_prompt_draw(const struct model *model, struct canvas *canvas, struct rect area)
@@ -111,11 +115,14 @@ void view_prompt_draw(const struct model *model, struct canvas *canvas, struct r
     };
     const struct prompt *prompt = &model->prompt;
     const bool clears = model->overlay == OVERLAY_CLEAR;
-    struct rect box = layout_centre(area, WIDTH, HEIGHT + (clears ? QUESTION_ROWS : 0));
+    const struct rect widest = layout_centre(area, WIDTH, HEIGHT);
+    const int above = clears ? draw_question(model, NULL, widest) : 0;
+    const struct rect box = layout_centre(area, WIDTH, HEIGHT + above);
     view_draw_box(canvas, box, clears ? STYLE_BAD : STYLE_FOCUS, texts[model->overlay].title);
     const int width = box.width - 2 * INDENT;
     const size_t first = first_shown(prompt, width);
-    const int above = clears ? draw_question(model, canvas, box) : 0;
+    if (clears)
+        (void)draw_question(model, canvas, box);
     struct rect line = {box.x + INDENT, box.y + above + 1, width, 1};
     draw_text(prompt, canvas, line, first);
     line.y++;

@@ -47,7 +47,7 @@ static void describe_alert(struct admin_act *act, const struct query *query)
         [QUERY_ALERT_SILENCE] = "alert silence",
         [QUERY_ALERT_UNSILENCE] = "alert unsilence",
     };
-    char line[QUERY_LINE_SIZE] = "", detail[QUERY_LINE_SIZE + QUERY_RULE_SIZE];
+    char line[QUERY_LINE_SIZE] = "", detail[sizeof line + QUERY_KEY_SIZE + QUERY_RULE_SIZE + 8];
     struct error ignored;
     act->action = actions[query->alert.edit];
     if (query->alert.edit == QUERY_ALERT_SILENCE) {

@@ -92,7 +92,7 @@ static enum status load_all(struct zoo_weights *out, const struct zoo_model *mod
     for (size_t i = 0; status == STATUS_OK && i < model->tensor_count; i++) {
         const struct zoo_tensor *tensor = &model->tensors[i];
         const struct gguf_tensor *found = gguf_find_tensor(gguf, tensor->name);
-        enum tensor_type type;
+        enum tensor_type type = TENSOR_TYPE_COUNT;
         if (cancelled && cancelled())
             return error_set(err, STATUS_CANCELLED, "loading was cancelled");
         status = check_tensor(found, tensor, model, &type, err);

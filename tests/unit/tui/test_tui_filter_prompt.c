@@ -279,7 +279,7 @@ TEST_CASE(what_was_entered_is_there_again)
     drop(model);
 
     struct prompt_history history = {0};
-    char line[8];
+    char line[16];
     for (int i = 0; i < 40; i++) {
         (void)snprintf(line, sizeof line, "%d", i);
         prompt_history_add(&history, line);
@@ -287,6 +287,25 @@ TEST_CASE(what_was_entered_is_there_again)
     assert_int_equal(history.count, PROMPT_HISTORY_MAX);
     assert_string_equal(history.lines[0], "39");
     assert_string_equal(history.lines[PROMPT_HISTORY_MAX - 1], "24");
+}
+
+// The word that clears is shown whole, however long it is, as it must be typed as it is.
+TEST_CASE(the_word_that_clears_is_whole)
+{
+    struct query_filter filter = {0};
+    struct model *model = fresh();
+    memset(filter.by[QUERY_BY_HOST], 'h', QUERY_TEXT_SIZE - 1);
+    filter.by[QUERY_BY_HOST][QUERY_TEXT_SIZE - 2] = 'e'; // "hhh...he"
+    model_filter(model, &filter, "where host=h");
+    fixture_key(model, 'c');
+    char *screen = fixture_screen(model, false);
+    unsigned shown = 0;
+    for (const char *at = strstr(screen, "To clear, type:"); *at; at++)
+        shown += *at == 'h';
+    assert_in_range(shown, QUERY_TEXT_SIZE - 2, QUERY_TEXT_SIZE + 8);
+    assert_non_null(strstr(screen, "he "));
+    free(screen);
+    drop(model);
 }
 
 TEST_CASE(names_are_completed)
@@ -323,4 +342,4 @@ TEST_CASE(names_are_completed)
 TEST_MAIN(a_line_is_edited, a_line_takes_characters_only, a_filter_is_applied,
           what_is_wrong_is_said_in_the_prompt, escape_leaves_the_filter_as_it_was, other_keys,
           a_filter_ends_the_pause, a_text_filters_rows, what_was_entered_is_there_again,
-          names_are_completed)
+          names_are_completed, the_word_that_clears_is_whole)

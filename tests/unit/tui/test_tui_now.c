@@ -126,19 +126,47 @@ TEST_CASE(the_banner_has_the_worst_first)
 
 #define NOW_OF "model|host|state|since_ns:unix_ns|error_ratio:ratio|reason|group_size\n"
 
-// The models of a host that is gone are one finding, and the hosts of a model that fails.
+// The models of a host that is gone are one finding, and the hosts of a model that fails: with the
+// figure of the group, never that of one of them, and none where they differ.
 TEST_CASE(the_banner_tells_together_what_is_one_thing)
 {
     struct model model;
     fleet(&model, 200);
     fixture_answer(&model, POLL_FLEET, NULL);
     fixture_answer(&model, POLL_NOW,
-                   NOW_OF "m|-|down|1774785480000000000|-|gpu1: gone|3\n"
+                   NOW_OF "m|-|down|1774785480000000000|0.375|gpu1: gone|3\n"
                           "m|gpu1|down|1774785480000000000|-|gone|-\n"
                           "m|gpu2|errors|1774785480000000000|0.25|no room|-\n"
                           "m|gpu3|errors|1774785480000000000|0.5|no room|-\n"
                           "n|gpu1|down|1774785480000000000|-|gone|-\n");
-    expect_banner(&model, " ✗ gpu1 down 2m (2 models)   ✗ m errors 25.0 % (2 hosts)");
+    expect_banner(&model, " ✗ gpu1 down 2m (2 models)   ✗ m errors 37.5 % (2 hosts)");
+    fixture_answer(&model, POLL_NOW,
+                   NOW_OF "m|gpu1|down|1774785480000000000|-|gone|-\n"
+                          "n|gpu1|down|1774785000000000000|-|gone|-\n"
+                          "m|gpu2|errors|1774785480000000000|0.25|no room|-\n"
+                          "m|gpu3|errors|1774785480000000000|0.5|no room|-\n");
+    expect_banner(&model, " ✗ gpu1 down (2 models)   ✗ m errors (2 hosts)");
+    model_deinit(&model);
+}
+
+// All rows count, in whatever order they are.
+TEST_CASE(the_banner_counts_all_rows)
+{
+    enum { HOSTS = 100, SIZE = HOSTS * 128 };
+    char *text = calloc(1, SIZE);
+    assert_non_null(text);
+    size_t used = (size_t)snprintf(text, SIZE, NOW_OF "q|-|errors|0|0.02|x|100\n");
+    for (int i = 0; i < HOSTS; i++)
+        used += (size_t)snprintf(text + used, SIZE - used,
+                                 "q|h%d|errors|0|%s|x|-\nm%d|h%d|slow|0|-|late|-\n", i,
+                                 i ? "0.01" : "0.97", i, i);
+    struct model model;
+    fleet(&model, 60);
+    fixture_answer(&model, POLL_FLEET, NULL);
+    fixture_answer(&model, POLL_ALERTS, ALERTS_OF);
+    fixture_answer(&model, POLL_NOW, text);
+    expect_banner(&model, " ✗ q errors 2.0 % (100 hosts)   ▲ m0 h0 late   +99 more");
+    free(text);
     model_deinit(&model);
 }
 
@@ -201,4 +229,4 @@ TEST_CASE(closed_groups_stay_closed)
 
 TEST_MAIN(a_large_tree_costs_by_its_rows, states_have_no_device, closed_groups_stay_closed,
           groups_open_and_close, why_asks_about_the_row, the_banner_has_the_worst_first,
-          the_banner_tells_together_what_is_one_thing)
+          the_banner_tells_together_what_is_one_thing, the_banner_counts_all_rows)

@@ -167,6 +167,31 @@ TEST_CASE(the_file_keeps_what_it_does_not_know)
     drop(model);
 }
 
+// A link to a file elsewhere stays one, and that file keeps its mode.
+TEST_CASE(a_link_stays_one)
+{
+    struct error err = {0};
+    struct stat info;
+    char target[sizeof path + 8], old[sizeof path + 8];
+    put_settings("refresh = 1s\n");
+    (void)snprintf(target, sizeof target, "%s.mine", path);
+    assert_int_equal(rename(path, target), 0);
+    assert_int_equal(chmod(target, 0640), 0);
+    assert_int_equal(symlink(target, path), 0);
+    struct model *model = fresh();
+    const uint32_t codes[] = {KEY_CODE_F2, KEY_CODE_RIGHT, KEY_CODE_RIGHT, KEY_CODE_ESCAPE};
+    press(model, codes, COUNT_OF(codes));
+    assert_int_equal(settings_save(model, path, &err), STATUS_OK);
+    assert_true(readlink(path, old, sizeof old) > 0);
+    char *text = read_file(target, NULL);
+    assert_string_equal(text, "refresh = 1s\ntheme = colour-blind\n");
+    free(text);
+    assert_int_equal(stat(target, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0640);
+    assert_int_equal(unlink(path), 0);
+    drop(model);
+}
+
 TEST_CASE(a_broken_file_is_told_and_kept)
 {
     static const struct {
@@ -220,4 +245,4 @@ TEST_CASE(what_cannot_be_written_is_told)
 }
 
 TEST_MAIN_EACH(set_up, tear_down, keys_change_them_at_once, the_file_keeps_what_it_does_not_know,
-               a_broken_file_is_told_and_kept, what_cannot_be_written_is_told)
+               a_link_stays_one, a_broken_file_is_told_and_kept, what_cannot_be_written_is_told)
