@@ -19,6 +19,7 @@ enum { NOW_PARTS = 12 };
 
 // Metrics of requests; the last one of the window alone.
 enum { NOW_TTFT, NOW_SPEED, NOW_E2E, NOW_TPOT, NOW_METRICS };
+extern const char *const now_metrics[NOW_METRICS]; // their names
 
 // What records tell of a model on a host.
 struct now_figures {

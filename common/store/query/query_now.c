@@ -11,6 +11,7 @@
 #include "common/store/aggregate/throughput.h"
 #include "common/store/query/now_devices.h"
 #include "common/store/query/now_parts.h"
+#include "common/store/query/now_usual.h"
 #include "common/store/query/query_list.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/read/filter.h"
@@ -117,10 +118,10 @@ static enum status read_failures(struct now *now, struct error *err)
 
 // ---- Figures ------------------------------------------------------------------------------
 
-static const char *const metrics[NOW_METRICS] = {[NOW_TTFT] = "ttft_ns",
-                                                 [NOW_SPEED] = "tokens_per_second",
-                                                 [NOW_E2E] = "e2e_ns",
-                                                 [NOW_TPOT] = "tpot_ns"};
+const char *const now_metrics[NOW_METRICS] = {[NOW_TTFT] = "ttft_ns",
+                                              [NOW_SPEED] = "tokens_per_second",
+                                              [NOW_E2E] = "e2e_ns",
+                                              [NOW_TPOT] = "tpot_ns"};
 
 static struct now_level *level_of(struct now_figures *figures, unsigned metric)
 {
@@ -129,12 +130,6 @@ static struct now_level *level_of(struct now_figures *figures, unsigned metric)
                                         [NOW_E2E] =
                                             figures->has_items ? &figures->facts.e2e : NULL};
     return metric < sizeof levels / sizeof *levels ? levels[metric] : NULL;
-}
-
-static void add_day(struct now_level *level, const struct aggregate *values)
-{
-    if (values->count >= NOW_REQUESTS_LEAST)
-        level->days[level->day_count++] = aggregate_quantile(values, 0.5);
 }
 
 static void set_level(struct now *now, struct now_figures *figures, unsigned metric,
@@ -176,39 +171,47 @@ static enum status add_to_whole(struct now *now, const struct group *group, stru
     return status == STATUS_OK ? reader_budget(&now->budget, err) : status;
 }
 
-static enum status add_medians(struct now *now, const struct group *group, bool is_day,
-                               struct error *err)
+static enum status add_medians(struct now *now, const struct group *group, struct error *err)
 {
     struct now_figures *figures = NULL;
-    if (is_day && !groups_get(now->figures, group->keys))
-        return STATUS_OK;
     enum status status = find_figures(now, group->keys, &figures, err);
-    for (unsigned i = 0; status == STATUS_OK && i < NOW_METRICS; i++) {
-        if (is_day && !level_of(figures, i))
-            continue;
-        const struct aggregate *values = &aggregate_scan_ratio(group, i)->values;
-        if (is_day)
-            add_day(level_of(figures, i), values);
-        else
-            set_level(now, figures, i, values);
-    }
-    return status == STATUS_OK && !is_day ? add_to_whole(now, group, err) : status;
+    for (unsigned i = 0; status == STATUS_OK && i < NOW_METRICS; i++)
+        set_level(now, figures, i, &aggregate_scan_ratio(group, i)->values);
+    return status == STATUS_OK ? add_to_whole(now, group, err) : status;
 }
 
-// Medians of the window (`until_ns` 0), or of an hour of a former day, of models and hosts that
-// have requests now.
-static enum status read_medians(struct now *now, struct query *query, int64_t since_ns,
-                                int64_t until_ns, struct error *err)
+static enum status read_medians(struct now *now, const struct query *query, struct error *err)
 {
-    query->filter.since_ns = since_ns;
-    query->filter.until_ns = until_ns;
     struct aggregate_scan scan = {.query = query, .kind = RECORD_KIND_INFERENCE};
-    for (unsigned i = 0; i < (until_ns ? NOW_TPOT : NOW_METRICS); i++)
-        aggregate_scan_want(&scan, metrics[i], true);
+    for (unsigned i = 0; i < NOW_METRICS; i++)
+        aggregate_scan_want(&scan, now_metrics[i], true);
     enum status status = aggregate_scan_run(&scan, now->store, err);
     for (size_t i = 0; status == STATUS_OK && i < groups_count(scan.groups); i++)
-        status = add_medians(now, groups_at(scan.groups, i), until_ns != 0, err);
+        status = add_medians(now, groups_at(scan.groups, i), err);
     aggregate_scan_deinit(&scan);
+    return status;
+}
+
+// The usual of models and hosts that have requests now.
+static enum status read_usual(struct now *now, struct error *err)
+{
+    const int64_t middle_ns =
+        now->as_of_ns - (now->window_ns < HOUR_NS ? now->window_ns : HOUR_NS) / 2;
+    const struct groups *usual = NULL;
+    enum status status =
+        now_usual_read(&usual, now->store, &now->filter, middle_ns - middle_ns % HOUR_NS, err);
+    for (size_t i = 0; status == STATUS_OK && i < groups_count(now->figures); i++) {
+        struct now_figures *figures = groups_at(now->figures, i)->data;
+        const struct group *group = groups_get(usual, groups_at(now->figures, i)->keys);
+        const struct now_usual *of = group ? group->data : NULL;
+        for (unsigned k = 0; of && k < NOW_TPOT; k++) {
+            struct now_level *level = level_of(figures, k);
+            if (!level)
+                continue;
+            memcpy(level->days, of->days[k], sizeof level->days);
+            level->day_count = of->day_count[k];
+        }
+    }
     return status;
 }
 
@@ -263,15 +266,8 @@ static enum status read_figures(struct now *now, struct error *err)
                           .group_count = 2};
     enum status status = read_throughput(now, &query, err);
     if (status == STATUS_OK)
-        status = read_medians(now, &query, now->filter.since_ns, 0, err);
-    const int64_t middle_ns =
-        now->as_of_ns - (now->window_ns < HOUR_NS ? now->window_ns : HOUR_NS) / 2;
-    const int64_t hour_ns = middle_ns - middle_ns % HOUR_NS;
-    for (int64_t day = 1; now->has_enough && day <= NOW_DAYS && status == STATUS_OK; day++)
-        if (hour_ns > day * DAY_NS)
-            status = read_medians(now, &query, hour_ns - day * DAY_NS,
-                                  hour_ns - day * DAY_NS + HOUR_NS, err);
-    return status;
+        status = read_medians(now, &query, err);
+    return status == STATUS_OK && now->has_enough ? read_usual(now, err) : status;
 }
 
 // ---- States -------------------------------------------------------------------------------

@@ -157,6 +157,7 @@ void store_close(struct store *store)
     (void)sqlite3_finalize(store->name);
     (void)sqlite3_finalize(store->uuid);
     statement_cache_end(&store->statements);
+    groups_free(store->usual.medians);
     database_close(store->db);
     sqlite3_free(store->warning);
     free(store->path);

@@ -12,8 +12,18 @@
 #include "common/core/query/query.h"
 #include "common/store/sqlite/statement_cache.h"
 
+struct groups;
 struct sqlite3;
 struct sqlite3_stmt;
+
+// What now_usual.c keeps of former days.
+struct store_usual {
+    struct groups *medians;                             // owned; NULL: none are kept
+    char model[QUERY_TEXT_SIZE], host[QUERY_TEXT_SIZE]; // of the filter
+    int64_t hour_ns;
+    int64_t acts;     // the last act in the audit log
+    uint64_t read_ns; // monotonic clock
+};
 
 // An open store.  Only the store's own modules read the members.  session.c sets them; `limits` is
 // set by import_file.c, and `deadline_ns` also by that file and by coverage.c (for a while).
@@ -22,8 +32,9 @@ struct store {
     struct sqlite3_stmt *name;         // SELECT text FROM name WHERE id = ?
     struct sqlite3_stmt *uuid;         // SELECT uuid FROM run WHERE run = ?
     struct statement_cache statements; // other statements of `db`
-    char *path;                        // of the file, as passed to store_open; owned
-    char *warning;                     // text of store_warning, owned; NULL: none
+    struct store_usual usual;
+    char *path;    // of the file, as passed to store_open; owned
+    char *warning; // text of store_warning, owned; NULL: none
     // A second store whose budget and cancellation also stop this one's queries (import); NULL:
     // none.
     const struct store *limits;

@@ -298,6 +298,26 @@ TEST_CASE(test_usual)
     result_free(result);
 }
 
+static void expect_state(const char *state)
+{
+    const struct query query = {.kind = QUERY_NOW};
+    struct result *result = ask(&query);
+    assert_true(result_is(result, 0, "state", state));
+    result_free(result);
+}
+
+// Former days are read once; again after what an administrator does.
+TEST_CASE(test_usual_is_kept)
+{
+    add_host("slow", 4, 2 * SECOND);
+    expect_state("slow");
+    execf("DELETE FROM inference WHERE started_ns < %lld", (long long)before(HOUR / 1e9));
+    expect_state("slow");
+    exec("INSERT INTO admin(at_ns, actor, action, detail, outcome, rows)"
+         " VALUES(1, '', '', '', '', 0)");
+    expect_state("ok");
+}
+
 // Requests of 8 items, one each 10 ms.
 static void add_items(int64_t run, int64_t since_ns, unsigned count, int64_t e2e_ns)
 {
@@ -684,6 +704,6 @@ TEST_CASE(test_refusals)
     expect_error(&query, STATUS_INVALID, "filters are model and host, not device");
 }
 
-TEST_MAIN_EACH(set_up, store_tear_down, test_processes, test_usual, test_items, test_window,
-               test_requests_by_model, test_many_samples, test_failed_loads, test_imported,
-               test_samplers, test_groups, test_trend, test_devices, test_refusals)
+TEST_MAIN_EACH(set_up, store_tear_down, test_processes, test_usual, test_usual_is_kept, test_items,
+               test_window, test_requests_by_model, test_many_samples, test_failed_loads,
+               test_imported, test_samplers, test_groups, test_trend, test_devices, test_refusals)
