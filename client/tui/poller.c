@@ -42,6 +42,7 @@ struct poller {
     uint64_t last_ns;              // when the last round of all queries, or one that failed, began
     bool failed;                   // the last round did
     uint64_t asked_ns[POLL_COUNT]; // when a query was answered; 0: never
+    size_t rows[POLL_COUNT];       // of that answer
 
     int news_fd; // readable while there are news
     int wake_fd; // readable while there are commands
@@ -142,7 +143,8 @@ static uint64_t resting(const struct poller *poller, uint64_t now_ns)
     uint64_t rest = 0;
     for (unsigned polled = 0; polled < POLL_COUNT; polled++)
         if (poller->asked_ns[polled] != 0 &&
-            now_ns < poller->asked_ns[polled] + queries_rest_ns((enum polled_query)polled))
+            now_ns < poller->asked_ns[polled] +
+                         queries_rest_ns((enum polled_query)polled, poller->rows[polled]))
             rest |= UINT64_C(1) << polled;
     return rest;
 }
@@ -165,8 +167,11 @@ static void make_round(struct poller *poller, const struct commands *commands)
         error.status =
             make_query(poller, (enum polled_query)polled, scope, &news.results[polled], &error);
         news.answered[polled] = error.status == STATUS_OK;
-        if (news.answered[polled])
+        if (news.answered[polled]) {
             poller->asked_ns[polled] = began_ns;
+            poller->rows[polled] =
+                news.results[polled] ? result_row_count(news.results[polled]) : 0;
+        }
         if (news.round_error.status == STATUS_OK)
             news.round_error = error;
     }

@@ -97,8 +97,9 @@ size_t queries_load_before(const struct result *loads, size_t row);
 // The queries about a subject; a bit set.
 uint64_t queries_about(enum queries_subject subject);
 
-// How long an answer is kept before a round repeats the query; 0: until the next round.
-uint64_t queries_rest_ns(enum polled_query polled);
+// How long an answer with so many rows is kept before a round repeats the query; 0: until the next
+// round.
+uint64_t queries_rest_ns(enum polled_query polled, size_t rows);
 
 // Returns the bit set of the queries whose answers a new record of `kind` makes stale.
 uint64_t queries_stale(enum record_kind kind);
