@@ -130,7 +130,7 @@ static void draw_above(struct canvas *canvas, struct rect area, int x, double va
 
 void plot_chart(struct canvas *canvas, struct rect area, const struct plot_chart *chart)
 {
-    char text[UNIT_TEXT_SIZE], from[32];
+    char text[UNIT_TEXT_SIZE], from[UNIT_TEXT_SIZE + 16];
     struct rect bars = {area.x + SCALE_WIDTH, area.y + 1, area.width - SCALE_WIDTH,
                         area.height - 2};
     struct chart_columns columns;

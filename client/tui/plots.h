@@ -26,7 +26,7 @@ struct plot_point {
 // a time.  Columns of several steps show the mean of their values, and the highest `above`.
 struct plot_chart {
     const char *title;
-    const char *since; // its length as text: "5m"
+    char since[UNIT_TEXT_SIZE]; // its length as text: "5m"
     enum unit unit;
     bool is_rate; // a step without a point has the value 0; a column has the mean
                   // of the time from `began_ns` on

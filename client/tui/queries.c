@@ -230,6 +230,17 @@ uint64_t queries_rest_ns(enum polled_query polled, size_t rows)
     return polled == POLL_FLEET || polled == POLL_WHY || polled == POLL_COMPARE ? rest_ns : 0;
 }
 
+struct queries_span queries_span(const struct queries_scope *scope, int64_t now_ns)
+{
+    struct query_filter filter = scope->filter;
+    now_ns = scope->now_ns != 0 ? scope->now_ns : now_ns;
+    window_apply(&scope->window, now_ns, &filter);
+    const int64_t until_ns = filter.until_ns != 0 ? filter.until_ns : now_ns;
+    return (struct queries_span){filter.since_ns, until_ns,
+                                 filter.since_ns != 0 ? window_step_ns(until_ns - filter.since_ns)
+                                                      : 0};
+}
+
 bool queries_fill(enum polled_query polled, const struct queries_scope *scope, int64_t now_ns,
                   struct query *query)
 {
@@ -256,7 +267,7 @@ bool queries_fill(enum polled_query polled, const struct queries_scope *scope, i
             query->filter.by[i][0] = '\0';
     if (polls[polled].metric) {
         (void)snprintf(query->metric, sizeof query->metric, "%s", polls[polled].metric);
-        query->step_ns = window_step_ns(&scope->window);
+        query->step_ns = queries_span(scope, now_ns).step_ns;
     }
     return fill_own(polled, scope, query);
 }

@@ -75,6 +75,16 @@ struct queries_scope {
     struct query_filter why; // names that go before those of the filter in POLL_WHY
 };
 
+// The time that answers of the window are of, wall clock, and the step of their charts.
+struct queries_span {
+    int64_t since_ns, until_ns;
+    int64_t step_ns; // 0: no charts, as the time has no beginning
+};
+
+// The span of the filter's times if it has some, else that of the window; what is live ends at
+// `now_ns`.
+struct queries_span queries_span(const struct queries_scope *scope, int64_t now_ns);
+
 // Builds the query `polled` in `*query`.  The query has those conditions of the filter that apply
 // to its kind of records; runs, for example, have no model.  `now_ns` is the wall clock.  Returns
 // false if it cannot be built: without its subject; two windows of POLL_COMPARE of all time, or

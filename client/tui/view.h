@@ -114,8 +114,11 @@ void view_frame_draw(const struct model *model, struct canvas *canvas,
 bool view_banner_is_needed(const struct model *model);
 void view_banner_draw(const struct model *model, struct canvas *canvas, struct rect area);
 
-// Charts at the head of a panel in `area`: their rows, 0 if there is no room or the window is all
-// time; and the charts.
+// True if there are charts over time: what is shown has a beginning.
+bool view_has_charts(const struct model *model);
+
+// Charts at the head of a panel in `area`: their rows, 0 if there is no room or there are none; and
+// the charts.
 int view_charts_rows(const struct model *model, struct rect area);
 void view_charts_draw(const struct model *model, struct canvas *canvas, struct rect area);
 

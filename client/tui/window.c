@@ -7,15 +7,10 @@
 
 static const struct {
     const char *text;
-    int64_t length_ns, step_ns;
+    int64_t length_ns;
 } lengths[] = {
-    {"1m", MINUTE_NS, SECOND_NS},
-    {"5m", 5 * MINUTE_NS, 2 * SECOND_NS},
-    {"1h", HOUR_NS, MINUTE_NS},
-    {"24h", DAY_NS, 10 * MINUTE_NS},
-    {"7d", 7 * DAY_NS, HOUR_NS},
-    {"30d", 30 * DAY_NS, 6 * HOUR_NS},
-    {"all", 0, 0},
+    {"1m", MINUTE_NS},  {"5m", 5 * MINUTE_NS}, {"1h", HOUR_NS}, {"24h", DAY_NS},
+    {"7d", 7 * DAY_NS}, {"30d", 30 * DAY_NS},  {"all", 0},
 };
 
 enum { LENGTHS = sizeof lengths / sizeof *lengths };
@@ -66,7 +61,15 @@ void window_apply(const struct window *window, int64_t now_ns, struct query_filt
     filter->since_ns = (window_is_live(window) ? now_ns : window->until_ns) - length_ns;
 }
 
-int64_t window_step_ns(const struct window *window)
+int64_t window_step_ns(int64_t length_ns)
 {
-    return lengths[window->length].step_ns;
+    static const int64_t steps[] = {SECOND_NS,      2 * SECOND_NS, 10 * SECOND_NS, MINUTE_NS,
+                                    10 * MINUTE_NS, HOUR_NS,       6 * HOUR_NS,    DAY_NS};
+    enum { POINTS = 200 };
+    if (length_ns <= 0)
+        return 0;
+    for (unsigned i = 0; i < sizeof steps / sizeof *steps; i++)
+        if (length_ns / steps[i] <= POINTS)
+            return steps[i];
+    return (length_ns / DAY_NS / POINTS + 1) * DAY_NS;
 }

@@ -38,7 +38,8 @@ void window_pan(struct window *window, int step, int64_t now_ns);
 // Sets the filter's times, unless it has some of its own.
 void window_apply(const struct window *window, int64_t now_ns, struct query_filter *filter);
 
-// The step of time that divides the window into some hundred points of a chart; 0: all time.
-int64_t window_step_ns(const struct window *window);
+// The step of time that divides a length of time into 200 points of a chart at most; 0 if that is
+// not positive.
+int64_t window_step_ns(int64_t length_ns);
 
 #endif

@@ -285,7 +285,7 @@ void fixture_stages(struct model *model)
 static void answer_steps(struct model *model)
 {
     static char text[TEXT_SIZE];
-    const int64_t step_ns = window_step_ns(&model->scope.window);
+    const int64_t step_ns = queries_span(&model->scope, FIXTURE_WALL_NS).step_ns;
     int used = snprintf(text, sizeof text, STEPS);
     for (int i = 0; i < 150; i++)
         used += snprintf(text + used, sizeof text - (size_t)used, "%lld|%d|%d000000|%d000000\n",
@@ -299,7 +299,7 @@ static void answer_steps(struct model *model)
 static void answer_errors(struct model *model)
 {
     char text[1024];
-    const int64_t step_ns = window_step_ns(&model->scope.window);
+    const int64_t step_ns = queries_span(&model->scope, FIXTURE_WALL_NS).step_ns;
     int used = snprintf(text, sizeof text, STEPS);
     for (int i = 0; i < 12; i++)
         used += snprintf(text + used, sizeof text - (size_t)used, "%lld|%s|-|-\n",
@@ -529,7 +529,7 @@ static void answer_pipeline_steps(struct model *model)
 {
     static char texts[3][TEXT_SIZE];
     static const enum polled_query polls[] = {POLL_OVERLAP, POLL_EXPOSED, POLL_STARVED};
-    const int64_t step_ns = window_step_ns(&model->scope.window);
+    const int64_t step_ns = queries_span(&model->scope, FIXTURE_WALL_NS).step_ns;
     int used[3];
     for (int k = 0; k < 3; k++)
         used[k] = snprintf(texts[k], TEXT_SIZE, "started_ns:unix_ns|mean\n");

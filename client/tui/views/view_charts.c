@@ -2,6 +2,7 @@
 #include "client/tui/view.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "client/tui/plots.h"
@@ -9,12 +10,22 @@
 
 enum { CHART_GAP = 2, CHART_LEAST_WIDTH = 30, POINTS_MAX = 512 };
 
+static struct queries_span span_of(const struct model *model)
+{
+    return queries_span(&model->scope, model->answered_at_ns);
+}
+
+bool view_has_charts(const struct model *model)
+{
+    return span_of(model).step_ns != 0;
+}
+
 int view_charts_rows(const struct model *model, struct rect area)
 {
     static const struct {
         int panel, chart;
     } heights[] = {{40, 9}, {26, 7}, {17, 5}};
-    if (window_step_ns(&model->scope.window) == 0)
+    if (!view_has_charts(model))
         return 0;
     for (unsigned i = 0; i < sizeof heights / sizeof *heights; i++)
         if (area.height >= heights[i].panel)
@@ -49,16 +60,19 @@ static int64_t began_ns(const struct model *model)
 
 static struct plot_chart new_chart(const struct model *model, const char *title, enum unit unit)
 {
-    const struct window *window = &model->scope.window;
-    return (struct plot_chart){.title = title,
+    const struct query_filter *filter = &model->scope.filter;
+    const struct queries_span span = span_of(model);
+    struct plot_chart chart = {.title = title,
                                .unit = unit,
-                               .since = window_text(window),
-                               .step_ns = window_step_ns(window),
-                               .length_ns = window_length_ns(window),
-                               .until_ns = !window_is_live(window)    ? window->until_ns
-                                           : model->scope.now_ns != 0 ? model->scope.now_ns
-                                                                      : model->answered_at_ns,
+                               .step_ns = span.step_ns,
+                               .length_ns = span.until_ns - span.since_ns,
+                               .until_ns = span.until_ns,
                                .began_ns = began_ns(model)};
+    if (filter->since_ns != 0 || filter->until_ns != 0)
+        (void)view_age_text(chart.since, (double)chart.length_ns / 1e9);
+    else
+        (void)snprintf(chart.since, sizeof chart.since, "%s", window_text(&model->scope.window));
+    return chart;
 }
 
 void view_charts_draw(const struct model *model, struct canvas *canvas, struct rect area)
@@ -105,7 +119,7 @@ size_t view_machine_draw(const struct model *model, struct canvas *canvas, struc
     struct rect charts = {area.x, area.y + y, area.width, CHART_ROWS}, left, right;
     size_t lines = 0;
     layout_beside(charts, (area.width - CHART_GAP) / 2, CHART_GAP, &left, &right);
-    if (window_step_ns(&model->scope.window) != 0) {
+    if (view_has_charts(model)) {
         if (canvas && y >= 0)
             view_chart_draw(model, canvas, left, is_host ? "CPU" : "GPU", POLL_MACHINE_USE,
                             UNIT_RATIO);

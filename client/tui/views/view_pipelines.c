@@ -105,7 +105,7 @@ static int chart_rows(const struct model *model, struct rect area)
     static const struct {
         int panel, chart;
     } heights[] = {{34, 8}, {22, 6}, {14, 5}};
-    if (window_step_ns(&model->scope.window) == 0 || area.width < 75)
+    if (!view_has_charts(model) || area.width < 75)
         return 0;
     for (unsigned i = 0; i < sizeof heights / sizeof *heights; i++)
         if (area.height >= heights[i].panel)

@@ -128,6 +128,25 @@ TEST_CASE(a_filter_is_applied)
     drop(model);
 }
 
+// Charts begin and end where the filter's times do.
+TEST_CASE(charts_are_of_the_times_of_the_filter)
+{
+    struct model *model = fresh();
+    const struct query_filter filter = {.since_ns = FIXTURE_WALL_NS - 3 * HOUR_NS,
+                                        .until_ns = FIXTURE_WALL_NS - 2 * HOUR_NS};
+    model_filter(model, &filter, "since 3h until 2h");
+    fixture_answer(model, POLL_NOW, NULL);
+    char text[128];
+    (void)snprintf(text, sizeof text, "started_ns|mean\n%lld|432\n",
+                   (long long)(FIXTURE_WALL_NS - 2 * HOUR_NS - HOUR_NS / 4));
+    fixture_answer(model, POLL_TOKENS, text);
+    char *screen = fixture_screen(model, false);
+    assert_non_null(strstr(screen, "1h 00m before"));
+    assert_non_null(strstr(screen, "144.00"));
+    free(screen);
+    drop(model);
+}
+
 TEST_CASE(what_is_wrong_is_said_in_the_prompt)
 {
     static const struct {
@@ -339,7 +358,8 @@ TEST_CASE(names_are_completed)
     drop(model);
 }
 
-TEST_MAIN(a_line_is_edited, a_line_takes_characters_only, a_filter_is_applied,
-          what_is_wrong_is_said_in_the_prompt, escape_leaves_the_filter_as_it_was, other_keys,
-          a_filter_ends_the_pause, a_text_filters_rows, what_was_entered_is_there_again,
-          names_are_completed, the_word_that_clears_is_whole)
+TEST_MAIN(charts_are_of_the_times_of_the_filter, a_line_is_edited, a_line_takes_characters_only,
+          a_filter_is_applied, what_is_wrong_is_said_in_the_prompt,
+          escape_leaves_the_filter_as_it_was, other_keys, a_filter_ends_the_pause,
+          a_text_filters_rows, what_was_entered_is_there_again, names_are_completed,
+          the_word_that_clears_is_whole)

@@ -34,6 +34,37 @@ TEST_CASE(every_ask_is_a_query_that_makes_sense)
     }
 }
 
+// Charts are of the filter's times, in as many steps as those of a window.
+TEST_CASE(steps_are_of_the_time_that_is_shown)
+{
+    static const struct {
+        int64_t since_ns, until_ns; // before FIXTURE_WALL_NS; 0: none
+        int64_t step_ns;
+    } cases[] = {
+        {HOUR_NS / 4, 0, HOUR_NS / 360},
+        {HOUR_NS, 0, HOUR_NS / 60},
+        {24 * HOUR_NS, 0, HOUR_NS / 6},
+        {168 * HOUR_NS, 0, HOUR_NS},
+        {720 * HOUR_NS, 0, 6 * HOUR_NS},
+        {8760 * HOUR_NS, 0, 48 * HOUR_NS},
+        {25 * HOUR_NS, HOUR_NS, HOUR_NS / 6},
+        {0, HOUR_NS, 0},
+        {0, 0, HOUR_NS / 1800},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct queries_scope scope = {.window = WINDOW_DEFAULT};
+        struct query query;
+        if (cases[i].since_ns != 0)
+            scope.filter.since_ns = FIXTURE_WALL_NS - cases[i].since_ns;
+        if (cases[i].until_ns != 0)
+            scope.filter.until_ns = FIXTURE_WALL_NS - cases[i].until_ns;
+        assert_true(queries_fill(POLL_TOKENS, &scope, FIXTURE_WALL_NS, &query));
+        assert_int_equal(query.step_ns, cases[i].step_ns);
+        assert_int_equal(queries_span(&scope, FIXTURE_WALL_NS).until_ns,
+                         FIXTURE_WALL_NS - cases[i].until_ns);
+    }
+}
+
 TEST_CASE(answers_are_of_the_window)
 {
     struct queries_scope scope = {.window = {.length = 2}}; // an hour
@@ -231,8 +262,8 @@ TEST_CASE(machines_have_metrics_of_their_own)
     result_free(machines);
 }
 
-TEST_MAIN(machines_have_metrics_of_their_own, every_ask_is_a_query_that_makes_sense,
-          answers_are_of_the_window, a_filter_goes_as_far_as_the_dimensions_do,
-          stages_are_those_of_the_load, loads_are_set_beside_others,
-          a_request_is_explained_by_its_peers, sides_of_a_comparison,
+TEST_MAIN(steps_are_of_the_time_that_is_shown, machines_have_metrics_of_their_own,
+          every_ask_is_a_query_that_makes_sense, answers_are_of_the_window,
+          a_filter_goes_as_far_as_the_dimensions_do, stages_are_those_of_the_load,
+          loads_are_set_beside_others, a_request_is_explained_by_its_peers, sides_of_a_comparison,
           without_a_load_there_are_no_stages_to_ask_for, records_make_answers_stale)
