@@ -47,6 +47,8 @@ enum { SCALE_WIDTH = 9, CHART_WIDTH_MAX = 512 };
 
 struct chart_columns {
     int64_t column_ns, last; // number of the last column, counted from time 0
+    int64_t until_ns;        // end of the last step that is over
+    int64_t began_ns;
     int width;
     double values[CHART_WIDTH_MAX], above[CHART_WIDTH_MAX];
     double weights[CHART_WIDTH_MAX]; // of values: their number, or of rates their nanoseconds
@@ -60,48 +62,64 @@ static int column_of(const struct chart_columns *columns, int64_t time_ns)
     return back < 0 || back >= columns->width ? -1 : columns->width - 1 - (int)back;
 }
 
-// What a period has of the window, from `since_ns` on.
-static double part_of(const struct plot_chart *chart, int64_t since_ns, int64_t start_ns,
+// What a period has of the chart's time, from `since_ns` on.
+static double part_of(const struct chart_columns *columns, int64_t since_ns, int64_t start_ns,
                       int64_t length_ns)
 {
     const int64_t from = start_ns > since_ns ? start_ns : since_ns;
     const int64_t end = start_ns + length_ns;
-    const int64_t to = end < chart->until_ns ? end : chart->until_ns;
+    const int64_t to = end < columns->until_ns ? end : columns->until_ns;
     return to > from ? (double)(to - from) : 0;
 }
 
 static void average(struct chart_columns *out, const struct plot_chart *chart, int64_t since_ns)
 {
-    const int64_t began_ns = chart->began_ns > since_ns ? chart->began_ns : since_ns;
+    const int64_t began_ns = out->began_ns > since_ns ? out->began_ns : since_ns;
     for (int i = 0; i < out->width; i++) {
         const int64_t start_ns = (out->last - (out->width - 1 - i)) * out->column_ns;
         const double weight =
-            chart->is_rate ? part_of(chart, began_ns, start_ns, out->column_ns) : out->weights[i];
+            chart->is_rate ? part_of(out, began_ns, start_ns, out->column_ns) : out->weights[i];
         out->values[i] = out->weights[i] > 0 && weight > 0 ? out->values[i] / weight : (double)NAN;
         out->top = fmax(out->top, fmax(out->values[i], out->above[i]));
     }
 }
 
-// Puts the points into the columns of their times, the newest at the right.
-static void gather(struct chart_columns *out, const struct plot_chart *chart, int width)
+// As many columns as fit into `cells`, of as few steps as that takes.  A step that is not over yet
+// would look like a collapse: the chart ends before it.
+static struct chart_columns new_columns(const struct plot_chart *chart, int cells)
 {
-    const int64_t steps = chart->length_ns / chart->step_ns + 1;
-    const int64_t since_ns = chart->until_ns - chart->length_ns;
-    *out = (struct chart_columns){.column_ns = (steps + width - 1) / width * chart->step_ns,
-                                  .width = width};
-    out->last = chart->until_ns / out->column_ns;
-    for (int i = 0; i < width; i++)
+    const int64_t steps = chart->length_ns / chart->step_ns;
+    int64_t per = (steps + cells - 1) / cells, count = steps;
+    per = per > 1 ? per : 1;
+    while (per > 1 && (count = (steps + per - 1) / per + 1) > cells) // the first has a part
+        per++;
+    struct chart_columns columns = {.column_ns = per * chart->step_ns,
+                                    .until_ns = chart->until_ns / chart->step_ns * chart->step_ns,
+                                    .began_ns = chart->began_ns,
+                                    .width = count > 0 ? (int)count : 1};
+    columns.last = (columns.until_ns - 1) / columns.column_ns;
+    return columns;
+}
+
+// Puts the points into the columns of their times, the newest at the right.
+static void gather(struct chart_columns *out, const struct plot_chart *chart, int cells)
+{
+    *out = new_columns(chart, cells);
+    const int64_t since_ns = out->until_ns - chart->length_ns;
+    for (int i = 0; i < out->width; i++)
         out->above[i] = NAN;
     for (size_t i = 0; i < chart->count; i++) {
         const struct plot_point *point = &chart->points[i];
         const int at = column_of(out, point->time_ns);
-        if (at < 0)
+        if (at < 0 || point->time_ns >= out->until_ns)
             continue;
         out->above[at] = fmax(out->above[at], point->above); // of a NaN and a number: the number
         const double weight =
-            chart->is_rate ? part_of(chart, since_ns, point->time_ns, chart->step_ns) : 1;
+            chart->is_rate ? part_of(out, since_ns, point->time_ns, chart->step_ns) : 1;
         if (!isfinite(point->value))
             continue;
+        if (point->time_ns + chart->step_ns <= out->began_ns)
+            out->began_ns = 0; // others began before
         out->values[at] += point->value * weight;
         out->weights[at] += weight;
     }
@@ -109,12 +127,14 @@ static void gather(struct chart_columns *out, const struct plot_chart *chart, in
 }
 
 static void draw_failures(struct canvas *canvas, struct rect area, const struct plot_chart *chart,
-                          const struct chart_columns *columns)
+                          const struct chart_columns *columns, int cells)
 {
     for (size_t i = 0; i < chart->mark_count; i++) {
         const int at = column_of(columns, chart->marks[i].time_ns);
         if (at >= 0 && chart->marks[i].value > 0)
-            (void)canvas_put(canvas, area, SCALE_WIDTH + at, area.height - 1, STYLE_BAD, "✗");
+            (void)canvas_put(canvas, area,
+                             SCALE_WIDTH + (at * cells + columns->width - 1) / columns->width,
+                             area.height - 1, STYLE_BAD, "✗");
     }
 }
 
@@ -143,7 +163,7 @@ void plot_chart(struct canvas *canvas, struct rect area, const struct plot_chart
     canvas_line(canvas, area, SCALE_WIDTH, area.height - 1, bars.width, STYLE_DIM, 0x2500);
     (void)snprintf(from, sizeof from, " %s before ", chart->since);
     (void)canvas_put(canvas, area, SCALE_WIDTH, area.height - 1, STYLE_DIM, from);
-    draw_failures(canvas, area, chart, &columns);
+    draw_failures(canvas, area, chart, &columns, bars.width);
     if (columns.top <= 0)
         return;
     (void)unit_format(text, chart->unit, columns.top);
@@ -151,9 +171,13 @@ void plot_chart(struct canvas *canvas, struct rect area, const struct plot_chart
     canvas_fit(canvas, area, 0, 1, SCALE_WIDTH - 1, ALIGN_RIGHT, STYLE_DIM, text);
     if (bars.height > 1)
         canvas_fit(canvas, area, 0, area.height - 2, SCALE_WIDTH - 1, ALIGN_RIGHT, STYLE_DIM, "0");
-    for (int x = 0; x < bars.width; x++)
-        draw_above(canvas, bars, x, columns.values[x], columns.above[x], columns.top);
-    plot_sparkline(canvas, bars, columns.values, (size_t)bars.width, columns.top);
+    double cells[CHART_WIDTH_MAX];
+    for (int x = 0; x < bars.width; x++) { // columns are stretched to the whole width
+        const int at = x * columns.width / bars.width;
+        cells[x] = columns.values[at];
+        draw_above(canvas, bars, x, cells[x], columns.above[at], columns.top);
+    }
+    plot_sparkline(canvas, bars, cells, (size_t)bars.width, columns.top);
 }
 
 // ---- Histograms -------------------------------------------------------------------------

@@ -22,8 +22,9 @@ struct plot_point {
     double above; // a second value, at least as high, drawn behind; NaN: none
 };
 
-// A chart over time: each column is a step or several whole ones, so that it moves by one column at
-// a time.  Columns of several steps show the mean of their values, and the highest `above`.
+// A chart over time: each column is a step or several whole ones, stretched to the chart's width,
+// so that it moves by one column at a time; a step that is not over is left out.  Columns of
+// several steps show the mean of their values, and the highest `above`.
 struct plot_chart {
     const char *title;
     char since[UNIT_TEXT_SIZE]; // its length as text: "5m"

@@ -47,9 +47,10 @@ void window_pan(struct window *window, int step, int64_t now_ns)
 {
     const int64_t length_ns = window_length_ns(window);
     const int64_t end_ns = window_is_live(window) ? now_ns : window->until_ns;
-    const int64_t until_ns = end_ns + step * (length_ns / 2);
+    const int64_t half_ns = length_ns / 2, until_ns = end_ns + step * half_ns;
+    const int64_t live_ns = step > 0 ? now_ns - half_ns + 1 : now_ns; // now has gone on meanwhile
     if (length_ns > 0)
-        window->until_ns = until_ns >= now_ns ? 0 : until_ns > length_ns ? until_ns : length_ns;
+        window->until_ns = until_ns >= live_ns ? 0 : until_ns > length_ns ? until_ns : length_ns;
 }
 
 void window_apply(const struct window *window, int64_t now_ns, struct query_filter *filter)

@@ -32,7 +32,8 @@ bool window_is_live(const struct window *window);
 // stays.
 void window_zoom(struct window *window, int step);
 
-// Moves it by `step` halves of its length, at most to now; then it is live again.  All time stays.
+// Moves it by `step` halves of its length, at most to now; then it is live again, as it is where
+// the next half would go beyond now.  All time stays.
 void window_pan(struct window *window, int step, int64_t now_ns);
 
 // Sets the filter's times, unless it has some of its own.

@@ -20,7 +20,7 @@ static const struct {
     [CONTACT_FAULT] = {STYLE_BAD, "✗ error", "✗ error"},
 };
 
-enum { SOURCE_NAME_MIN = 12 };
+enum { SOURCE_NAME_MIN = 12, SOURCE_NAME_MAX = 28 };
 
 // Who answers, and what of it is shown: the second where there is room for one only.
 static void draw_source(const struct model *model, struct canvas *canvas, struct rect area, int x,
@@ -32,13 +32,13 @@ static void draw_source(const struct model *model, struct canvas *canvas, struct
     if (room < SOURCE_NAME_MIN && (!model->filtered || room < wanted))
         return;
     if (!model->filtered) {
-        canvas_fit(canvas, area, x, 0, room, ALIGN_LEFT, STYLE_DIM, model->name);
+        canvas_fit_name(canvas, area, x, 0, room, STYLE_DIM, model->name);
         return;
     }
     if (name + GAP + wanted > room)
         name = room - GAP - wanted;
     if (name >= SOURCE_NAME_MIN) {
-        canvas_fit(canvas, area, x, 0, name, ALIGN_LEFT, STYLE_DIM, model->name);
+        canvas_fit_name(canvas, area, x, 0, name, STYLE_DIM, model->name);
         x += name + GAP;
         room -= name + GAP;
     }
@@ -147,27 +147,26 @@ static void lay_out_title(struct title *title, const struct model *model, struct
         segments_add(right, 0, contacts[model->contact].style, "%s",
                      model->is_file ? contacts[model->contact].file
                                     : contacts[model->contact].collector);
-    segments_add(right, 1, STYLE_PLAIN, "%s", view_clock_text(clock, model->wall_now_ns));
+    const bool is_live = window_is_live(&model->scope.window);
     add_window(right, model);
-    // The clock goes before the views' names, where they fit beside the rest, and their numbers.
-    enum { LEAST = 24 };
-    const int beside = area.width - 2 * TITLE_MARGIN - glyph_text_width(program) - VIEW_GAP;
-    title->right_room = beside - views_width(model, NAMES_ALL);
-    if (title->right_room < LEAST)
-        title->right_room = beside - views_width(model, NAMES_SHOWN);
-    // The window is named at any width, as the figures are of it.
-    const int without_clock =
-        segments_width(right, area.width) - (int)sizeof "00:00:00" + 1 - VIEW_GAP;
-    if (title->right_room < without_clock)
-        title->right_room = without_clock; // and the rest is of the filter, or the address
-    const int end = area.width - TITLE_MARGIN - segments_width(right, title->right_room);
+    const int least = segments_width(right, area.width); // at any width, as the figures are of it
+    if (is_live)
+        segments_add(right, 1, STYLE_PLAIN, "%s", view_clock_text(clock, model->wall_now_ns));
     title->views_x = TITLE_MARGIN + glyph_text_width(program) + VIEW_GAP;
-    title->room = end - VIEW_GAP - title->views_x;
-    // The names of the views go before the address; a filter must not be truncated.
-    const int source = model->filtered ? glyph_text_width(model->filter_text) : 0;
-    while (title->names < NAMES_ONLY_SHOWN &&
-           views_width(model, title->names) + source > title->room)
-        title->names++;
+    const int beside = area.width - title->views_x - TITLE_MARGIN;
+    // By worth: a filter, which must not be truncated; the address; the clock; the views' names.
+    const int name = glyph_text_width(model->name);
+    const int source = VIEW_GAP + (model->filtered          ? glyph_text_width(model->filter_text)
+                                   : name < SOURCE_NAME_MAX ? name
+                                                            : SOURCE_NAME_MAX);
+    const int all = segments_width(right, area.width);
+    title->names = views_width(model, NAMES_ALL) + source + all <= beside ? NAMES_ALL : NAMES_SHOWN;
+    if (model->filtered && views_width(model, NAMES_SHOWN) + source + least > beside)
+        title->names = NAMES_ONLY_SHOWN;
+    title->right_room = beside - views_width(model, title->names) - source;
+    if (title->right_room < least)
+        title->right_room = least;
+    title->room = beside - VIEW_GAP - segments_width(right, title->right_room);
 }
 
 static void draw_title(const struct model *model, struct canvas *canvas, struct rect area)

@@ -19,7 +19,7 @@ static const struct grid_column columns[] = {
     {"run", "running_requests", GRID_UNIT, false, 3, 0, 6},
     {"wait", "waiting_requests", GRID_UNIT, false, 4, 0, 8},
     {"TTFT p50", "ttft_p50_ns", GRID_UNIT, false, 8, 0, 7},
-    {"p95", "ttft_p95_ns", GRID_UNIT, false, 7, 0, 0},
+    {"TTFT p95", "ttft_p95_ns", GRID_UNIT, false, 8, 0, 0},
     {"TPOT p95", "tpot_p95_ns", GRID_UNIT, false, 8, 0, 3},
     {"E2E p95", "e2e_p95_ns", GRID_IF_ANY, false, 7, 0, 3},
     {"err %", "error_ratio", GRID_SHARE, false, 5, 0, 1},
@@ -81,7 +81,7 @@ static void name_of(char *text, size_t size, const struct result *result, size_t
         (void)snprintf(text, size, "%s %s", names[0], names[1]);
 }
 
-// The throughput of each part of the window; the scale is the row's own.
+// The throughput of each part of the window that is over; the scale is the row's own.
 static void draw_trend(const struct grid_column *column, struct canvas *canvas, struct rect area,
                        int x, int y, int width, double scale, const struct result *result,
                        size_t row)
@@ -97,10 +97,12 @@ static void draw_trend(const struct grid_column *column, struct canvas *canvas, 
         char *end;
         const double value = strtod(at, &end);
         values[count] = end == at ? (double)NAN : value;
-        top = fmax(top, values[count++]);
         at = strchr(at, ',');
         at += at != NULL;
+        top = at ? fmax(top, values[count]) : top;
+        count++;
     }
+    count -= count > 0; // the part that has only begun
     plot_sparkline(canvas, (struct rect){area.x + x, area.y + y, width, 1}, values, count, top);
 }
 

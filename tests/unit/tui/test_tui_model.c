@@ -444,6 +444,13 @@ TEST_CASE(the_window_changes)
         assert_int_equal(view_shown(model), i >= 2 && i < 5 ? VIEW_PAST : VIEW_NOW);
     }
     fixture_key(model, '[');
+    const struct event later = {.kind = EVENT_KEY,
+                                .code = ']',
+                                .now_ns = FIXTURE_NOW_NS,
+                                .wall_now_ns = FIXTURE_WALL_NS + INT64_C(60000000000)};
+    (void)model_update(model, &later);
+    assert_int_equal(model->scope.window.until_ns, 0); // though it is later now
+    fixture_key(model, '[');
     fixture_key(model, '[');
     assert_int_equal(model->scope.window.until_ns, FIXTURE_WALL_NS - INT64_C(300000000000));
     assert_int_equal(view_shown(model), VIEW_PAST);

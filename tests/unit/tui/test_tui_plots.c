@@ -160,7 +160,7 @@ TEST_CASE(histogram_takes_anything)
 // The row of bars of a chart whose two-second steps begin at 0, drawn at a time.
 static char *chart_at(int64_t until_ns, bool is_rate)
 {
-    enum { SCALE = 9, COLUMNS = 11, POINTS = 10 };
+    enum { SCALE = 9, COLUMNS = 10, POINTS = 10 };
     const int64_t step_ns = 2000000000;
     struct plot_point points[POINTS];
     for (int i = 0; i < POINTS; i++)
@@ -193,6 +193,7 @@ TEST_CASE(a_chart_moves_by_whole_steps)
         int64_t until_ns;
         const char *row;
     } cases[] = {
+        {18500000000, "       8  ▄▄▄▄█▄▄▄▄"}, // without what has only begun
         {20000000000, "       8 ▄▄▄▄█▄▄▄▄▄"},
         {21999999999, "       8 ▄▄▄▄█▄▄▄▄▄"},
         {22000000000, "       8 ▄▄▄█▄▄▄▄▄"},
@@ -209,7 +210,7 @@ TEST_CASE(a_chart_moves_by_whole_steps)
 // A rate is that of the time since the process began, as that of its row is; failures are marked.
 TEST_CASE(a_chart_begins_with_the_process)
 {
-    enum { SCALE = 9, COLUMNS = 11 };
+    enum { SCALE = 9, COLUMNS = 10 };
     const int64_t step_ns = 60000000000;
     const struct plot_point points[] = {{8 * step_ns, 2, NAN}, {9 * step_ns, 4, NAN}};
     const struct plot_point marks[] = {{7 * step_ns, 0, NAN}, {9 * step_ns, 0.5, NAN}};
@@ -220,23 +221,56 @@ TEST_CASE(a_chart_begins_with_the_process)
                                .count = COUNT_OF(points),
                                .step_ns = step_ns,
                                .length_ns = 10 * step_ns,
-                               .until_ns = 10 * step_ns - 1,
+                               .until_ns = 10 * step_ns,
                                .began_ns = 8 * step_ns + step_ns / 2,
                                .marks = marks,
                                .mark_count = COUNT_OF(marks)};
     struct canvas canvas = make(SCALE + COLUMNS, 3, false);
     plot_chart(&canvas, canvas_area(&canvas), &chart);
     finish(&canvas, "         t\n"
-                    "       4          ██\n"
-                    "          10m befor✗\n");
+                    "       4         ██\n"
+                    "          10m befo✗\n");
     chart.began_ns = 0;
     canvas = make(SCALE + COLUMNS, 3, false);
     plot_chart(&canvas, canvas_area(&canvas), &chart);
     finish(&canvas, "         t\n"
-                    "       4          ▄█\n"
-                    "          10m befor✗\n");
+                    "       4         ▄█\n"
+                    "          10m befo✗\n");
 }
 
-TEST_MAIN(a_chart_begins_with_the_process, a_chart_moves_by_whole_steps, sparklines, bars,
-          waterfall, waterfall_scrolls, waterfall_without_stages, waterfall_takes_anything,
-          histogram_marks_its_percentiles, histogram_takes_anything)
+// A chart has the whole window, at any width; a point before the process began tells that another
+// one did before.
+TEST_CASE(a_chart_is_as_wide_as_its_place)
+{
+    enum { SCALE = 9, STEPS = 4 };
+    const int64_t step_ns = 1000000000;
+    const struct plot_point points[] = {
+        {0, 4, NAN}, {step_ns, 4, NAN}, {2 * step_ns, 8, NAN}, {3 * step_ns, 8, NAN}};
+    const struct plot_chart chart = {.title = "t",
+                                     .since = "4s",
+                                     .is_rate = true,
+                                     .points = points,
+                                     .count = COUNT_OF(points),
+                                     .step_ns = step_ns,
+                                     .length_ns = STEPS * step_ns,
+                                     .until_ns = STEPS * step_ns,
+                                     .began_ns = 3 * step_ns / 2};
+    static const struct {
+        int cells;
+        const char *text;
+    } cases[] = {
+        {3, "         t\n       8  ▄█\n          4s\n"},
+        {6, "         t\n       8 ▄▄▄███\n          4s be\n"},
+        {8, "         t\n       8 ▄▄▄▄████\n          4s befo\n"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct canvas canvas = make(SCALE + cases[i].cells, 3, false);
+        plot_chart(&canvas, canvas_area(&canvas), &chart);
+        finish(&canvas, cases[i].text);
+    }
+}
+
+TEST_MAIN(a_chart_is_as_wide_as_its_place, a_chart_begins_with_the_process,
+          a_chart_moves_by_whole_steps, sparklines, bars, waterfall, waterfall_scrolls,
+          waterfall_without_stages, waterfall_takes_anything, histogram_marks_its_percentiles,
+          histogram_takes_anything)
