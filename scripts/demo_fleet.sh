@@ -163,12 +163,12 @@ start_host() {
 
 check_alive() {
   local host pid
-  kill -0 "$collector_pid" 2>/dev/null || give_up inferstatd "$work/collector.log"
+  kill -0 "$collector_pid" 2>/dev/null || give_up inferstatd "$work/collector.log" "$collector_pid"
   for ((host = 1; host <= hosts; host++)); do
     pid=${pids[2 * host - 2]}
-    kill -0 "$pid" 2>/dev/null || give_up fleet_engine "$work/gpu-$host/engine.log"
+    kill -0 "$pid" 2>/dev/null || give_up "fleet_engine of gpu-$host" "$work/gpu-$host/engine.log" "$pid"
     pid=${pids[2 * host - 1]}
-    kill -0 "$pid" 2>/dev/null || give_up 'inferstat-worker watch' "$work/gpu-$host/watch.log"
+    kill -0 "$pid" 2>/dev/null || give_up "inferstat-worker watch of gpu-$host" "$work/gpu-$host/watch.log" "$pid"
   done
 }
 

@@ -3,6 +3,10 @@
 # private folder, and ends them.  Such a script sources this file, calls find_programs and make_work,
 # and has a trap that ends what it started.
 
+# give_up says how a program ended; without this, bash does, too.
+# shellcheck disable=SC2173
+trap : KILL
+
 say() {
   printf '%s: %s\n' "${0##*/}" "$*" >&2 || true
 }
@@ -52,10 +56,11 @@ make_work() {
 
 # start LOG COMMAND...: starts a program beyond the reach of the terminal's Ctrl-C and hang-up, so
 # that the script can end its programs in order; should the script be killed, they are asked to end.
+# LOG has what it says of itself, not what it puts out.
 start() {
   local log=$1
   shift
-  setsid setpriv --pdeathsig TERM "$@" >"$log" 2>&1 <&0 &
+  setsid setpriv --pdeathsig TERM "$@" 2>"$log" >/dev/null <&0 &
 }
 
 # end PID...: asks programs to end, waits up to 10 seconds, then kills them.
@@ -78,10 +83,18 @@ end() {
   done
 }
 
-# give_up PROGRAM LOG: says that a program ended, with its last words.
+# give_up PROGRAM LOG PID: says how a program ended, with its last words, if it has any.
 give_up() {
-  say "$1 ended early; its last words:"
-  tail -n 15 "$2" >&2 || true
+  local code=0 how
+  wait "$3" 2>/dev/null || code=$?
+  how="ended early (exit $code)"
+  [ "$code" -le 128 ] || how="was killed (signal $((code - 128)))"
+  if [ -s "$2" ]; then
+    say "$1 $how; its last words:"
+    tail -n 15 "$2" | cut -c1-300 >&2 || true
+  else
+    say "$1 $how"
+  fi
   exit 1
 }
 
@@ -91,9 +104,9 @@ start_collector() {
   start "$work/collector.log" "$bin/inferstatd" --listen "$INFERSTAT_COLLECTOR" --db "$1" </dev/null
   collector_pid=$!
   for ((tries = 200; tries > 0; tries--)); do
-    kill -0 "$collector_pid" 2>/dev/null || give_up inferstatd "$work/collector.log"
+    kill -0 "$collector_pid" 2>/dev/null || give_up inferstatd "$work/collector.log" "$collector_pid"
     "$bin/inferstat" ping >/dev/null 2>&1 && return
     sleep 0.05
   done
-  give_up inferstatd "$work/collector.log"
+  give_up inferstatd "$work/collector.log" "$collector_pid"
 }

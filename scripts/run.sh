@@ -108,8 +108,8 @@ trap 'exit 143' TERM
 trap 'exit 129' HUP
 
 check_alive() {
-  kill -0 "$collector_pid" 2>/dev/null || give_up inferstatd "$work/collector.log"
-  kill -0 "$worker_pid" 2>/dev/null || give_up inferstat-worker "$work/worker.log"
+  kill -0 "$collector_pid" 2>/dev/null || give_up inferstatd "$work/collector.log" "$collector_pid"
+  kill -0 "$worker_pid" 2>/dev/null || give_up inferstat-worker "$work/worker.log" "$worker_pid"
 }
 
 if [ -z "$model" ]; then

@@ -174,7 +174,7 @@
 //
 // NOW, one row per model and host of the processes that are open or were heard of in the last 24
 //   hours, those that need attention first: model? (null: processes without a model yet) host state
-//   (now.h) since_ns? reason window_ns (of the figures: 5 min, or from filter.since_ns on, but not
+//   (now.h) since_ns? reason? window_ns (of the figures: 5 min, or from filter.since_ns on, but not
 //   before the first process began), and
 //   unless no process is open: requests failed error_ratio? request_rate output_token_rate
 //   prompt_token_rate (throughput.h) ttft_p50_ns? ttft_p95_ns? tokens_per_second_p50? and, if its

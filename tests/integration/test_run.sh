@@ -75,6 +75,19 @@ expect_text "$WORK/err" "inferstat-worker ended early"
 expect_text "$WORK/err" "wrong.gguf"
 expect_nothing_left "after a wrong model"
 
+# The worker is killed: what it wrote as an answer is none of its last words.
+start killed "$run" --model "$model" --seconds 60
+wait_until 30 grep -q "^run.sh: no terminal" "$WORK/killed.log"
+sleep 2
+read -ra children <"/proc/${started_pids[killed]}/task/${started_pids[killed]}/children" || true # no newline at its end
+for child in "${children[@]}"; do
+  ! grep -qF inferstat-worker "/proc/$child/cmdline" || kill -KILL "$child"
+done
+wait_ended killed 20 1
+! grep -q "Killed\|Once upon a time" "$WORK/killed.log" || fail "more than its last words: $(cat "$WORK/killed.log")"
+expect_text "$WORK/killed.log" "run.sh: inferstat-worker was killed (signal 9)"
+expect_nothing_left "after a killed worker"
+
 # Asked to end in the middle.
 start run "$run" --model "$model" --seconds 60
 wait_until 30 grep -q "^run.sh: no terminal" "$WORK/run.log"

@@ -307,7 +307,7 @@ static sqlite3_str *begin_select(struct reading *reading, enum source source, co
     return sql;
 }
 
-// Of each host the newest run that the window covers.
+// Of each host the newest run that the window covers and that loaded or answered.
 static enum status read_runs(struct reading *reading, struct error *err)
 {
     sqlite3_str *sql = begin_select(reading, RUNS, "t.host, 0");
@@ -316,7 +316,10 @@ static enum status read_runs(struct reading *reading, struct error *err)
                         " ORDER BY run DESC LIMIT %d) t",
                         FLEET_RUNS_MAX);
     filter_where(sql, RECORD_KIND_RUN, reading->filter);
-    sqlite3_str_appendall(sql, " GROUP BY t.host)");
+    sqlite3_str_appendf(sql,
+                        " AND coalesce((SELECT max(g.kind IN (%d, %d) AND g.stored > 0)"
+                        " FROM ledger g WHERE g.run = t.run), 1) GROUP BY t.host)",
+                        RECORD_KIND_LOAD, RECORD_KIND_INFERENCE);
     return reader_scan(reading->store, sql, reading->filter, on_facts, reading, err);
 }
 

@@ -108,7 +108,11 @@ static bool judge_processes(const struct now_facts *facts, struct now_verdict *o
         set(out, NOW_ENDED, facts->ended_ns, "its process closed");
     else
         return false;
-    if (facts->down > 0)
+    if (facts->down > 0 && facts->lost_requests > 0)
+        (void)text_append(out->reason, sizeof out->reason, "; ", "%lld request%s in progress",
+                          (long long)facts->lost_requests,
+                          facts->lost_requests > 1 ? "s were" : " was");
+    else if (facts->down > 0)
         add_text(out, "; last activity: ", facts->last);
     if (facts->live == 0 && facts->load_failed_ns != 0)
         add_text(out, "; its load failed: ", facts->load_error);
@@ -138,7 +142,7 @@ void now_judge(const struct now_facts *facts, struct now_verdict *out)
     if (judge_processes(facts, out) || judge_failures(facts, out))
         return;
     if (facts->requests > 0) {
-        set(out, NOW_OK, facts->live_ns, "answers; what is usual at this hour is not known");
+        set(out, NOW_OK, facts->live_ns, "%s", "");
         (void)judge_usual(facts, out);
     } else if (facts->is_busy) {
         set(out, NOW_OK, facts->live_ns, "in progress");

@@ -62,6 +62,7 @@ struct now_facts {
                                                    // end; the earliest start of a live one
     const char *doing;      // activity of a live one, such as "load read_header"
     const char *last;       // what the process that is down did last
+    int64_t lost_requests;  // that were in progress in those that are down, as last sampled
     bool is_loading;        // `doing` is a load or the startup
     bool is_busy;           // it works on this model, or put tokens out in the window
     int64_t window_ns;      // length of the window

@@ -234,7 +234,8 @@ static enum status add_row(const struct now *now, struct result *answer, const s
     answer_text(answer, "state", now_state_text(row->verdict.state));
     if (row->verdict.since_ns)
         answer_int(answer, "since_ns", row->verdict.since_ns);
-    answer_text(answer, "reason", row->verdict.reason);
+    if (row->verdict.reason[0])
+        answer_text(answer, "reason", row->verdict.reason);
     struct figures figures = no_figures();
     add_row_figures(now, row, &figures);
     set_figures(now, &figures, answer);
@@ -271,7 +272,8 @@ static enum status add_group(const struct now *now, struct result *answer,
     answer_text(answer, "state", now_state_text(rows->verdict.state));
     if (rows->verdict.since_ns)
         answer_int(answer, "since_ns", rows->verdict.since_ns);
-    answer_text(answer, "reason", reason);
+    if (reason[0])
+        answer_text(answer, "reason", reason);
     answer_int(answer, "group_size", size);
     answer_int(answer, "group_live", live);
     set_figures(now, &figures, answer);

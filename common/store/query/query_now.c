@@ -360,6 +360,7 @@ static void add_process(struct now_current *current, sqlite3_stmt *row)
     } else if (state == NOW_DOWN) {
         facts->down++;
         earliest(&facts->down_ns, ended_ns);
+        add_sample(&facts->lost_requests, row, PROCESS_RUNNING);
         copy_text(current->last, doing);
     } else {
         facts->silent++;
@@ -477,7 +478,7 @@ static enum status read_processes(struct now *now, struct error *err)
         " last AS MATERIALIZED (SELECT s.run, s.started_ns, s.running_requests, s.waiting_requests"
         "  FROM recent r CROSS JOIN main.process_sample s ON s.id = (SELECT id FROM"
         "   (SELECT id, model FROM main.process_sample WHERE run = r.run ORDER BY id DESC LIMIT %d)"
-        "   WHERE model IS NULL LIMIT 1) WHERE r.\"end\" = 0),"
+        "   WHERE model IS NULL LIMIT 1) WHERE r.\"end\" <> 1),"
         " by_model AS MATERIALIZED (SELECT s.run, s.model,"
         "  max(s.running_requests) AS running_requests, max(s.waiting_requests) AS waiting_requests"
         "  FROM last l CROSS JOIN main.process_sample s ON s.id IN"

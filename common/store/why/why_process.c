@@ -40,7 +40,8 @@ static enum status on_process(void *context, sqlite3_stmt *row, struct error *er
     return status;
 }
 
-// Runs without an owner are imported: this collector never heard of them.
+// Runs without an owner are imported: this collector never heard of them.  A process that never
+// described a model may be of any.
 enum status why_add_processes(struct why_reader *reader, struct error *err)
 {
     const int64_t numbers[] = {reader->out->as_of_ns - DAY_NS, reader->out->since_ns, reader->model,
@@ -56,7 +57,7 @@ enum status why_add_processes(struct why_reader *reader, struct error *err)
         " AND (l.model IS NULL OR EXISTS (SELECT 1 FROM main.model m WHERE m.run = n.run"
         " AND m.name = l.model))) AS replaced FROM lost l)"
         " SELECT host, coalesce(model, 0), CASE WHEN replaced THEN %d WHEN ended_ns THEN %d ELSE %d"
-        " END, at FROM judged WHERE (at >= $2 OR NOT replaced) AND $3 IN (0, coalesce(model, 0))"
+        " END, at FROM judged WHERE (at >= $2 OR NOT replaced) AND $3 IN (0, coalesce(model, $3))"
         " AND $4 IN (0, host) ORDER BY at DESC",
         RECORD_RUN_END_KILLED, RECORD_RUN_END_SILENT, RECORD_RUN_END_KILLED, WHY_KILLED, WHY_DOWN,
         WHY_SILENT);

@@ -291,6 +291,18 @@ TEST_CASE(test_window_of_file)
     }
 }
 
+// A process that is down comes first, also with a filter on a model that it never described.
+TEST_CASE(test_down_of_model)
+{
+    struct query query = {.kind = QUERY_WHY, .filter.by[QUERY_BY_MODEL] = "llama"};
+    why_fleet_make(&(struct why_planted){.since_ns = 0});
+    rows_run(db, 900, "gone", as_of() - HOUR, as_of() - SECOND);
+    exec("UPDATE run SET \"end\" = 2, owner = 1, ended_ns = heard_ns WHERE run = 900");
+    struct result *result = ask(&query);
+    assert_true(is_cause(result, 0, WHY_DOWN));
+    result_free(result);
+}
+
 // A pattern stands for hosts, whatever else has such a name.
 TEST_CASE(test_pattern_of_host)
 {
@@ -347,4 +359,4 @@ TEST_MAIN_EACH(why_fleet_set_up, why_fleet_tear_down, test_items_and_closed_loop
                test_weak_effects, test_budget, test_budget_of_loops, test_planted_causes_come_first,
                test_no_change_is_as_usual, test_replaced_process_and_losses,
                test_refusals_and_absurd_rows, test_slow_in_different_quantiles, test_window_of_file,
-               test_pattern_of_host)
+               test_pattern_of_host, test_down_of_model)

@@ -137,11 +137,7 @@ static void add_sampler(int64_t engine, const struct host *host)
     const int64_t run = engine + 100;
     const char *name = format_text("host-%02d", (int)engine);
     rows_run(db, run, name, START_NS - SECOND, START_NS + 100 * SECOND);
-    execf("UPDATE run SET %s FROM run e WHERE e.run = %d AND run.run = %d",
-          "driver = e.driver, kernel = e.kernel, cpu_governor = e.cpu_governor,"
-          " huge_pages = e.huge_pages, allocator = e.allocator,"
-          " host_memory_bytes = e.host_memory_bytes",
-          (int)engine, (int)run);
+    execf("UPDATE run SET worker_version = 'inferstat-worker 1' WHERE run = %d", (int)run);
     describe(engine, device, "GPU-1", host);
     describe(run, rows_name(db, "cuda:1"), "GPU-1", host);
     describe(run, device, "GPU-0", host);
