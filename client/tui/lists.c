@@ -55,7 +55,7 @@ void lists_keep(struct model *model)
         struct list list = list_of_panel(model, i, areas[i]);
         if (list.grid)
             list.state->is_held = model->overlay == OVERLAY_DETAIL;
-        if (list.grid)
+        if (list.grid && model->answers[view_current(model)->panels[i].polled].known)
             grid_rows_keep(list.grid, list.state, list.result, list.page);
         else
             list_scroll(list, 0);

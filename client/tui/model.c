@@ -22,8 +22,24 @@ void model_deinit(struct model *model)
     *model = (struct model){0};
 }
 
+void model_forget(struct model *model, uint64_t queries)
+{
+    if (queries & (POLL(HOSTS) | POLL(DEVICES) | POLL(EVENTS)))
+        queries |= POLL(MACHINES);
+    for (unsigned polled = 0; polled < POLL_ANSWERS; polled++) {
+        if (!(queries >> polled & 1))
+            continue;
+        result_free(model->answers[polled].result);
+        model->answers[polled] = (struct model_answer){0};
+        if (polled < POLL_COUNT)
+            model->scope.generations[polled]++;
+    }
+}
+
 void model_filter(struct model *model, const struct query_filter *filter, const char *text)
 {
+    if (memcmp(&model->scope.filter, filter, sizeof *filter) != 0)
+        model_forget(model, queries_of_filter());
     model->scope.filter = *filter;
     model->choice.only[0] = '\0';
     model->filtered = query_filter_narrows(filter);

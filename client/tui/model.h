@@ -70,7 +70,7 @@ enum overlay {
 // The last answer to a query.
 struct model_answer {
     struct result *result; // owned; NULL: none yet, or no data
-    bool known;            // answered at least once
+    bool known;            // answered, and not forgotten since
 };
 
 // A view's focused panel and the state of each panel.
@@ -144,6 +144,10 @@ int64_t model_reference_ns(const struct model *model);
 // True if the view Now has states: the window is live and has a day at most, and the filter has no
 // device or run, which states do not have.
 bool model_is_now(const struct model *model);
+
+// Forgets the answers to these queries, a bit set, and those that are under way: they are about
+// something else now.
+void model_forget(struct model *model, uint64_t queries);
 
 // The last answer to a query; NULL if there is none, or it was "no data".
 const struct result *model_answer(const struct model *model, enum polled_query polled);

@@ -78,6 +78,7 @@ static void post(struct poller *poller, const struct poller_news *more)
             continue;
         result_free(news->results[polled]);
         news->results[polled] = more->results[polled];
+        news->generations[polled] = more->generations[polled];
         news->answered[polled] = true;
     }
     if (more->round) {
@@ -167,6 +168,7 @@ static void make_round(struct poller *poller, const struct commands *commands)
         error.status =
             make_query(poller, (enum polled_query)polled, scope, &news.results[polled], &error);
         news.answered[polled] = error.status == STATUS_OK;
+        news.generations[polled] = scope->generations[polled];
         if (news.answered[polled]) {
             poller->asked_ns[polled] = began_ns;
             poller->rows[polled] =

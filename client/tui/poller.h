@@ -52,6 +52,7 @@ void poller_change(struct poller *poller, const struct query *query);
 struct poller_news {
     bool answered[POLL_COUNT];          // the query has a new answer in `results`
     struct result *results[POLL_COUNT]; // owned by the caller; NULL: no data
+    uint32_t generations[POLL_COUNT];   // as in the scope that was asked about
 
     bool round;               // a round has ended
     struct error round_error; // the round's outcome: the first error of its queries

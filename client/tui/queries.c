@@ -160,6 +160,22 @@ uint64_t queries_about(enum queries_subject subject)
     return queries;
 }
 
+uint64_t queries_of_window(void)
+{
+    uint64_t queries = POLL(WHY);
+    for (unsigned polled = 0; polled < POLL_COUNT; polled++)
+        queries |= (uint64_t)polls[polled].of_window << polled;
+    return queries;
+}
+
+uint64_t queries_of_filter(void)
+{
+    uint64_t queries = POLL_ALL;
+    for (unsigned subject = 0; subject < SUBJECT_COUNT; subject++)
+        queries &= ~queries_about((enum queries_subject)subject);
+    return queries;
+}
+
 static bool fill_about(enum polled_query polled, const struct queries_scope *scope,
                        struct query *query)
 {

@@ -73,6 +73,8 @@ struct queries_scope {
     struct query_filter machine; // the names of the host, or device, that is opened
     bool of_e2e;             // POLL_HISTOGRAM: of whole requests, not of their times to first token
     struct query_filter why; // names that go before those of the filter in POLL_WHY
+    // By query: another one as soon as its answers are about something else (model_forget).
+    uint32_t generations[POLL_COUNT];
 };
 
 // The time that answers of the window are of, wall clock, and the step of their charts.
@@ -106,6 +108,10 @@ size_t queries_load_before(const struct result *loads, size_t row);
 
 // The queries about a subject; a bit set.
 uint64_t queries_about(enum queries_subject subject);
+
+// The queries about the window, and those about the filter; bit sets.
+uint64_t queries_of_window(void);
+uint64_t queries_of_filter(void);
 
 // How long an answer with so many rows is kept before a round repeats the query; 0: until the next
 // round.

@@ -129,6 +129,7 @@ static void consume_news(struct tui *tui)
         if (news.answered[polled])
             happen(tui, &(struct event){.kind = EVENT_ANSWER,
                                         .polled = (enum polled_query)polled,
+                                        .generation = news.generations[polled],
                                         .result = news.results[polled]});
     if (news.round)
         happen(tui, &(struct event){.kind = EVENT_ROUND,

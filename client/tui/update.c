@@ -28,12 +28,7 @@ static void select_subject(struct model *model, enum queries_subject subject,
 {
     if (!queries_select(&model->scope, subject, records, row))
         return;
-    for (unsigned polled = 0; polled < POLL_COUNT; polled++) {
-        if (!(queries_about(subject) >> polled & 1))
-            continue;
-        result_free(model->answers[polled].result);
-        model->answers[polled] = (struct model_answer){0};
-    }
+    model_forget(model, queries_about(subject));
     model->asked |= queries_about(subject);
 }
 
@@ -64,11 +59,7 @@ static bool select_machine(struct model *model)
     if (!queries_select_machine(&model->scope, is_open ? model_answer(model, POLL_MACHINES) : NULL,
                                 is_open ? row : 0))
         return false;
-    static const enum polled_query about_it[] = {POLL_MACHINE_USE, POLL_MACHINE_MORE};
-    for (unsigned i = 0; i < sizeof about_it / sizeof *about_it; i++) {
-        result_free(model->answers[about_it[i]].result);
-        model->answers[about_it[i]] = (struct model_answer){0};
-    }
+    model_forget(model, POLL(MACHINE_USE) | POLL(MACHINE_MORE));
     return true;
 }
 
@@ -111,6 +102,7 @@ static unsigned change_window(struct model *model, enum action action)
         window_pan(window, action == ACTION_EARLIER ? -1 : 1, model_reference_ns(model));
     if (before.length == window->length && before.until_ns == window->until_ns)
         return 0;
+    model_forget(model, queries_of_window());
     return EFFECT_SCOPE | EFFECT_ASK;
 }
 
@@ -156,6 +148,7 @@ static unsigned group_next(struct model *model)
 {
     if (view_current(model) == &view_now) {
         model->scope.by_host = !model->scope.by_host;
+        model_forget(model, POLL(NOW));
         return EFFECT_SCOPE | EFFECT_ASK;
     }
     static const char *const keys[] = {"model", "host"};
@@ -211,8 +204,7 @@ void model_end_export(struct model *model, enum status status, const char *why)
 static unsigned change_metric(struct model *model)
 {
     model->scope.of_e2e = !model->scope.of_e2e;
-    result_free(model->answers[POLL_HISTOGRAM].result);
-    model->answers[POLL_HISTOGRAM] = (struct model_answer){0};
+    model_forget(model, POLL(HISTOGRAM));
     return EFFECT_SCOPE | EFFECT_ASK;
 }
 
@@ -269,15 +261,13 @@ static void ask_why(struct model *model)
 {
     const struct query_filter none = {.since_ns = 0};
     const unsigned focus = current(model)->focus;
-    struct model_answer *answer = &model->answers[POLL_WHY];
     size_t row;
     model->scope.why = none;
     if (view_selected(model, focus, &row)) {
         set_condition(&model->scope.why, QUERY_BY_MODEL, view_result(model), row);
         set_condition(&model->scope.why, QUERY_BY_HOST, view_result(model), row);
     }
-    result_free(answer->result);
-    *answer = (struct model_answer){.result = NULL};
+    model_forget(model, POLL(WHY));
     model->help_top = 0;
     model->overlay = OVERLAY_WHY;
 }
@@ -622,6 +612,10 @@ static unsigned on_answer(struct model *model, const struct event *event)
 {
     const int64_t before_ns = model->scope.now_ns;
     struct model_answer *answer = &model->answers[event->polled];
+    if (event->generation != model->scope.generations[event->polled]) {
+        result_free(event->result);
+        return 0;
+    }
     // A request that is open stays: newer ones would push it out of the list.
     const bool is_open = model->overlay == OVERLAY_DETAIL && view_current(model) == &view_requests;
     const bool is_kept = is_open && event->polled == POLL_INFERENCES;

@@ -14,7 +14,8 @@ enum event_kind {
     EVENT_WHEEL,   // the mouse's wheel was turned by `turn` rows at `x`, `y`
     EVENT_RESIZE,  // the screen now has `x` columns and `y` rows
     EVENT_TICK,    // time has passed
-    EVENT_ANSWER,  // the query `polled` was answered with `result` (may be NULL, see poller.h)
+    EVENT_ANSWER,  // the query `polled` was answered with `result` (may be NULL, see poller.h);
+                   // of another generation it is dropped
     EVENT_ROUND,   // a round of queries (poller.h) ended with `status` and the message `text`
     EVENT_CHANGED, // a change of the store ended with `status`, the message `text` and `cleared`
                    // deleted records
@@ -27,6 +28,7 @@ struct event {
     uint32_t code;       // as in key_bindings.h
     int x, y, turn;
     enum polled_query polled;
+    uint32_t generation;   // of the query, when it was asked
     struct result *result; // model_update takes ownership
     enum status status;
     const char *text; // borrowed for the call; may be NULL

@@ -85,6 +85,8 @@ unsigned fixture_event(struct model *model, struct event event)
 {
     event.now_ns = FIXTURE_NOW_NS;
     event.wall_now_ns = FIXTURE_WALL_NS;
+    if (event.kind == EVENT_ANSWER)
+        event.generation = model->scope.generations[event.polled];
     return model_update(model, &event);
 }
 

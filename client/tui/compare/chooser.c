@@ -59,8 +59,7 @@ static bool compare(struct model *model)
     model->overlay = OVERLAY_NONE;
     model->paused = false;
     model->scope.comparison = model->chooser.draft;
-    result_free(model->answers[POLL_COMPARE].result);
-    model->answers[POLL_COMPARE] = (struct model_answer){0};
+    model_forget(model, POLL(COMPARE));
     return true;
 }
 

@@ -344,7 +344,9 @@ static void draw_status(const struct model *model, struct canvas *canvas, struct
                      unit_format(text, UNIT_RATIO, coverage));
     int end = area.width - MARGIN;
     end -= segments_draw(&right, canvas, area, MARGIN, 0, end - MARGIN, ALIGN_RIGHT);
-    if (is_now && model_answer(model, POLL_WINDOW))
+    if (is_now && !model->answers[POLL_WINDOW].known)
+        segments_add(&left, 0, STYLE_DIM, "asking ...");
+    else if (is_now && model_answer(model, POLL_WINDOW))
         add_figures(&left, model);
     else
         add_totals(&left, model);

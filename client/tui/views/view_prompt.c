@@ -80,11 +80,14 @@ static int draw_question(const struct model *model, struct canvas *canvas, struc
         (void)snprintf(what, sizeof what, "Clear the records of: %s", model->filter_text);
     else
         (void)snprintf(what, sizeof what, "Clear all records of the store");
-    (void)snprintf(counts, sizeof counts,
-                   "%s: requests %.0f, loads %.0f, pipelines %.0f, operations %.0f",
-                   narrows ? "These are" : "It holds", model_figure(model, "inferences", 0),
-                   model_figure(model, "loads", 0), model_figure(model, "pipelines", 0),
-                   model_figure(model, "operations", 0));
+    if (!model->answers[POLL_SUMMARY].known)
+        (void)snprintf(counts, sizeof counts, "asking how many these are ...");
+    else
+        (void)snprintf(counts, sizeof counts,
+                       "%s: requests %.0f, loads %.0f, pipelines %.0f, operations %.0f",
+                       narrows ? "These are" : "It holds", model_figure(model, "inferences", 0),
+                       model_figure(model, "loads", 0), model_figure(model, "pipelines", 0),
+                       model_figure(model, "operations", 0));
     const struct rect inside = {box.x + INDENT, box.y, width, box.height};
     if (canvas) {
         canvas_fit(canvas, inside, 0, 1, width, ALIGN_LEFT, STYLE_STRONG, what);

@@ -473,6 +473,54 @@ TEST_CASE(the_window_changes)
 }
 
 // A copied file is of another day: its windows end where its records do.
+// Answers of another window or filter are shown no more, nor those that were under way.
+TEST_CASE(answers_are_of_what_is_asked)
+{
+    struct query_filter filter = {.by[QUERY_BY_HOST] = "gpu-18"};
+    struct model *model = fresh(120, 40, fixture_normal);
+    const uint32_t before = model->scope.generations[POLL_WINDOW];
+    fixture_key(model, 't');
+    assert_null(model_answer(model, POLL_WINDOW));
+    assert_non_null(model_answer(model, POLL_SUMMARY)); // of all time
+    char *screen = fixture_screen(model, false);
+    assert_non_null(strstr(screen, " asking ..."));
+    assert_null(strstr(screen, "gpu-17"));
+    free(screen);
+    struct event late = {.kind = EVENT_ANSWER,
+                         .polled = POLL_WINDOW,
+                         .generation = before,
+                         .result = fixture_result("requests_per_second\n5\n")};
+    (void)model_update(model, &late);
+    assert_null(model_answer(model, POLL_WINDOW));
+    fixture_answer(model, POLL_WINDOW, "requests_per_second\n5\n");
+    assert_non_null(model_answer(model, POLL_WINDOW));
+    model_filter(model, &filter, "host=gpu-18");
+    assert_null(model_answer(model, POLL_WINDOW));
+    assert_null(model_answer(model, POLL_SUMMARY));
+    assert_null(model_answer(model, POLL_MACHINES));
+    fixture_key(model, 'c');
+    screen = fixture_screen(model, false);
+    assert_non_null(strstr(screen, "asking how many"));
+    free(screen);
+    drop(model);
+}
+
+// A model's and a host's rows of Now are of other answers; so is why another row is slow.
+TEST_CASE(other_questions_have_other_answers)
+{
+    struct model *model = fresh(120, 40, fixture_fleet);
+    fixture_key(model, 'g');
+    assert_null(model_answer(model, POLL_NOW));
+    fixture_key(model, 'w');
+    fixture_answer(model, POLL_WHY, "verdict\n");
+    const uint32_t before = model->scope.generations[POLL_WHY];
+    fixture_key(model, KEY_CODE_ESCAPE);
+    fixture_key(model, 'w');
+    assert_null(model_answer(model, POLL_WHY));
+    assert_int_not_equal(model->scope.generations[POLL_WHY], before);
+    drop(model);
+}
+
 TEST_CASE(windows_of_a_file_end_at_its_records)
 {
     const int64_t day_ns = INT64_C(86400000000000);
@@ -806,14 +854,15 @@ TEST_CASE(takes_any_sequence_of_events)
     drop(model);
 }
 
-TEST_MAIN(keys_have_effects, clear_asks_for_the_name, readonly_refuses_to_clear,
-          clear_says_how_it_ended, a_pause_asks_only_when_told, contact_follows_the_rounds,
-          age_counts_from_the_last_answer, the_interval_moves_in_steps,
-          the_cursor_moves_within_the_rows, the_cursor_stays_on_its_row, what_has_ended_is_folded,
-          search_finds_rows, rows_go_by_model_or_host, an_export_asks_for_a_name,
-          alerts_are_acknowledged_and_silenced, enter_shows_all_of_a_row, the_window_changes,
-          windows_of_a_file_end_at_its_records, a_silent_collector_shows_the_age_of_data,
-          tab_goes_round, views_keep_what_was_done_to_them, views_are_shown_from_the_help_alone,
+TEST_MAIN(answers_are_of_what_is_asked, other_questions_have_other_answers, keys_have_effects,
+          clear_asks_for_the_name, readonly_refuses_to_clear, clear_says_how_it_ended,
+          a_pause_asks_only_when_told, contact_follows_the_rounds, age_counts_from_the_last_answer,
+          the_interval_moves_in_steps, the_cursor_moves_within_the_rows,
+          the_cursor_stays_on_its_row, what_has_ended_is_folded, search_finds_rows,
+          rows_go_by_model_or_host, an_export_asks_for_a_name, alerts_are_acknowledged_and_silenced,
+          enter_shows_all_of_a_row, the_window_changes, windows_of_a_file_end_at_its_records,
+          a_silent_collector_shows_the_age_of_data, tab_goes_round,
+          views_keep_what_was_done_to_them, views_are_shown_from_the_help_alone,
           a_view_shown_again_stands_within_its_rows, sorting_goes_through_the_columns,
           escape_steps_out, help_scrolls, the_mouse_does_what_keys_do, the_mouse_shows_views,
           losses_are_added_up, takes_any_sequence_of_events)

@@ -28,6 +28,7 @@ static struct {
     unsigned answers[POLL_COUNT], nothing[POLL_COUNT], rounds, clears;
     struct error last_round, last_clear;
     uint64_t cleared;
+    uint32_t generations[POLL_COUNT];
 } seen;
 
 TEST_FIXTURE(reset)
@@ -180,6 +181,8 @@ static void take(struct poller *poller)
     for (unsigned polled = 0; polled < POLL_COUNT; polled++) {
         seen.answers[polled] += news.answered[polled];
         seen.nothing[polled] += news.answered[polled] && !news.results[polled];
+        if (news.answered[polled])
+            seen.generations[polled] = news.generations[polled];
         result_free(news.results[polled]);
     }
     seen.rounds += news.round;
@@ -270,14 +273,17 @@ TEST_CASE(asks_only_what_is_wanted)
 // From the round after it on, and what a clear covers too.
 TEST_CASE(asks_under_a_new_filter)
 {
-    const struct queries_scope scope = all("gpu-18");
+    struct queries_scope scope = all("gpu-18");
+    scope.generations[POLL_RUNS] = 7;
     struct poller *poller = open_feed(NULL, 3600);
     take_rounds(poller, 1);
     assert_string_equal(world.filter, "");
+    assert_int_equal(seen.generations[POLL_RUNS], 0);
     poller_set_scope(poller, &scope);
     poller_query_now(poller, POLL_ALL);
     take_rounds(poller, 2);
     assert_int_equal(seen.answers[POLL_RUNS], 2);
+    assert_int_equal(seen.generations[POLL_RUNS], 7);
     (void)pthread_mutex_lock(&world.lock);
     assert_string_equal(world.filter, "gpu-18");
     world.filter[0] = '\0';
