@@ -9,7 +9,7 @@ static const struct grid_column open_columns[] = {
     {"rule", "rule", GRID_NAME, true, 17, 30, 0},
     {"model", "model", GRID_IF_ANY, true, 6, 24, 1},
     {"host", "host", GRID_NAME, true, 6, 20, 0},
-    {"device", "device", GRID_IF_ANY, true, 6, 12, 2},
+    {"device", "device", GRID_IF_ANY, true, 6, 12, 1},
     {"since", "since_ns", GRID_CLOCK, true, 8, 8, 0},
     {"value", "value", GRID_IN_ROW_UNIT, false, 8, 0, 0},
     {"threshold", "threshold", GRID_IN_ROW_UNIT, false, 9, 0, 3},
@@ -20,14 +20,14 @@ static const struct grid_column open_columns[] = {
 static const struct grid_column history_columns[] = {
     {"fired", "since_ns", GRID_CLOCK, true, 8, 8, 0},
     {"resolved", "resolved_ns", GRID_CLOCK, true, 8, 8, 0},
-    {"severity", "severity", GRID_OUTCOME, true, 8, 8, 2},
+    {"severity", "severity", GRID_OUTCOME, true, 8, 8, 3},
     {"rule", "rule", GRID_NAME, true, 17, 30, 0},
-    {"model", "model", GRID_NAME, true, 6, 24, 1},
+    {"model", "model", GRID_IF_ANY, true, 6, 24, 1},
     {"host", "host", GRID_NAME, true, 6, 20, 0},
-    {"device", "device", GRID_NAME, true, 6, 12, 4},
+    {"device", "device", GRID_IF_ANY, true, 6, 12, 1},
     {"value", "value", GRID_IN_ROW_UNIT, false, 8, 0, 1},
-    {"ack by", "acknowledged_by", GRID_UNIT, true, 6, 20, 3},
-    {"why", "why", GRID_UNIT, true, 8, 90, 4},
+    {"ack by", "acknowledged_by", GRID_IF_ANY, true, 6, 20, 3},
+    {"why", "why", GRID_IF_ANY, true, 8, 90, 4},
 };
 static const char *const identity[] = {"id", NULL};
 static const struct grid open_grid = {.columns = open_columns,

@@ -41,38 +41,70 @@ static void add(struct findings *findings, enum style style, const char *text)
 }
 
 // A name after a space; "" if it is null.
-static const char *name_or_nothing(char text[NAME_SIZE], const struct result *result, size_t row,
-                                   const char *key)
+static void name_or_nothing(char text[NAME_SIZE], const struct result *result, size_t row,
+                            const char *key)
 {
+    text[0] = '\0';
     if (result_get(result, row, key).type == VALUE_NULL)
-        return "";
+        return;
     text[0] = ' ';
     (void)result_text(text + 1, NAME_SIZE - 1, result, row, key);
-    return text;
 }
 
 // ---- Alerts -------------------------------------------------------------------------------
 
-// "✗ slow_first_token llama-8b gpu03"; without acknowledged or silenced ones.
+// True for an alert of the severity that fires, and is neither acknowledged nor silenced.
+static bool is_told(const struct result *alerts, size_t row, bool critical)
+{
+    return result_is(alerts, row, "state", "firing") &&
+           result_get(alerts, row, "acknowledged_ns").type == VALUE_NULL &&
+           result_get(alerts, row, "silenced_until_ns").type == VALUE_NULL &&
+           result_is(alerts, row, "severity", "critical") == critical;
+}
+
+// The alerts of one rule, from the first one on: "✗ slow_first_token llama-8b gpu03"; of several
+// what they have in common, and how many of what differs: "✗ device_throttled gpu07 (8 devices)".
+static void add_rule(struct findings *findings, const struct result *alerts, size_t first,
+                     bool critical)
+{
+    static const char *const keys[] = {"model", "host", "device"};
+    char rule[NAME_SIZE], names[3][NAME_SIZE], text[4 * NAME_SIZE + 32];
+    const char *differs = "alert";
+    size_t count = 1;
+    for (unsigned i = 0; i < 3; i++)
+        (void)name_or_nothing(names[i], alerts, first, keys[i]);
+    for (size_t row = first + 1; row < result_row_count(alerts); row++) {
+        if (!is_told(alerts, row, critical) ||
+            !value_is_same(result_get(alerts, first, "rule"), result_get(alerts, row, "rule")))
+            continue;
+        count++;
+        for (unsigned i = 0; i < 3; i++)
+            if (!value_is_same(result_get(alerts, first, keys[i]),
+                               result_get(alerts, row, keys[i])))
+                names[i][0] = '\0';
+    }
+    for (unsigned i = 0; i < 3; i++)
+        if (!names[i][0] && result_get(alerts, first, keys[i]).type != VALUE_NULL)
+            differs = keys[i];
+    int size = snprintf(text, sizeof text, "%s %s%s%s%s", critical ? "✗" : "▲",
+                        result_text(rule, sizeof rule, alerts, first, "rule"), names[0], names[1],
+                        names[2]);
+    if (count > 1)
+        (void)snprintf(text + size, sizeof text - (size_t)size, " (%zu %ss)", count, differs);
+    add(findings, critical ? STYLE_BAD : STYLE_WARNING, text);
+}
+
 static void add_alerts(struct findings *findings, const struct model *model, bool critical)
 {
     const struct result *alerts = model_answer(model, POLL_ALERTS);
     for (size_t row = 0; alerts && row < result_row_count(alerts); row++) {
-        char rule[NAME_SIZE], of[NAME_SIZE], host[NAME_SIZE], device[NAME_SIZE];
-        char text[4 * NAME_SIZE + 8];
-        if (!result_is(alerts, row, "state", "firing") ||
-            result_get(alerts, row, "acknowledged_ns").type != VALUE_NULL ||
-            result_get(alerts, row, "silenced_until_ns").type != VALUE_NULL)
-            continue;
-        const bool is_critical = result_is(alerts, row, "severity", "critical");
-        if (is_critical != critical)
-            continue;
-        (void)snprintf(text, sizeof text, "%s %s%s%s%s", is_critical ? "✗" : "▲",
-                       result_text(rule, sizeof rule, alerts, row, "rule"),
-                       name_or_nothing(of, alerts, row, "model"),
-                       name_or_nothing(host, alerts, row, "host"),
-                       name_or_nothing(device, alerts, row, "device"));
-        add(findings, is_critical ? STYLE_BAD : STYLE_WARNING, text);
+        bool is_first = is_told(alerts, row, critical);
+        for (size_t i = 0; i < row && is_first; i++)
+            is_first =
+                !is_told(alerts, i, critical) ||
+                !value_is_same(result_get(alerts, i, "rule"), result_get(alerts, row, "rule"));
+        if (is_first)
+            add_rule(findings, alerts, row, critical);
     }
 }
 
@@ -257,11 +289,14 @@ static void add_fleet(struct findings *findings, const struct model *model)
 
 // ---- The line -----------------------------------------------------------------------------
 
+// First what answers no more, as all other figures lack it; then what is bad, then warnings.
 static void find(struct findings *findings, const struct model *model)
 {
+    enum { GONE = 2 }; // down, silent
     *findings = (struct findings){.items.separator = "   "};
-    add_alerts(findings, model, true);
     for (unsigned trouble = 0; trouble < sizeof troubles / sizeof *troubles; trouble++) {
+        if (trouble == GONE)
+            add_alerts(findings, model, true);
         if (troubles[trouble].style == STYLE_WARNING)
             add_alerts(findings, model, false);
         add_states(findings, model, trouble);

@@ -16,7 +16,7 @@ static const struct grid_column columns[] = {
     {"time", "started_ns", GRID_CLOCK, true, 8, 8, 0},
     {"model", "model", GRID_NAME, true, 10, 28, 0},
     {"host", "host", GRID_NAME, true, 6, 24, 2},
-    {"device", "device", GRID_NAME, true, 6, 20, 6},
+    {"device", "device", GRID_NAME, true, 6, 20, 2},
     {"status", "status", GRID_OUTCOME, true, 6, 9, 1},
     {"total", "duration_ns", GRID_UNIT, false, 7, 0, 0},
     {"size", "model_bytes", GRID_UNIT, false, 9, 0, 3},
@@ -27,7 +27,7 @@ static const struct grid_column columns[] = {
     {"delta", "memory_delta_bytes", GRID_UNIT, false, 9, 0, 7},
     {"device before", "device_memory_before_bytes", GRID_IF_ANY, false, 13, 0, 10},
     {"after", "device_memory_after_bytes", GRID_IF_ANY, false, 9, 0, 10},
-    {"reason", "error", GRID_UNIT, true, 8, 60, 4},
+    {"reason", "error", GRID_IF_ANY, true, 8, 60, 4},
 };
 static const char *const identity[] = {"run", "stream", "number", NULL};
 static const struct grid load_grid = {

@@ -33,7 +33,7 @@ static const struct grid_column inference_columns[] = {
     {"memory", "host_memory_bytes", GRID_UNIT, false, 9, 0, 12},
     {"finish", "finish", GRID_OUTCOME, true, 9, 9, 2},
     {"device", "device", GRID_NAME, true, 6, 20, 7},
-    {"host", "host", GRID_NAME, true, 6, 24, 4},
+    {"host", "host", GRID_NAME, true, 6, 24, 1},
     {"reason", "error", GRID_IF_ANY, true, 8, 60, 3},
 };
 static const char *const identity[] = {"run", "stream", "number", NULL};

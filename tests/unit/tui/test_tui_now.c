@@ -115,12 +115,34 @@ TEST_CASE(the_banner_has_the_worst_first)
                              "3|error_ratio|phi-4|-|-|firing|critical|-|-\n"
                              "4|later|-|-|-|pending|critical|-|-\n");
     expect_banner(&model,
-                  " ✗ error_ratio phi-4   ✗ llama-70b gpu03 down 2m   ✗ qwen2.5-coder-32b-instruct "
+                  " ✗ llama-70b gpu03 down 2m   ✗ error_ratio phi-4   ✗ qwen2.5-coder-32b-instruct "
                   "gpu02.rack7.example.org errors…   ▲ device_hot gpu09 cuda:1   ▲ llama-70b gpu01 "
                   "TTFT 717ms, usually 250ms   ▲ gpu05 decode -6.6 %: PCIe x8 of x16 (peers x16)");
     const struct event narrow = {.kind = EVENT_RESIZE, .x = 60, .y = 40};
     (void)fixture_event(&model, narrow);
-    expect_banner(&model, " ✗ error_ratio phi-4   ✗ llama-70b gpu03 down 2m   +4 more");
+    expect_banner(&model, " ✗ llama-70b gpu03 down 2m   ✗ error_ratio phi-4   +4 more");
+    model_deinit(&model);
+}
+
+// Alerts of one rule are one finding, with what they have in common and their count; what is gone
+// comes before all of them.
+TEST_CASE(the_banner_tells_a_rule_once)
+{
+    struct model model;
+    fleet(&model, 200);
+    fixture_answer(&model, POLL_FLEET, NULL);
+    fixture_answer(&model, POLL_NOW,
+                   "model|host|state|since_ns:unix_ns|group_size\n"
+                   "m|gpu1|down|1774785480000000000|-\n");
+    fixture_answer(&model, POLL_ALERTS,
+                   ALERTS_OF "1|device_throttled|-|gpu7|cuda:0|firing|critical|-|-\n"
+                             "2|device_throttled|-|gpu7|cuda:1|firing|critical|-|-\n"
+                             "3|device_throttled|-|gpu7|cuda:2|firing|critical|5|-\n"
+                             "4|slow_ttft|m|gpu1|-|firing|warning|-|-\n"
+                             "5|device_throttled|-|gpu7|cuda:3|firing|critical|-|-\n"
+                             "6|slow_ttft|m|gpu2|-|firing|warning|-|-\n");
+    expect_banner(&model, " ✗ m gpu1 down 2m   ✗ device_throttled gpu7 (3 devices)   "
+                          "▲ slow_ttft m (2 hosts)");
     model_deinit(&model);
 }
 
@@ -227,6 +249,7 @@ TEST_CASE(closed_groups_stay_closed)
     model_deinit(&model);
 }
 
-TEST_MAIN(a_large_tree_costs_by_its_rows, states_have_no_device, closed_groups_stay_closed,
-          groups_open_and_close, why_asks_about_the_row, the_banner_has_the_worst_first,
-          the_banner_tells_together_what_is_one_thing, the_banner_counts_all_rows)
+TEST_MAIN(the_banner_tells_a_rule_once, a_large_tree_costs_by_its_rows, states_have_no_device,
+          closed_groups_stay_closed, groups_open_and_close, why_asks_about_the_row,
+          the_banner_has_the_worst_first, the_banner_tells_together_what_is_one_thing,
+          the_banner_counts_all_rows)
