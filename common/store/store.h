@@ -191,7 +191,8 @@
 //   derived from them, of that sample; of its description memory_bytes? power_cap_watts?
 //   slowdown_celsius? sm_clock_max_hz? memory_clock_max_hz? pcie_generation_max? pcie_width_max?;
 //   processes? (text: at most 8, those with most memory first) events? (text: names of those that
-//   last, among the run's newest 1,000 records of events); with a window window_ns? (null without
+//   last, among the run's newest 1,000 records of events, and "memory_full" if over 95 % of its
+//   memory are in use); with a window window_ns? (null without
 //   since; widened to whole minutes from 10 minutes on, to whole hours from 10 hours on) samples
 //   and, of those in it,
 //   gpu_util_mean_ratio? gpu_util_max_ratio?
@@ -199,8 +200,9 @@
 //   temperature_max_celsius? power_mean_watts? power_max_watts? sm_clock_mean_hz? sm_clock_min_hz?
 //   energy_window_joules? throttled_mean_ratio?  The filter may have a host, a device and a run.
 // HOST_HEALTH, one row per host that such a run has sampled, by host: host sampled_ns as_of_ns, the
-//   columns of host_sample, devices (that the run describes) events?; with a window window_ns?
-//   samples cpu_util_mean_ratio? cpu_util_max_ratio? memory_available_min_bytes?
+//   columns of host_sample, devices (that the run describes) events?
+//   device_events? (those of its devices: "throttling (8 devices), memory_full"); with a window
+//   window_ns? samples cpu_util_mean_ratio? cpu_util_max_ratio? memory_available_min_bytes?
 //   memory_pressure_mean_ratio? memory_pressure_max_ratio? io_pressure_mean_ratio?
 //   cpu_pressure_mean_ratio?  The filter may have a host and a run.
 // WHY, one row per cause, the most important first (why.h): model? (null: of no model) host? (null:

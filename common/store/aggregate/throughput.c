@@ -392,6 +392,24 @@ static enum status find_extent(struct throughput *throughput, struct store *stor
     return status;
 }
 
+// Moves the start of a span to that of the first process, of the hosts and runs that are asked for.
+static enum status begin_with_process(struct store *store, const struct query_filter *asked,
+                                      struct rollup_span *span, struct error *err)
+{
+    struct rollup_span lives = {INT64_MAX, INT64_MIN};
+    struct query_filter filter = {.since_ns = 0};
+    static const enum query_dimension kept[] = {QUERY_BY_HOST, QUERY_BY_RUN};
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        memcpy(filter.by[kept[i]], asked->by[kept[i]], sizeof filter.by[kept[i]]);
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendall(sql, "SELECT min(t.started_ns), max(t.started_ns) FROM run t");
+    filter_where(sql, RECORD_KIND_RUN, &filter);
+    enum status status = reader_scan(store, sql, &filter, aggregate_scan_on_span, &lives, err);
+    if (status == STATUS_OK && lives.first_ns > span->first_ns && lives.first_ns < span->last_ns)
+        span->first_ns = lives.first_ns;
+    return status;
+}
+
 static enum status find_span(struct throughput *throughput, struct store *store,
                              const struct query *query, const struct aggregate_scan *scan,
                              int64_t now_ns, struct error *err)
@@ -412,6 +430,8 @@ static enum status find_span(struct throughput *throughput, struct store *store,
         span->last_ns = now_ns;
     if (scan->lacks_expired && scan->expired_ns > span->first_ns)
         span->first_ns = scan->expired_ns;
+    if (status == STATUS_OK && filter->since_ns && query->step_ns == 0)
+        status = begin_with_process(store, filter, span, err);
     // A few requests within a millisecond are no thousands a second.
     if (!filter->since_ns && query->step_ns == 0 && span->first_ns <= span->last_ns &&
         span->first_ns > span->last_ns - LEAST_NS)

@@ -19,9 +19,10 @@
 // Of expired records only rollups are left, by the requests' start: there, requests count in the
 // minute, hour or day that they began in.
 //
-// The window of the divisor ends at the present.  Without filter.since_ns it is only as long as
-// there are matching requests: from the start of the first one to the end of the last.  A step is
-// divided by its own length, cut to the filter's window and the present.
+// The window of the divisor ends at the present, and does not begin before the first process of the
+// hosts and runs of the filter.  Without filter.since_ns it is only as long as there are matching
+// requests: from the start of the first one to the end of the last.  A step is divided by its own
+// length, cut to the filter's window and the present.
 #ifndef INFERSTAT_STORE_AGGREGATE_THROUGHPUT_H
 #define INFERSTAT_STORE_AGGREGATE_THROUGHPUT_H
 

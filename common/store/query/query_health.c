@@ -12,6 +12,10 @@
 
 #define DAY_NS INT64_C(86400000000000)
 
+// The share of its memory in use from which on a device is in trouble, as in the built-in alert
+// device_memory.
+#define MEMORY_FULL "0.95"
+
 // Newest samples, and newest processes, that are read of a run: of one with few devices, and of
 // others.  Enough for one sample of each device that a run can have.  Newest records of events of a
 // run, among which those are that last.
@@ -61,9 +65,8 @@ struct expression {
 
 // The events that last, of a device or (`device` NULL) of a host itself.
 #define EVENTS(run_condition, device)                                                              \
-    "(SELECT group_concat(text, ', ') FROM (SELECT DISTINCT n.text FROM lasting l"                 \
-    " JOIN name n ON n.id = l.event WHERE " run_condition " AND l.device IS " device               \
-    " ORDER BY n.text))"
+    "(SELECT group_concat(text, ', ') FROM (SELECT DISTINCT l.text FROM lasting l"                 \
+    " WHERE " run_condition " AND l.device IS " device " ORDER BY l.text))"
 
 static const struct expression device_keys[] = {
     {{"host", UNIT_NONE}, NAME_OF("c.host")},
@@ -102,6 +105,10 @@ static const struct expression host_keys[] = {
 static const struct expression host_facts[] = {
     {{"devices", UNIT_COUNT}, "(SELECT count(DISTINCT i.name) FROM device i WHERE i.run = c.run)"},
     {{"events", UNIT_NONE}, EVENTS("l.host = c.host", "NULL")},
+    {{"device_events", UNIT_NONE},
+     "(SELECT group_concat(text || iif(devices > 1, ' (' || devices || ' devices)', ''), ', ')"
+     " FROM (SELECT l.text, count(DISTINCT l.device) AS devices FROM lasting l"
+     " WHERE l.host = c.host AND l.device IS NOT NULL GROUP BY l.text ORDER BY 2 DESC, 1))"},
 };
 
 // What differs between the two queries.
@@ -317,10 +324,18 @@ static void append_tables(sqlite3_str *sql, const struct query *query)
     append_newest(sql, "device_process");
     sqlite3_str_appendf(
         sql,
-        "), lasting AS MATERIALIZED (SELECT r.host, e.run, e.device, e.event FROM recent r"
-        " CROSS JOIN event e ON e.id IN (SELECT b.id FROM event b WHERE b.run = r.run"
-        " ORDER BY b.started_ns DESC LIMIT %d) WHERE r.\"end\" = 0"
-        " GROUP BY e.run, e.device, e.event, e.started_ns HAVING count(e.duration_ns) = 0) ",
+        "), lasting AS MATERIALIZED (SELECT r.host, e.run, e.device, " NAME_OF(
+            "e.event") " AS text FROM recent r"
+                       " CROSS JOIN event e ON e.id IN (SELECT b.id FROM event b WHERE b.run = "
+                       "r.run"
+                       " ORDER BY b.started_ns DESC LIMIT %d) WHERE r.\"end\" = 0"
+                       " GROUP BY e.run, e.device, e.event, e.started_ns HAVING "
+                       "count(e.duration_ns) = 0"
+                       " UNION ALL SELECT k.host, k.run, k.name, 'memory_full' FROM known k"
+                       " CROSS JOIN recent r ON r.run = k.run CROSS JOIN device_sample s ON s.id = "
+                       "k.sample"
+                       " WHERE r.\"end\" = 0 AND s.memory_used_bytes > " MEMORY_FULL
+                       " * s.memory_total_bytes) ",
         NEWEST_EVENTS);
 }
 

@@ -140,6 +140,32 @@ TEST_CASE(one_row_for_a_device_of_several_runs)
     result_free(result);
 }
 
+// A device of which the newest sample has over 95 % of its memory in use.
+TEST_CASE(memory_that_is_full)
+{
+    add_run(1, "a", RECORD_RUN_END_OPEN, START_NS + 9 * SECOND);
+    struct record record;
+    for (int i = 0; i < 2; i++) {
+        record_init(&record, RECORD_KIND_DEVICE_SAMPLE, START_NS);
+        record_set_name(&record, DEVICE_SAMPLE_DEVICE, rows_name(db, i ? "cuda:1" : "cuda:0"));
+        record_set_int(&record, DEVICE_SAMPLE_MEMORY_TOTAL, 1000);
+        record_set_int(&record, DEVICE_SAMPLE_MEMORY_USED, 950 + i);
+        rows_add(db, 1, &record);
+    }
+    health_host_sample(&record, &(struct health){.random = 1}, START_NS, SECOND);
+    rows_add(db, 1, &record);
+    struct result *result = devices();
+    expect_text(result, 0, "events", NULL);
+    expect_text(result, 1, "events", "memory_full");
+    result_free(result);
+    event(1, "throttling", "cuda:0", 2, -1);
+    event(1, "throttling", "cuda:1", 2, -1);
+    result = ask(&(struct query){.kind = QUERY_HOST_HEALTH});
+    expect_text(result, 0, "events", NULL);
+    expect_text(result, 0, "device_events", "throttling (2 devices), memory_full");
+    result_free(result);
+}
+
 // A sampler that describes nothing, such as an imported one, has its devices, too.
 TEST_CASE(samples_without_a_description)
 {
@@ -313,4 +339,4 @@ TEST_CASE(filters)
 TEST_MAIN_EACH(set_up, store_tear_down, the_newest_sample_of_each_device,
                one_row_for_a_device_of_several_runs, samples_without_a_description,
                a_run_of_long_ago_counts_only_in_its_window, processes_on_a_device, events_that_last,
-               figures_of_a_window, a_long_window, many_devices, filters)
+               memory_that_is_full, figures_of_a_window, a_long_window, many_devices, filters)

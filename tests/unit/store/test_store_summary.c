@@ -155,6 +155,19 @@ TEST_CASE(test_an_empty_store_has_a_summary)
     result_free(result);
 }
 
+// Rates of a window that begins before the first process count from that on.
+TEST_CASE(test_a_window_before_the_records)
+{
+    const int64_t second_ns = INT64_C(1000000000);
+    store_add_inferences(100);
+    const struct query query = {.kind = QUERY_SUMMARY,
+                                .filter.since_ns = START_NS - 300 * second_ns,
+                                .filter.until_ns = START_NS + 100 * second_ns};
+    struct result *result = ask(&query);
+    assert_int_equal(result_integer(result, 0, "window_ns", 0), 100 * second_ns);
+    result_free(result);
+}
+
 TEST_CASE(test_the_log_is_part_of_the_size)
 {
     char log[FOLDER_PATH_SIZE];
@@ -452,8 +465,9 @@ TEST_CASE(test_a_ping_costs_the_same_with_many_runs)
 
 TEST_MAIN_EACH(store_set_up, store_tear_down, test_summary_equals_plain_sql,
                test_a_summary_counts_the_runs_of_its_model, test_sums_do_not_overflow,
-               test_an_empty_store_has_a_summary, test_the_log_is_part_of_the_size,
-               test_a_summary_of_what_has_expired, test_a_summary_of_nothing,
-               test_overview_equals_plain_sql, test_what_failed_to_load_is_no_model,
-               test_an_encoder_is_no_model, test_when_a_model_was_last_used,
-               test_more_runs_than_groups, test_a_ping_costs_the_same_with_many_runs)
+               test_an_empty_store_has_a_summary, test_a_window_before_the_records,
+               test_the_log_is_part_of_the_size, test_a_summary_of_what_has_expired,
+               test_a_summary_of_nothing, test_overview_equals_plain_sql,
+               test_what_failed_to_load_is_no_model, test_an_encoder_is_no_model,
+               test_when_a_model_was_last_used, test_more_runs_than_groups,
+               test_a_ping_costs_the_same_with_many_runs)
