@@ -102,30 +102,30 @@ static bool ends_in(const char *path, const char *ending)
 }
 
 static enum status write_into(FILE *out, const char *path, const struct canvas *canvas,
-                              const struct result *result, export_rows *rows, struct error *err)
+                              const struct export_list *list, export_rows *rows, struct error *err)
 {
     if (ends_in(path, ".txt"))
         export_text(out, canvas);
     else if (ends_in(path, ".svg"))
         export_svg(out, canvas);
     else
-        return rows(out, result, ends_in(path, ".json"), err);
+        return rows(out, list, ends_in(path, ".json"), err);
     return STATUS_OK;
 }
 
 enum status export_write(const char *path, bool replace, const struct canvas *canvas,
-                         const struct result *result, export_rows *rows, struct error *err)
+                         const struct export_list *list, export_rows *rows, struct error *err)
 {
     const bool is_rows = ends_in(path, ".csv") || ends_in(path, ".json");
     if (!is_rows && !ends_in(path, ".txt") && !ends_in(path, ".svg"))
         return error_set(err, STATUS_INVALID, "the name must end in .txt, .svg, .csv or .json");
-    if (is_rows && (!result || result_row_count(result) == 0))
+    if (is_rows && list->count == 0)
         return error_set(err, STATUS_NO_DATA, "this panel has no rows");
     FILE *out = fopen(path, replace ? "we" : "wxe");
     if (!out)
         return error_set(err, errno == EEXIST ? STATUS_BUSY : STATUS_IO, "%s: %s", path,
                          strerror(errno));
-    enum status status = write_into(out, path, canvas, result, rows, err);
+    enum status status = write_into(out, path, canvas, list, rows, err);
     const bool failed = ferror(out);
     if ((fclose(out) != 0 || failed) && status == STATUS_OK)
         status = error_set(err, STATUS_IO, "%s: %s", path, strerror(errno));

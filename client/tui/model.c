@@ -52,8 +52,6 @@ void model_filter_rows(struct model *model, const char *text)
     const struct query_filter none = {0};
     model_filter(model, &none, "");
     (void)snprintf(model->choice.only, sizeof model->choice.only, "%s", text);
-    (void)snprintf(model->filter_text, sizeof model->filter_text, "%s", model->choice.only);
-    model->filtered = model->choice.only[0] != '\0';
 }
 
 int64_t model_reference_ns(const struct model *model)

@@ -39,9 +39,12 @@ static void export(struct tui *tui)
 {
     struct error err = {0};
     view_draw(&tui->model, &tui->canvas);
-    const enum status status =
-        export_write(tui->model.prompt.text, model_may_replace(&tui->model), &tui->canvas,
-                     view_result(&tui->model), tui->rows, &err);
+    struct export_list list = {.result = view_result(&tui->model)};
+    size_t *rows = view_rows(&tui->model, &list.count);
+    list.rows = rows;
+    const enum status status = export_write(tui->model.prompt.text, model_may_replace(&tui->model),
+                                            &tui->canvas, &list, tui->rows, &err);
+    free(rows);
     model_end_export(&tui->model, status, err.text);
 }
 

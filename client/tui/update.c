@@ -401,7 +401,8 @@ static unsigned act(struct model *model, enum action action)
     case ACTION_REDRAW:
         return EFFECT_REPAINT;
     case ACTION_FILTER:
-        prompts_open(model, OVERLAY_FILTER, model->filter_text);
+        prompts_open(model, OVERLAY_FILTER,
+                     model->choice.only[0] ? model->choice.only : model->filter_text);
         break;
     case ACTION_APPLY:
     case ACTION_CANCEL:

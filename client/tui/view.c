@@ -65,6 +65,17 @@ const struct result *view_result(const struct model *model)
     return model_answer(model, view_current(model)->panels[focus].polled);
 }
 
+size_t *view_rows(const struct model *model, size_t *count)
+{
+    static const struct grid plain = {.count = 0};
+    static const struct grid_state all = {.sort = GRID_UNSORTED};
+    const struct view_state *state = &model->views[view_shown(model)];
+    const struct grid *grid = view_current(model)->panels[state->focus].grid;
+    size_t folded;
+    return grid_rows_shown(grid ? grid : &plain, grid ? &state->panels[state->focus] : &all,
+                           view_result(model), count, &folded);
+}
+
 void view_arrange(const struct model *model, struct rect *out)
 {
     for (unsigned i = 0; i < MODEL_PANELS_MAX; i++)
@@ -112,7 +123,7 @@ static void draw_title(const struct model *model, const struct panel *panel,
 {
     enum { RULE = 0x2500, RULE_FOCUSED = 0x2550 };
     canvas_line(canvas, area, 0, 0, area.width, STYLE_DIM, focused ? RULE_FOCUSED : RULE);
-    char text[96];
+    char text[GRID_ONLY_SIZE + 64];
     (void)snprintf(text, sizeof text, " %s ", panel->title);
     int left = 1 + canvas_put(canvas, area, 1, 0, focused ? STYLE_FOCUS : STYLE_TITLE, text);
 
@@ -124,6 +135,13 @@ static void draw_title(const struct model *model, const struct panel *panel,
         right -= glyph_text_width(text);
         (void)canvas_put(canvas, area, right, 0, STYLE_DIM, text);
         right--;
+    }
+    if (panel->grid && model->choice.only[0]) {
+        (void)snprintf(text, sizeof text, " rows with \"%s\" ", model->choice.only);
+        const int wanted = glyph_text_width(text), most = right - left - 1;
+        const int width = wanted < most ? wanted : most;
+        canvas_fit(canvas, area, left + 1, 0, width, ALIGN_LEFT, STYLE_WARNING, text);
+        left += 1 + width;
     }
     if (!panel->facts)
         return;
@@ -152,9 +170,9 @@ static void draw_panel(const struct model *model, const struct panel *panel,
                   focused, canvas, list);
     else
         panel->draw_list(model, canvas, list, state->top);
-    const char *why = !model->answers[panel->polled].known ? "asking ..."
-                      : model->filtered                    ? "nothing that the filter covers"
-                                                           : panel->none;
+    const char *why = !model->answers[panel->polled].known       ? "asking ..."
+                      : model->filtered || model->choice.only[0] ? "nothing that the filter covers"
+                                                                 : panel->none;
     if (view_panel_rows(model, panel) == 0)
         canvas_fit(canvas, list, 0, panel->grid ? HEADING_ROWS : 0, list.width, ALIGN_LEFT,
                    STYLE_DIM, why);

@@ -7,11 +7,12 @@
 #include "common/sys/stop.h"
 #include "common/wire/keys.h"
 
-static enum status write_rows(FILE *out, const struct result *result, bool is_json,
+static enum status write_rows(FILE *out, const struct export_list *list, bool is_json,
                               struct error *err)
 {
     struct rows rows = {.out = out, .format = is_json ? FORMAT_JSON : FORMAT_CSV};
-    rows_write(&rows, result, 0, result_row_count(result));
+    for (size_t i = 0; i < list->count; i++)
+        rows_write(&rows, list->result, list->rows[i], list->rows[i] + 1);
     return rows_end(&rows, STATUS_OK, err);
 }
 

@@ -7,11 +7,11 @@
 #include "client/tui/export.h"
 #include "tests/support/tui_fixture.h"
 
-static enum status write_rows(FILE *out, const struct result *result, bool is_json,
+static enum status write_rows(FILE *out, const struct export_list *list, bool is_json,
                               struct error *err)
 {
     (void)err;
-    (void)fprintf(out, "%s %zu\n", is_json ? "json" : "csv", result_row_count(result));
+    (void)fprintf(out, "%s %zu\n", is_json ? "json" : "csv", list->count);
     return STATUS_OK;
 }
 
@@ -46,6 +46,9 @@ TEST_CASE(the_ending_of_the_name_says_the_format)
     };
     struct canvas canvas = small();
     struct result *result = fixture_result("a\n1\n2\n");
+    static const size_t rows[] = {0, 1};
+    const struct export_list list = {.result = result, .rows = rows, .count = COUNT_OF(rows)};
+    const struct export_list none = {.result = result};
     char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE + 32];
     folder_make(folder);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
@@ -56,7 +59,7 @@ TEST_CASE(the_ending_of_the_name_says_the_format)
         const bool replaces = cases[i].name[0] == '+';
         if (replaces)
             (void)snprintf(path, sizeof path, "%s/%s", folder, cases[i].name + 1);
-        assert_int_equal(export_write(path, replaces, &canvas, result, write_rows, &err),
+        assert_int_equal(export_write(path, replaces, &canvas, &list, write_rows, &err),
                          cases[i].status);
         if (!cases[i].has)
             continue;
@@ -66,7 +69,7 @@ TEST_CASE(the_ending_of_the_name_says_the_format)
     }
     struct error err = {0};
     (void)snprintf(path, sizeof path, "%s/c.csv", folder);
-    assert_int_equal(export_write(path, false, &canvas, NULL, write_rows, &err), STATUS_NO_DATA);
+    assert_int_equal(export_write(path, false, &canvas, &none, write_rows, &err), STATUS_NO_DATA);
     assert_int_not_equal(access(path, F_OK), 0);
     folder_remove(folder);
     result_free(result);
