@@ -521,11 +521,19 @@ void grid_value_text(char text[GRID_CELL_SIZE], const struct grid_choice *choice
     const struct grid_column as_it_is = {.format = GRID_UNIT};
     const struct grid_column clock = {.format = GRID_CLOCK};
     const struct grid_column in_row_unit = {.format = GRID_IN_ROW_UNIT};
+    const struct grid_column change = {.format = GRID_CHANGE};
     const char *key = result_column(result, column)->key;
-    const bool is_value = strcmp(key, "value") == 0 || strcmp(key, "threshold") == 0;
+    const bool is_value = strcmp(key, "value") == 0 || strcmp(key, "threshold") == 0 ||
+                          ((strncmp(key, "before_", 7) == 0 || strncmp(key, "after_", 6) == 0) &&
+                           result_column(result, column)->unit == UNIT_NONE);
+    const bool is_change = strncmp(key, "ratio", 5) == 0 || strncmp(key, "p95_ratio", 9) == 0 ||
+                           strncmp(key, "p99_ratio", 9) == 0; // of COMPARE
     const enum unit unit = unit_of(is_value ? &in_row_unit : &as_it_is, result, row, (int)column);
-    format_cell(text, choice, unit == UNIT_TIME && now_ns != 0 ? &clock : &as_it_is, unit,
-                result_cell(result, row, column), now_ns);
+    format_cell(text, choice,
+                is_change                          ? &change
+                : unit == UNIT_TIME && now_ns != 0 ? &clock
+                                                   : &as_it_is,
+                unit, result_cell(result, row, column), now_ns);
 }
 
 int grid_column_at(const struct grid *grid, const struct grid_state *state,

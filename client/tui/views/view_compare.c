@@ -1,9 +1,11 @@
 // Two sides beside each other, as chosen: a verdict per model and metric, with its interval.
 #include "client/tui/view.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "common/core/base/glyph.h"
 #include "common/core/base/text.h"
 #include "common/core/base/unit.h"
 #include "common/core/query/result.h"
@@ -15,30 +17,86 @@ static const struct grid_column columns[] = {
     {"operation", "operation", GRID_IF_ANY, true, 9, 20, 6},
     {"device", "device", GRID_NAME, true, 6, 20, 2},
     {"metric", "metric", GRID_NAME, true, 12, 26, 0},
-    {"A", "before_median", GRID_IN_ROW_UNIT, false, 8, 0, 4},
-    {"B", "after_median", GRID_IN_ROW_UNIT, false, 8, 0, 3},
+    {"A", "before_median", GRID_DRAWN, false, 8, 8, 4},
+    {"B", "after_median", GRID_DRAWN, false, 8, 8, 3},
     {"change", "ratio", GRID_CHANGE, false, 8, 0, 0},
-    {"from", "ratio_low", GRID_CHANGE, false, 8, 0, 1},
-    {"to", "ratio_high", GRID_CHANGE, false, 8, 0, 1},
+    {"from", "ratio_low", GRID_DRAWN, false, 8, 8, 1},
+    {"to", "ratio_high", GRID_DRAWN, false, 8, 8, 1},
     {"p95", "p95_verdict", GRID_STATE, true, 9, 11, 4},
     {"p99", "p99_verdict", GRID_STATE, true, 9, 11, 5},
     {"count A", "before_count", GRID_UNIT, false, 7, 0, 7},
     {"count B", "after_count", GRID_UNIT, false, 7, 0, 7},
-    {"total A", "before_total", GRID_IN_ROW_UNIT, false, 9, 0, 8},
-    {"total B", "after_total", GRID_IN_ROW_UNIT, false, 9, 0, 8},
     {"note", "note", GRID_IF_ANY, true, 4, 80, 4},
 };
 static const char *const identity[] = {"model", "operation", "device", "metric", NULL};
 
-static bool is_worse(const struct result *result, size_t row)
+// What changed comes before what did not.
+static bool has_changed(const struct result *result, size_t row)
 {
-    return result_is(result, row, "verdict", stats_verdict_text(STATS_WORSE));
+    const char *worse = stats_verdict_text(STATS_WORSE);
+    return result_is(result, row, "verdict", worse) ||
+           result_is(result, row, "verdict", stats_verdict_text(STATS_BETTER)) ||
+           result_is(result, row, "p95_verdict", worse) ||
+           result_is(result, row, "p99_verdict", worse);
+}
+
+// A side's median, or its total where the row has that; in the row's unit.
+static void side_value(char text[GRID_CELL_SIZE], const struct result *result, size_t row,
+                       bool is_before)
+{
+    int column = result_find(result, is_before ? "before_median" : "after_median");
+    const int total = result_find(result, is_before ? "before_total" : "after_total");
+    if (total >= 0 && result_cell(result, row, (unsigned)total).type != VALUE_NULL)
+        column = total;
+    grid_value_text(text, NULL, result, row, (unsigned)column, 0);
+}
+
+// An end of the interval of the change.  Where it has no end, what is missing for one: "too few",
+// "need 12", or, as values of a run are alike, "few runs", "6".
+static void interval_end(char text[GRID_CELL_SIZE], const struct result *result, size_t row,
+                         bool is_low)
+{
+    const double low = result_number(result, row, "ratio_low", NAN);
+    const double high = result_number(result, row, "ratio_high", NAN);
+    const int64_t needed = result_integer(result, row, "needed_count", 0);
+    const int64_t before = result_integer(result, row, "before_count", 0);
+    const int64_t after = result_integer(result, row, "after_count", 0);
+    const int64_t runs[] = {result_integer(result, row, "before_runs", 0),
+                            result_integer(result, row, "after_runs", 0)};
+    const bool is_too_few = before < needed || after < needed;
+    (void)snprintf(text, GRID_CELL_SIZE, "-");
+    if (low > 0 && isfinite(high))
+        (void)unit_format_change(text, is_low ? low : high);
+    else if (result_is(result, row, "verdict", stats_verdict_text(STATS_UNDECIDED)) && is_low)
+        (void)snprintf(text, GRID_CELL_SIZE, is_too_few ? "too few" : "few runs");
+    else if (result_is(result, row, "verdict", stats_verdict_text(STATS_UNDECIDED)))
+        (void)snprintf(text, GRID_CELL_SIZE, is_too_few ? "need %lld" : "%lld",
+                       (long long)(is_too_few          ? needed
+                                   : runs[0] < runs[1] ? runs[0]
+                                                       : runs[1]));
+}
+
+static void draw_value(const struct grid_column *column, struct canvas *canvas, struct rect area,
+                       int x, int y, int width, double scale, const struct result *result,
+                       size_t row)
+{
+    char text[GRID_CELL_SIZE];
+    (void)scale;
+    if (strncmp(column->key, "ratio", 5) == 0)
+        interval_end(text, result, row, strcmp(column->key, "ratio_low") == 0);
+    else
+        side_value(text, result, row, column->key[0] == 'b');
+    if (glyph_text_width(text) > width)
+        text[strcspn(text, " ")] = '\0'; // the metric's name tells the unit
+    canvas_fit(canvas, area, x, y, width, ALIGN_RIGHT,
+               strcmp(text, "-") == 0 ? STYLE_DIM : STYLE_PLAIN, text);
 }
 
 static const struct grid grid = {.columns = columns,
                                  .count = sizeof columns / sizeof *columns,
+                                 .draw = draw_value,
                                  .identity = identity,
-                                 .is_urgent = is_worse};
+                                 .is_urgent = has_changed};
 
 // "2 worse · 1 better · 3 the same · 4 undecided".
 static void facts(const struct model *model, struct rect area, struct segments *facts)
