@@ -136,11 +136,9 @@ static bool judge_failures(const struct now_facts *facts, struct now_verdict *ou
     return true;
 }
 
-void now_judge(const struct now_facts *facts, struct now_verdict *out)
+static void judge_live(const struct now_facts *facts, struct now_verdict *out)
 {
     char length[UNIT_TEXT_SIZE];
-    if (judge_processes(facts, out) || judge_failures(facts, out))
-        return;
     if (facts->requests > 0) {
         set(out, NOW_OK, facts->live_ns, "%s", "");
         (void)judge_usual(facts, out);
@@ -153,4 +151,13 @@ void now_judge(const struct now_facts *facts, struct now_verdict *out)
         set(out, NOW_IDLE, facts->idle_ns, "no request in the last %s",
             unit_format(length, UNIT_DURATION, (double)facts->window_ns));
     }
+}
+
+void now_judge(const struct now_facts *facts, struct now_verdict *out)
+{
+    if (judge_processes(facts, out))
+        return;
+    if (!judge_failures(facts, out))
+        judge_live(facts, out);
+    add_text(out, out->reason[0] ? "; " : "", facts->trouble);
 }

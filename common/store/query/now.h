@@ -75,6 +75,7 @@ struct now_facts {
     int64_t load_failed_ns; // when one of these processes last failed to load it in the window: a
                             // live one; without those, one that is down, else silent, else closed
     const char *load_error;
+    const char *trouble; // what lasts on its host: "throttling: power cap (8 devices)"
     struct now_level speed, ttft;
     struct now_level e2e; // of models whose requests have items, and no tokens
 };

@@ -296,6 +296,8 @@ static int by_state(const void *left, const void *right, void *context)
     if (result == 0)
         result = order(a->verdict.state, b->verdict.state);
     if (result == 0)
+        result = order(b->has_trouble, a->has_trouble);
+    if (result == 0)
         result = order(a->keys[0], b->keys[0]);
     return result ? result : order(a->keys[1], b->keys[1]);
 }

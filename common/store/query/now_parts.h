@@ -9,6 +9,7 @@
 #include "common/core/query/result.h"
 #include "common/core/stats/sketch.h"
 #include "common/store/aggregate/throughput.h"
+#include "common/store/query/lasting.h"
 #include "common/store/query/now.h"
 #include "common/store/rollup/aggregate.h"
 
@@ -42,6 +43,7 @@ struct now_row {
     int64_t keys[2]; // model (GROUP_KEY_NONE: the process has none yet), host
     bool has_figures;
     bool is_live;
+    bool has_trouble;         // events last on its host
     int64_t window_ns;        // of the figures: not before its first process began
     int64_t running, waiting; // requests of its processes, as last sampled; -1: unknown
     struct now_verdict verdict;
@@ -57,9 +59,10 @@ struct now {
     struct groups *figures;      // by model and host: struct now_figures
     struct groups *wholes;       // by the key of `by`: struct now_whole
     struct sketch_budget budget; // of `wholes`
-    struct groups *devices;      // by model and host: struct now_device_sums
-    bool has_parts;              // `tokens` and `items` are set
-    bool has_enough;             // some model has requests enough for a median
+    struct lasting lasting;
+    struct groups *devices; // by model and host: struct now_device_sums
+    bool has_parts;         // `tokens` and `items` are set
+    bool has_enough;        // some model has requests enough for a median
     struct now_current *current;
     struct now_row *rows;
     size_t row_count, row_room;

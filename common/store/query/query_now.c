@@ -368,6 +368,27 @@ static void add_process(struct now_current *current, sqlite3_stmt *row)
     }
 }
 
+// What lasts on a host.
+static const char *trouble_of(const struct now *now, int64_t host, char text[NOW_REASON_SIZE])
+{
+    text[0] = '\0';
+    for (size_t i = 0; i < now->lasting.count; i++) {
+        const struct lasting_event *event = &now->lasting.list[i];
+        char name[QUERY_TEXT_SIZE];
+        if (event->host != host)
+            continue;
+        copy_text(name, event->name);
+        for (char *blank = strchr(name, '_'); blank; blank = strchr(blank, '_'))
+            *blank = ' ';
+        (void)text_append(text, NOW_REASON_SIZE, "; ", "%s%s%s", name,
+                          !event->what[0]         ? ""
+                          : event->what[0] == '(' ? " "
+                                                  : ": ",
+                          event->what);
+    }
+    return text;
+}
+
 // Judges the model and host whose processes have been read.
 static enum status end_current(struct now *now, struct error *err)
 {
@@ -386,6 +407,9 @@ static enum status end_current(struct now *now, struct error *err)
                                        : NOW_ENDED;
     if (current->load_is != is) // another process failed to load
         facts->load_failed_ns = 0;
+    char trouble[NOW_REASON_SIZE];
+    facts->trouble = trouble_of(now, current->row.keys[1], trouble);
+    current->row.has_trouble = trouble[0] != '\0';
     facts->doing = current->doing;
     facts->last = current->last;
     facts->window_ns = now->window_ns;
@@ -534,6 +558,8 @@ static enum status read_all(struct now *now, struct error *err)
         status = read_figures(now, err);
     if (status == STATUS_OK)
         status = now_devices_read(&now->devices, now->store, now->filter.since_ns, err);
+    if (status == STATUS_OK)
+        status = lasting_read(&now->lasting, now->store, 0, err);
     return status == STATUS_OK ? read_processes(now, err) : status;
 }
 
@@ -571,5 +597,6 @@ enum status query_now(struct store *store, const struct query *query, struct res
     groups_free(now.figures);
     groups_free(now.wholes);
     groups_free(now.devices);
+    lasting_deinit(&now.lasting);
     return status;
 }

@@ -227,6 +227,8 @@ static enum status read_all(struct why_reader *reader, struct error *err)
     if (status == STATUS_OK)
         status = explain_models(reader, err);
     if (status == STATUS_OK)
+        status = why_add_lasting(reader, err);
+    if (status == STATUS_OK)
         status = why_add_losses(reader, err);
     return status;
 }

@@ -40,7 +40,8 @@ enum why_metric { WHY_E2E, WHY_TTFT, WHY_METRICS };
     X(LOSSES, "losses", "records were lost")                                                       \
     X(AS_USUAL, "as_usual", "as usual")                                                            \
     X(FASTER, "faster", "faster than usual")                                                       \
-    X(TOO_FEW, "too_few", "too few requests to be sure")
+    X(TOO_FEW, "too_few", "too few requests to be sure")                                           \
+    X(NOTHING_BEFORE, "nothing_before", "nothing to compare with yet")
 
 enum why_cause_kind {
 #define WHY_CAUSE_ENUM(name, text, words) WHY_##name,

@@ -3,6 +3,7 @@
 #include <sqlite3.h>
 
 #include "common/store/aggregate/coverage.h"
+#include "common/store/query/lasting.h"
 #include "common/store/why/why_reader.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/read/reader.h"
@@ -62,6 +63,39 @@ enum status why_add_processes(struct why_reader *reader, struct error *err)
         RECORD_RUN_END_KILLED, RECORD_RUN_END_SILENT, RECORD_RUN_END_KILLED, WHY_KILLED, WHY_DOWN,
         WHY_SILENT);
     return reader_scan_with(reader->store, sql, NULL, numbers, 4, on_process, reader, err);
+}
+
+static enum status add_event(struct why_reader *reader, const struct lasting_event *event,
+                             struct error *err)
+{
+    struct why_cause *cause;
+    char ago[UNIT_TEXT_SIZE];
+    unsigned kind = WHY_LASTING;
+    while (kind < WHY_LASTING_END &&
+           strcmp(event->name, why_cause_name((enum why_cause_kind)kind)) != 0)
+        kind++;
+    if (kind == WHY_LASTING_END)
+        return STATUS_OK;
+    enum status status =
+        why_add_cause(reader, &cause, (enum why_cause_kind)kind, 0, event->host, err);
+    if (status == STATUS_OK)
+        why_say(cause, "%s%s, for %s", event->what[0] ? ": " : "", event->what,
+                unit_format_int(ago, UNIT_DURATION, reader->out->as_of_ns - event->since_ns));
+    return status;
+}
+
+enum status why_add_lasting(struct why_reader *reader, struct error *err)
+{
+    bool is_alone = false;
+    for (size_t i = 0; i < reader->out->subject_count; i++)
+        is_alone = is_alone || reader->out->subjects[i].usual_requests == 0;
+    struct lasting lasting = {0};
+    enum status status =
+        is_alone ? lasting_read(&lasting, reader->store, reader->host, err) : STATUS_OK;
+    for (size_t i = 0; i < lasting.count && status == STATUS_OK; i++)
+        status = add_event(reader, &lasting.list[i], err);
+    lasting_deinit(&lasting);
+    return status;
 }
 
 enum status why_add_losses(struct why_reader *reader, struct error *err)

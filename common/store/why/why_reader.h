@@ -73,6 +73,9 @@ MUST_CHECK enum status why_add_model(struct why_reader *reader, size_t subject, 
 // 24 h, else in the window.
 MUST_CHECK enum status why_add_processes(struct why_reader *reader, struct error *err);
 
+// Adds what lasts on the hosts, if a model has nothing to be compared with.
+MUST_CHECK enum status why_add_lasting(struct why_reader *reader, struct error *err);
+
 // Adds the hosts with notable losses of records in the window.
 MUST_CHECK enum status why_add_losses(struct why_reader *reader, struct error *err);
 

@@ -47,6 +47,7 @@ static const char *const commands[WHY_CAUSE_COUNT] = {
     [WHY_AS_USUAL] = "avg e2e_ns",
     [WHY_FASTER] = "avg e2e_ns",
     [WHY_TOO_FEW] = "avg e2e_ns",
+    [WHY_NOTHING_BEFORE] = "fleet",
 };
 
 static void append_option(struct why_cause *cause, const char *option, const char *word)
@@ -70,7 +71,7 @@ static void set_evidence(struct why_cause *cause, const struct why_reader *reade
                                                           : "6h");
     if (kind >= WHY_CONCURRENCY && kind != WHY_SETTING && kind != WHY_LOSSES)
         append_option(cause, "--model", cause->model);
-    if (kind != WHY_HOST)
+    if (kind != WHY_HOST && kind != WHY_NOTHING_BEFORE)
         append_option(cause, "--host", cause->host);
     if (kind > WHY_KILLED && kind != WHY_SETTING)
         append_option(cause, "--since", reader->since);
@@ -209,13 +210,15 @@ static enum status add_verdict(struct why_reader *reader, size_t index, struct e
     const struct why_subject *subject = &reader->out->subjects[index];
     char now[UNIT_TEXT_SIZE], usual[UNIT_TEXT_SIZE];
     struct why_cause *cause;
-    enum status status = why_add_cause(reader, &cause, kinds[subject->verdict],
-                                       reader->entries[subject->first].model, reader->host, err);
+    enum status status = why_add_cause(
+        reader, &cause, subject->usual_requests ? kinds[subject->verdict] : WHY_NOTHING_BEFORE,
+        reader->entries[subject->first].model, reader->host, err);
     if (status != STATUS_OK)
         return status;
     cause->subject = index;
     if (subject->usual_requests == 0)
-        why_say(cause, ": %zu in the window, none before it", subject->requests);
+        why_say(cause, ": %zu in the window, none before it; fleet compares hosts",
+                subject->requests);
     else if (subject->verdict == STATS_UNDECIDED)
         why_say(cause, ": %zu, usually %zu", subject->requests, subject->usual_requests);
     for (int q = 0; q < WHY_QUANTILES && subject->usual_requests > 0; q++)

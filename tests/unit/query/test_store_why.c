@@ -303,6 +303,32 @@ TEST_CASE(test_down_of_model)
     result_free(result);
 }
 
+// Without requests before the window, what lasts on the host comes first, and fleet is named.
+TEST_CASE(test_nothing_before)
+{
+    struct query query = {.kind = QUERY_WHY};
+    struct record record;
+    why_fleet_make(&(struct why_planted){.since_ns = 0});
+    execf("DELETE FROM inference WHERE started_ns < %lld", (long long)window());
+    rows_run(db, 900, "gpu00", as_of() - HOUR, as_of());
+    exec("UPDATE run SET \"end\" = 0 WHERE run = 900");
+    for (int i = 0; i < 2; i++) {
+        record_init(&record, RECORD_KIND_EVENT, as_of() - MINUTE);
+        record_set_name(&record, EVENT_EVENT, rows_name(db, "throttling"));
+        record_set_name(&record, EVENT_DEVICE, rows_name(db, i ? "cuda:1" : "cuda:0"));
+        (void)record_set_text(&record, EVENT_DETAIL, "power cap", strlen("power cap"));
+        (void)rows_add(db, 900, &record);
+    }
+    struct result *result = ask(&query);
+    assert_true(is_cause(result, 0, WHY_THROTTLING));
+    assert_true(result_is(result, 0, "text",
+                          "clocks of the device were reduced:"
+                          " power cap (2 devices), for 1m 00s"));
+    assert_true(is_cause(result, 1, WHY_NOTHING_BEFORE));
+    assert_non_null(strstr(result_get(result, 1, "evidence").text.bytes, "inferstat fleet "));
+    result_free(result);
+}
+
 // A pattern stands for hosts, whatever else has such a name.
 TEST_CASE(test_pattern_of_host)
 {
@@ -359,4 +385,4 @@ TEST_MAIN_EACH(why_fleet_set_up, why_fleet_tear_down, test_items_and_closed_loop
                test_weak_effects, test_budget, test_budget_of_loops, test_planted_causes_come_first,
                test_no_change_is_as_usual, test_replaced_process_and_losses,
                test_refusals_and_absurd_rows, test_slow_in_different_quantiles, test_window_of_file,
-               test_pattern_of_host, test_down_of_model)
+               test_pattern_of_host, test_down_of_model, test_nothing_before)
