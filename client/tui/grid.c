@@ -84,6 +84,13 @@ static unsigned state_of(const char *text)
     return i;
 }
 
+// True for a column with quantiles of a window, which are exact to one percent.
+static bool is_quantile(const char *key)
+{
+    return key && (strstr(key, "_p50_ns") || strstr(key, "_p95_ns") || strstr(key, "_p99_ns")) &&
+           strncmp(key, "itl_", 4) != 0; // of a request
+}
+
 // `text` holds GRID_CELL_SIZE bytes.
 static void format_cell(char *text, const struct grid_choice *choice,
                         const struct grid_column *column, enum unit unit, struct value value,
@@ -121,7 +128,9 @@ static void format_cell(char *text, const struct grid_choice *choice,
         format_clock(text, value.i, now_ns);
         return;
     }
-    if (column->format == GRID_CHANGE)
+    if (unit == UNIT_DURATION && is_quantile(column->key))
+        (void)unit_format_rough(text, unit, value_number(value, 0));
+    else if (column->format == GRID_CHANGE)
         (void)unit_format_change(text, value_number(value, 0));
     else if (column->format == GRID_BARE || column->format == GRID_IF_ANY ||
              column->format == GRID_SHARE)

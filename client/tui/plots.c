@@ -263,7 +263,7 @@ void plot_histogram(struct canvas *canvas, struct rect area, const struct plot_h
         x += canvas_put(canvas, area, x, 0, STYLE_DIM, "   ");
         x += canvas_put(canvas, area, x, 0, STYLE_DIM, marks[i].name);
         x += canvas_put(canvas, area, x + 1, 0, STYLE_STRONG,
-                        unit_format(text, histogram->unit, quantiles[i])) +
+                        unit_format_rough(text, histogram->unit, quantiles[i])) +
              1;
     }
     const struct histogram_scale scale = scale_of(histogram, bars.width);

@@ -181,9 +181,11 @@ void fixture_model(struct model *model, int width, int height)
     "pcie_width_max\n"
 
 #define COMPARE                                                                                    \
-    "verdict|model|metric|ratio:ratio|ratio_low:ratio|ratio_high:ratio|before_count|after_count|"  \
-    "unit|before_median|after_median|p95_verdict|differences|needed_count|before_runs|"            \
-    "after_runs|before_total|after_total\n"
+    "verdict|model|metric|ratio:ratio|ratio_low:ratio|ratio_high:ratio|before_count:count|after_"  \
+    "count:count|"                                                                                 \
+    "unit|before_median|after_median|p95_verdict|differences|needed_count:count|before_runs:"      \
+    "count|"                                                                                       \
+    "after_runs:count|before_total|after_total\n"
 
 #define ALERTS                                                                                     \
     "id|rule|model|host|device|state|severity|since_ns:unix_ns|resolved_ns:unix_ns|value|"         \

@@ -148,10 +148,11 @@ static void lay_out_title(struct title *title, const struct model *model, struct
                      model->is_file ? contacts[model->contact].file
                                     : contacts[model->contact].collector);
     const bool is_live = window_is_live(&model->scope.window);
-    add_window(right, model);
-    const int least = segments_width(right, area.width); // at any width, as the figures are of it
     if (is_live)
         segments_add(right, 1, STYLE_PLAIN, "%s", view_clock_text(clock, model->wall_now_ns));
+    add_window(right, model); // at any width, as the figures are of it
+    const int all = segments_width(right, area.width);
+    const int least = is_live ? all - (int)sizeof "00:00:00" + 1 - VIEW_GAP : all;
     title->views_x = TITLE_MARGIN + glyph_text_width(program) + VIEW_GAP;
     const int beside = area.width - title->views_x - TITLE_MARGIN;
     // By worth: a filter, which must not be truncated; the address; the clock; the views' names.
@@ -159,9 +160,8 @@ static void lay_out_title(struct title *title, const struct model *model, struct
     const int source = VIEW_GAP + (model->filtered          ? glyph_text_width(model->filter_text)
                                    : name < SOURCE_NAME_MAX ? name
                                                             : SOURCE_NAME_MAX);
-    const int all = segments_width(right, area.width);
     title->names = views_width(model, NAMES_ALL) + source + all <= beside ? NAMES_ALL : NAMES_SHOWN;
-    if (model->filtered && views_width(model, NAMES_SHOWN) + source + least > beside)
+    if (views_width(model, NAMES_SHOWN) + least + (model->filtered ? source : 0) > beside)
         title->names = NAMES_ONLY_SHOWN;
     title->right_room = beside - views_width(model, title->names) - source;
     if (title->right_room < least)
@@ -275,7 +275,7 @@ static void add_figures(struct segments *left, const struct model *model)
         const char *label, *key;
         unsigned rank;
     } sums[] = {{"req/s", QUERY_METRIC_REQUEST_RATE, 0},
-                {"tok/s", QUERY_METRIC_OUTPUT_RATE, 0},
+                {"t/s", QUERY_METRIC_OUTPUT_RATE, 0},
                 {"items/s", QUERY_METRIC_ITEM_RATE, 2},
                 {"running", "running_requests", 4},
                 {"waiting", "waiting_requests", 5}};
@@ -293,7 +293,7 @@ static void add_figures(struct segments *left, const struct model *model)
         const double value = result_number(window, 0, figures[i].key, NAN);
         if (isfinite(value))
             segments_add(left, figures[i].rank, STYLE_PLAIN, "%s %s", figures[i].label,
-                         unit_format(text, figures[i].unit, value));
+                         unit_format_rough(text, figures[i].unit, value));
     }
     const double errors = window ? result_number(window, 0, QUERY_METRIC_ERRORS, -1) : -1;
     if (errors >= 0)
@@ -417,6 +417,6 @@ void view_compact_draw(const struct model *model, struct canvas *canvas)
         top = fmax(top, rates[count++]);
     }
     const struct rect line = {LABEL + 2, 2, area.width - LABEL - 3, 1};
-    (void)canvas_put(canvas, rect_below(area, 2), 1, 0, STYLE_DIM, "tok/s");
+    (void)canvas_put(canvas, rect_below(area, 2), 1, 0, STYLE_DIM, "t/s");
     plot_sparkline(canvas, line, rates, count, top);
 }

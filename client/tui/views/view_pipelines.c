@@ -229,7 +229,7 @@ static const struct panel panels[PANELS] = {
                     .facts = facts,
                     .head_rows = chart_rows,
                     .draw_head = draw_charts},
-    [PANEL_LANES] = {.title = "Totals of the run, to scale",
+    [PANEL_LANES] = {.title = "Totals of the run, to scale (they overlap)",
                      .none = "the run's times were not measured",
                      .polled = POLL_PIPELINES,
                      .facts = lane_facts,

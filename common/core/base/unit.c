@@ -176,6 +176,17 @@ char *unit_format_int(char *text, enum unit unit, int64_t value)
     return text;
 }
 
+char *unit_format_rough(char *text, enum unit unit, double value)
+{
+    enum { DIGITS = 3 };
+    const double place = value != 0 ? pow(10, floor(log10(fabs(value))) - DIGITS + 1) : 1;
+    (void)unit_format(text, unit, round(value / place) * place);
+    const size_t point = strcspn(text, ".");
+    if (point >= DIGITS && text[point] == '.') // its one decimal is 0
+        memmove(text + point, text + point + 2, strlen(text + point + 2) + 1);
+    return text;
+}
+
 char *unit_format_change(char *text, double ratio)
 {
     const double percent = (ratio - 1) * 100;
