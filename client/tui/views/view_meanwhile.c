@@ -169,8 +169,8 @@ static void put_meanwhile(struct page *page, const struct meanwhile *kind,
             continue;
         }
         shown++;
-        (void)snprintf(label, sizeof label, "%s %s %s %s", from_ns < span->from_ns ? "<" : " ", kind->name,
-                       result_text(name, sizeof name, answer, i, kind->of),
+        (void)snprintf(label, sizeof label, "%s %s %s %s", from_ns < span->from_ns ? "<" : " ",
+                       kind->name, result_text(name, sizeof name, answer, i, kind->of),
                        result_text(device, sizeof device, answer, i, "device"));
         put_bar(page, kind->style, label, fmax(from_ns - span->from_ns, 0) / whole_ns,
                 fmin(from_ns + took_ns - span->from_ns, whole_ns) / whole_ns,
@@ -198,7 +198,8 @@ size_t view_meanwhile_draw(const struct model *model, struct canvas *canvas, str
     const struct span span = {from_ns, from_ns + result_number(result, row, "e2e_ns", NAN)};
     if (!(span.to_ns > span.from_ns))
         return 0;
-    put_line(&page, STYLE_TITLE, "Meanwhile on its host, from its arrival to its end (<: began before)");
+    put_line(&page, STYLE_TITLE,
+             "Meanwhile on its host, from its arrival to its end (<: began before)");
     const size_t before = page.lines;
     for (unsigned i = 0; i < MEANWHILES; i++)
         put_meanwhile(&page, &meanwhiles[i], model_answer(model, meanwhiles[i].polled), &span,

@@ -51,8 +51,8 @@ char *unit_format(char *text, enum unit unit, double value);
 // and times beyond 2^53.
 char *unit_format_int(char *text, enum unit unit, int64_t value);
 
-// Formats a value that is exact to one percent, such as a quantile of a sketch, with three digits at
-// most: "160ms", "52.2ms".  Otherwise like unit_format.
+// Formats a value that is exact to one percent, such as a quantile of a sketch, with three digits
+// at most: "160ms", "52.2ms".  Otherwise like unit_format.
 char *unit_format_rough(char *text, enum unit unit, double value);
 
 // Formats a ratio as a change: 1.21 is "+21.0 %", 12.5 "x12.5"; "-" if it is not finite.  Otherwise

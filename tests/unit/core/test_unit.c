@@ -174,15 +174,15 @@ TEST_CASE(rough_values_have_three_digits)
         enum unit unit;
         double value;
         const char *text;
-    } cases[] = {
+    } rough[] = {
         {UNIT_DURATION, 160.4e6, "160ms"},  {UNIT_DURATION, 208.7e6, "209ms"},
         {UNIT_DURATION, 52.24e6, "52.2ms"}, {UNIT_DURATION, 999.6e6, "1.0s"},
         {UNIT_DURATION, 4.4e9, "4.4s"},     {UNIT_DURATION, 0, "0ns"},
         {UNIT_DURATION, 400e9, "6m 40s"},   {UNIT_DURATION, NAN, "-"},
     };
     char text[UNIT_TEXT_SIZE];
-    for (size_t i = 0; i < COUNT_OF(cases); i++)
-        assert_string_equal(unit_format_rough(text, cases[i].unit, cases[i].value), cases[i].text);
+    for (size_t i = 0; i < COUNT_OF(rough); i++)
+        assert_string_equal(unit_format_rough(text, rough[i].unit, rough[i].value), rough[i].text);
 }
 
 TEST_MAIN(rough_values_have_three_digits, a_ratio_as_a_change, test_format, test_format_any,
