@@ -322,8 +322,9 @@ const struct cli_command cli_commands[] = {
             "Compares each host's median of decode and prefill speed, TTFT and load speed (or of\n"
             "METRIC) with those of 2 or more others.  A host stands out if it differs by more "
             "than\n"
-            "3 % and four spreads (deviations of the usual hosts).  --check exits with status 1\n"
-            "where one is worse, 5 where nothing can be compared.",
+            "3 % and four spreads (deviations of the usual hosts).  A table has a row per host\n"
+            "and cause: the median that is off most, and how many have it.  --check exits with\n"
+            "status 1 where one is worse, 5 where nothing can be compared.",
         .examples = {"fleet --check", "fleet ttft_ns --since 1d"},
         .options = TAKES(SOURCE, PLACES, WINDOW, ROWS, OPTION_LIMIT, OPTION_CHECK),
         .run = command_fleet,

@@ -135,6 +135,7 @@ static const struct column hosts_window[] = {
 static const struct columns device_views[] = {COLUMNS(devices_now), COLUMNS(devices_window)};
 static const struct columns host_views[] = {COLUMNS(hosts_now), COLUMNS(hosts_window)};
 
+// A table has what is in trouble first.
 static enum status show(struct cli *cli, const struct columns views[2], struct error *err)
 {
     struct result *result = NULL;
@@ -142,7 +143,16 @@ static enum status show(struct cli *cli, const struct columns views[2], struct e
     enum status status = cli_ask_for(cli, &cli->query, cli->command->name, &result, err);
     if (status != STATUS_OK)
         return status;
-    status = cli_print(cli, &views[filter->since_ns != 0 || filter->until_ns != 0], result, err);
+    struct rows rows = cli_rows(cli, &views[filter->since_ns != 0 || filter->until_ns != 0]);
+    const bool is_table = rows.format == FORMAT_TEXT;
+    rows_write(&rows, result, 0, is_table ? 0 : result_row_count(result));
+    for (int calm = 0; is_table && calm <= 1; calm++)
+        for (size_t row = 0; row < result_row_count(result); row++) {
+            char text[TROUBLE_TEXT_SIZE];
+            if ((device_trouble_text(text, result, row)[0] == '\0') == calm)
+                rows_write(&rows, result, row, row + 1);
+        }
+    status = rows_end(&rows, STATUS_OK, err);
     result_free(result);
     return status;
 }

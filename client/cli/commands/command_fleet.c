@@ -31,6 +31,38 @@ static char *deviation_text(const struct column *column, const struct result *re
     return strdup(deviation);
 }
 
+// What a reason begins with, before its first number, names the cause.
+static bool is_same_cause(const struct result *result, size_t a, size_t b)
+{
+    static const char *const keys[] = {"host", "model", "verdict"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (!value_is_same(result_get(result, a, keys[i]), result_get(result, b, keys[i])))
+            return false;
+    const struct value of = result_get(result, a, "reason"),
+                       other = result_get(result, b, "reason");
+    if (of.type != VALUE_TEXT || other.type != VALUE_TEXT)
+        return of.type == other.type;
+    const size_t size = strcspn(of.text.bytes, "0123456789");
+    return size == strcspn(other.text.bytes, "0123456789") &&
+           strncmp(of.text.bytes, other.text.bytes, size) == 0;
+}
+
+// Medians with the cause of a row, itself included, from the row `first` on.
+static size_t count_cause(const struct result *result, size_t row, size_t first)
+{
+    size_t count = 0;
+    for (size_t i = first; i < result_row_count(result); i++)
+        count += is_same_cause(result, row, i);
+    return count;
+}
+
+static char *medians_text(const struct column *column, const struct result *result, size_t row)
+{
+    char *text = NULL;
+    (void)column;
+    return asprintf(&text, "%zu", count_cause(result, row, 0)) < 0 ? NULL : text;
+}
+
 static const struct column columns[] = {
     {"host", "host", COLUMN_LEFT(0)},
     {"model", "model", COLUMN_LEFT(1)},
@@ -40,6 +72,7 @@ static const struct column columns[] = {
     {"value", "median", COLUMN_RIGHT(1), .cell = column_in_row_unit},
     {"median", "of peers", COLUMN_RIGHT(1), .cell = column_in_row_unit},
     {"hosts", "hosts", COLUMN_RIGHT(2)},
+    {"verdict", "medians", COLUMN_RIGHT(2), .cell = medians_text},
     {"reason", "why", COLUMN_LEFT(0)},
 };
 
@@ -91,13 +124,18 @@ static void print_notes(FILE *out, const struct tally *tally)
                       tally->few_values);
 }
 
-// A table has only those that stand out, which come first.
+// A table has only those that stand out, which come first, and of each cause the one that does
+// most.
 static enum status print(struct cli *cli, const struct result *result, const struct tally *tally,
                          struct error *err)
 {
     struct rows rows = cli_rows(cli, &view);
     const bool is_table = rows.format == FORMAT_TEXT;
-    rows_write(&rows, result, 0, is_table ? standing_out(tally) : result_row_count(result));
+    const size_t end = is_table ? standing_out(tally) : result_row_count(result);
+    rows_write(&rows, result, 0, is_table ? 0 : end);
+    for (size_t row = 0; is_table && row < end; row++)
+        if (count_cause(result, row, 0) == count_cause(result, row, row))
+            rows_write(&rows, result, row, row + 1);
     enum status status = rows_end(&rows, STATUS_OK, err);
     if (status == STATUS_OK && is_table)
         print_notes(rows.out, tally);
