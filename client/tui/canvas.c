@@ -46,6 +46,7 @@ enum status canvas_resize(struct canvas *canvas, int width, int height)
 void canvas_clear(struct canvas *canvas)
 {
     size_t count = (size_t)canvas->width * (size_t)canvas->height;
+    canvas->clip = canvas_area(canvas);
     for (size_t i = 0; i < count; i++)
         canvas->cells[i] = empty_cell;
 }
@@ -79,7 +80,8 @@ static void empty(struct canvas *canvas, int x, int y)
 
 static bool visible(const struct canvas *canvas, struct rect area, int x, int y)
 {
-    return rect_contains(area, x, y) && rect_contains(canvas_area(canvas), x, y);
+    return rect_contains(area, x, y) && rect_contains(canvas->clip, x, y) &&
+           rect_contains(canvas_area(canvas), x, y);
 }
 
 int canvas_put_code(struct canvas *canvas, struct rect area, int x, int y, enum style style,

@@ -62,6 +62,7 @@ struct cell {
 
 struct canvas {
     int width, height;
+    struct rect clip;   // nothing is drawn outside; canvas_clear sets it to the whole canvas
     bool ascii;         // characters other than ASCII are replaced (glyph_ascii)
     struct cell *cells; // row by row
 };

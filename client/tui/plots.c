@@ -91,12 +91,12 @@ static struct chart_columns new_columns(const struct plot_chart *chart, int cell
     const int64_t steps = chart->length_ns / chart->step_ns;
     int64_t per = (steps + cells - 1) / cells, count = steps;
     per = per > 1 ? per : 1;
-    while (per > 1 && (count = (steps + per - 1) / per + 1) > cells) // the first has a part
-        per++;
+    while (per > 1 && (count = (steps + per - 1) / per + 1) > cells && per < steps)
+        per++; // the first has a part
     struct chart_columns columns = {.column_ns = per * chart->step_ns,
                                     .until_ns = chart->until_ns / chart->step_ns * chart->step_ns,
                                     .began_ns = chart->began_ns,
-                                    .width = count > 0 ? (int)count : 1};
+                                    .width = count > 0 ? (int)at_most(count, cells) : 1};
     columns.last = (columns.until_ns - 1) / columns.column_ns;
     return columns;
 }
@@ -178,6 +178,19 @@ void plot_chart(struct canvas *canvas, struct rect area, const struct plot_chart
         draw_above(canvas, bars, x, cells[x], columns.above[at], columns.top);
     }
     plot_sparkline(canvas, bars, cells, (size_t)bars.width, columns.top);
+}
+
+void plot_chart_line(struct canvas *canvas, struct rect area, const struct plot_chart *chart)
+{
+    struct chart_columns columns;
+    double cells[CHART_WIDTH_MAX];
+    const int width = (int)at_most(area.width, CHART_WIDTH_MAX);
+    if (rect_is_empty(area) || chart->step_ns <= 0)
+        return;
+    gather(&columns, chart, width);
+    for (int x = 0; x < width; x++)
+        cells[x] = columns.values[x * columns.width / width];
+    plot_sparkline(canvas, area, cells, (size_t)width, columns.top);
 }
 
 // ---- Histograms -------------------------------------------------------------------------

@@ -45,6 +45,9 @@ struct plot_chart {
 // to the highest value.
 void plot_chart(struct canvas *canvas, struct rect area, const struct plot_chart *chart);
 
+// Draws its values alone, over all of `area`.
+void plot_chart_line(struct canvas *canvas, struct rect area, const struct plot_chart *chart);
+
 // Draws a horizontal bar in row `y` of `area`.  The bar's scale is the `width` columns from `x` on;
 // `start` and `end` are fractions (0..1) of this width.  An empty bar is drawn with minimum width.
 void plot_bar(struct canvas *canvas, struct rect area, int x, int y, int width, enum style style,

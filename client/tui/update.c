@@ -442,9 +442,18 @@ static unsigned act_chooser(struct model *model, enum action action)
     return chooser_act(model, action) ? EFFECT_SCOPE | EFFECT_ASK | EFFECT_PACE : 0;
 }
 
+// Three lines show the effect of no other key.
+static bool is_of_compact(enum action action)
+{
+    return action == ACTION_QUIT || action == ACTION_PAUSE || action == ACTION_REFRESH ||
+           action == ACTION_WINDOW || action == ACTION_REDRAW;
+}
+
 static unsigned on_key(struct model *model, uint32_t code)
 {
     const enum action action = key_bindings_find(model_key_context(model), code);
+    if (model->compact && !is_of_compact(action))
+        return 0;
     const bool everywhere = action == ACTION_QUIT || action == ACTION_REDRAW;
     if (model_key_context(model) == KEYS_PROMPT && !everywhere)
         return prompts_act(model, action, code);
@@ -692,7 +701,7 @@ static unsigned update(struct model *model, const struct event *event)
     case EVENT_KEY:
         return on_key(model, event->code);
     case EVENT_PRESS:
-        return press(model, event->x, event->y);
+        return model->compact ? 0 : press(model, event->x, event->y);
     case EVENT_WHEEL:
         turn_wheel(model, event);
         break;

@@ -135,6 +135,9 @@ bool view_fleet_text(char *text, size_t size, const struct result *fleet, size_t
 size_t view_machine_draw(const struct model *model, struct canvas *canvas, struct rect area, int y,
                          const struct result *result, size_t row);
 
+// Throughput over the window in one line, without scale or title.
+void view_charts_line(const struct model *model, struct canvas *canvas, struct rect area);
+
 // A chart of an answer by step of the window: the mean of each step.
 void view_chart_draw(const struct model *model, struct canvas *canvas, struct rect area,
                      const char *title, enum polled_query polled, enum unit unit);

@@ -100,6 +100,16 @@ void view_charts_draw(const struct model *model, struct canvas *canvas, struct r
     plot_chart(canvas, right, &chart);
 }
 
+void view_charts_line(const struct model *model, struct canvas *canvas, struct rect area)
+{
+    struct plot_point points[POINTS_MAX];
+    struct plot_chart chart = new_chart(model, "", UNIT_TOKEN_RATE);
+    chart.is_rate = true;
+    chart.points = points;
+    chart.count = read_points(points, model_answer(model, POLL_TOKENS), "mean", NULL);
+    plot_chart_line(canvas, area, &chart);
+}
+
 void view_chart_draw(const struct model *model, struct canvas *canvas, struct rect area,
                      const char *title, enum polled_query polled, enum unit unit)
 {
@@ -120,11 +130,11 @@ size_t view_machine_draw(const struct model *model, struct canvas *canvas, struc
     size_t lines = 0;
     layout_beside(charts, (area.width - CHART_GAP) / 2, CHART_GAP, &left, &right);
     if (view_has_charts(model)) {
-        if (canvas && y >= 0)
-            view_chart_draw(model, canvas, left, is_host ? "CPU" : "GPU", POLL_MACHINE_USE,
+        if (canvas)
+            view_chart_draw(model, canvas, left, is_host ? "CPU %" : "GPU %", POLL_MACHINE_USE,
                             UNIT_RATIO);
-        if (canvas && y >= 0)
-            view_chart_draw(model, canvas, right, is_host ? "memory pressure" : "power",
+        if (canvas)
+            view_chart_draw(model, canvas, right, is_host ? "memory pressure %" : "power W",
                             POLL_MACHINE_MORE, is_host ? UNIT_RATIO : UNIT_WATTS);
         lines += CHART_ROWS + 1;
     }

@@ -32,6 +32,17 @@ static const char *bare_name(char *text, size_t size, const char *key)
     return text;
 }
 
+// Columns for the tables alone.
+static bool is_internal(const char *key)
+{
+    static const char *const keys[] = {"is_host",    "in_trouble", "group_by",
+                                       "group_size", "group_live", "trend"};
+    for (unsigned i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strcmp(keys[i], key) == 0)
+            return true;
+    return false;
+}
+
 // The phases of a request, one after the other, on a scale of its whole time.  Returns the number
 // of lines, 0 of other rows.
 static size_t draw_phases(struct canvas *canvas, struct rect area, int y,
@@ -53,7 +64,7 @@ static size_t draw_phases(struct canvas *canvas, struct rect area, int y,
         at_ns += took_ns;
     }
     const struct rect lines = {area.x + MARGIN, area.y + y, area.width - 2 * MARGIN, PHASES + 1};
-    if (canvas && y >= 0)
+    if (canvas)
         plot_waterfall(canvas, lines, stages, PHASES, total_ns, 0, 0);
     return PHASES + 2; // "other", and an empty line
 }
@@ -83,12 +94,13 @@ static size_t lay_out(const struct model *model, struct canvas *canvas, struct r
         lines += view_meanwhile_draw(model, canvas, area, y + (int)lines, result, row);
     for (unsigned column = 0; column < result_column_count(result); column++) {
         char value[GRID_CELL_SIZE], name[64];
-        if (result_cell(result, row, column).type == VALUE_NULL)
+        const char *key = result_column(result, column)->key;
+        if (result_cell(result, row, column).type == VALUE_NULL || is_internal(key))
             continue;
         grid_value_text(value, &model->choice, result, row, column, 0);
         if (canvas)
             canvas_fit(canvas, area, MARGIN, y + (int)lines, NAME_WIDTH, ALIGN_LEFT, STYLE_DIM,
-                       bare_name(name, sizeof name, result_column(result, column)->key));
+                       bare_name(name, sizeof name, key));
         lines += (size_t)canvas_wrap(canvas, area, x, y + (int)lines, STYLE_PLAIN, value);
     }
     return lines;
@@ -101,5 +113,7 @@ size_t view_detail_rows(const struct model *model, struct rect area)
 
 void view_detail_draw(const struct model *model, struct canvas *canvas, struct rect area)
 {
+    canvas->clip = area;
     (void)lay_out(model, canvas, area, -(int)model->help_top);
+    canvas->clip = canvas_area(canvas);
 }

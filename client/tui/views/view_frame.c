@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "client/tui/key_bindings.h"
-#include "client/tui/plots.h"
 #include "common/core/base/unit.h"
 #include "common/core/base/glyph.h"
 
@@ -400,23 +399,24 @@ void view_frame_draw(const struct model *model, struct canvas *canvas,
 
 void view_compact_draw(const struct model *model, struct canvas *canvas)
 {
-    enum { LABEL = 6, POINTS_MAX = 512 };
+    enum { LABEL = 6, GAP = 2 };
     const struct rect area = canvas_area(canvas), lower = rect_below(area, 1);
+    struct segments right = {.separator = "  "};
     draw_status(model, canvas, area);
-    if (view_banner_is_needed(model))
+    if (model->notice[0])
+        canvas_fit(canvas, lower, 1, 0, area.width - 2, ALIGN_LEFT, STYLE_STRONG, model->notice);
+    else if (view_banner_is_needed(model))
         view_banner_draw(model, canvas, lower);
     else
         (void)canvas_put(canvas, lower, 1, 0, STYLE_GOOD,
                          model->answered_ns != 0 ? "● nothing needs attention" : "○ connecting");
-    double rates[POINTS_MAX];
-    size_t count = 0;
-    double top = 0;
-    const struct result *tokens = model_answer(model, POLL_TOKENS);
-    for (size_t row = 0; tokens && row < result_row_count(tokens) && count < POINTS_MAX; row++) {
-        rates[count] = result_number(tokens, row, "mean", 0);
-        top = fmax(top, rates[count++]);
-    }
-    const struct rect line = {LABEL + 2, 2, area.width - LABEL - 3, 1};
+    if (model->filtered)
+        segments_add(&right, 1, STYLE_WARNING, "%s", model->filter_text);
+    if (model->paused)
+        segments_add(&right, 0, STYLE_WARNING, "‖ paused");
+    add_window(&right, model);
+    struct rect line = {LABEL + 2, 2, area.width - LABEL - 3, 1};
     (void)canvas_put(canvas, rect_below(area, 2), 1, 0, STYLE_DIM, "t/s");
-    plot_sparkline(canvas, line, rates, count, top);
+    line.width -= segments_draw(&right, canvas, line, 0, 0, line.width, ALIGN_RIGHT) + GAP;
+    view_charts_line(model, canvas, line);
 }

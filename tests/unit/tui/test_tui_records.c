@@ -136,5 +136,55 @@ TEST_CASE(random_keys_in_views_of_records)
     }
 }
 
-TEST_MAIN(stages_follow_the_cursor, a_request_is_asked_about_when_it_is_opened,
-          what_is_compared_is_chosen_by_keys, random_keys_in_views_of_records)
+// Details with bars and charts stay between the title and the footer, wherever they are scrolled
+// to, and what is scrolled past the top goes line by line.
+TEST_CASE(details_stay_in_the_body)
+{
+    for (int height = 16; height <= 30; height++) {
+        struct model *model = fresh(120, 40, fixture_normal);
+        fixture_key(model, '3');
+        fixture_answer(
+            model, POLL_INFERENCES,
+            "run|stream|number|model|host|started_ns|e2e_ns|queue_ns|prefill_ns|decode_ns\n"
+            "r|1|1|m|h|1774785000000000000|5000000|1000000|1000000|3000000\n");
+        (void)fixture_event(model, (struct event){.kind = EVENT_RESIZE, .x = 75, .y = height});
+        fixture_key(model, '\r');
+        fixture_answer(
+            model, POLL_EXPLANATION,
+            "run|request|started_ns|took_ns|median_ns|excess_ns|peers|blame|note|"
+            "queue_excess_ns|prefill_excess_ns|decode_excess_ns|throttle_excess_ns|load_excess_ns|"
+            "cpu_excess_ns|memory_excess_ns|other_excess_ns|io_excess_ns\n"
+            "r|1|1774785000000000000|5000000|1000000|4000000|9|queue|note|"
+            "400000|400000|400000|400000|400000|400000|400000|400000|400000\n");
+        for (int line = 0; line < 20; line++) {
+            struct canvas canvas;
+            canvas_init(&canvas, true);
+            assert_int_equal(canvas_resize(&canvas, 75, height), STATUS_OK);
+            view_draw(model, &canvas);
+            const struct rect body = layout_frame(75, height, view_banner_is_needed(model)).body;
+            for (int x = 0; x < 75; x++)
+                for (int y = 0; y < height; y++)
+                    assert_true((y >= body.y && y < body.y + body.height) ||
+                                canvas_cell(&canvas, x, y)->code != '#');
+            canvas_deinit(&canvas);
+            fixture_key(model, 'j');
+        }
+        drop(model);
+    }
+    struct model *model = fresh(80, 18, fixture_normal);
+    fixture_key(model, '2');
+    fixture_key(model, '\r');
+    fixture_key(model, 'j');
+    fixture_key(model, 'j');
+    fixture_key(model, 'j');
+    char *screen = fixture_screen(model, false);
+    assert_null(strstr(screen, "CPU %")); // of the chart's seven lines the last ones
+    assert_non_null(strstr(screen, "5m before"));
+    assert_null(strstr(screen, "is_host"));
+    free(screen);
+    drop(model);
+}
+
+TEST_MAIN(details_stay_in_the_body, stages_follow_the_cursor,
+          a_request_is_asked_about_when_it_is_opened, what_is_compared_is_chosen_by_keys,
+          random_keys_in_views_of_records)
