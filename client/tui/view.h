@@ -130,6 +130,11 @@ void view_charts_draw(const struct model *model, struct canvas *canvas, struct r
 // Returns false for rows of FLEET that are not worse.
 bool view_fleet_text(char *text, size_t size, const struct result *fleet, size_t row);
 
+// Draws what an alert's details begin with, likewise: the rule, value and threshold, the cause, and
+// the command that shows more.
+size_t view_alert_draw(struct canvas *canvas, struct rect area, int y, const struct result *result,
+                       size_t row);
+
 // Draws what a host's or device's details begin with, from line `y` of `area` on, if there is a
 // canvas: charts of the window, and of a host what FLEET finds.  Returns the number of lines.
 size_t view_machine_draw(const struct model *model, struct canvas *canvas, struct rect area, int y,

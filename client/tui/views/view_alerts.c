@@ -1,6 +1,13 @@
 // Alerts: those that are open, and those of the window that fired.
 #include "client/tui/view.h"
 
+#include <stdio.h>
+#include <string.h>
+
+#include "common/core/alert/alert_builtin.h"
+#include "common/core/base/unit.h"
+#include "common/core/query/result.h"
+
 enum panel_number { PANEL_OPEN, PANEL_HISTORY, PANELS };
 
 static const struct grid_column open_columns[] = {
@@ -47,6 +54,74 @@ static const struct panel panels[PANELS] = {
                        .polled = POLL_HISTORY,
                        .grid = &history_grid},
 };
+
+// ---- What an alert's details begin with ------------------------------------------------------
+
+enum { LINE_SIZE = 640, NAME_SIZE = 128 };
+
+// "built-in rule: avg ... when p50 > 3s for 2m"; "" of a rule of the file.
+static void rule_text(char text[LINE_SIZE], const char *rule)
+{
+    char head[NAME_SIZE + 16];
+    (void)snprintf(head, sizeof head, "alert %s: ", rule);
+    const char *found = strstr(ALERT_BUILTIN_TEXT, head);
+    text[0] = '\0';
+    if (!found)
+        return;
+    found += strlen(head);
+    (void)snprintf(text, LINE_SIZE, "built-in rule (a file may have another): %.*s",
+                   (int)strcspn(found, "\n"), found);
+}
+
+// "4.4s, threshold 3.0s, critical, since 11:58:00".
+static void state_text(char text[LINE_SIZE], const struct result *result, size_t row)
+{
+    char value[GRID_CELL_SIZE], threshold[GRID_CELL_SIZE], severity[NAME_SIZE];
+    char clock[UNIT_TEXT_SIZE];
+    grid_value_text(value, NULL, result, row, (unsigned)result_find(result, "value"), 0);
+    grid_value_text(threshold, NULL, result, row, (unsigned)result_find(result, "threshold"), 0);
+    (void)snprintf(text, LINE_SIZE, "%.100s, threshold %.100s, %s, since %s", value, threshold,
+                   result_text(severity, sizeof severity, result, row, "severity"),
+                   view_clock_text(clock, result_integer(result, row, "since_ns", 0)));
+}
+
+// The command that shows more.
+static void command_text(char text[LINE_SIZE], const struct result *result, size_t row)
+{
+    static const char *const keys[] = {"model", "host", "device"};
+    char name[NAME_SIZE];
+    const bool has_device = result_get(result, row, "device").type != VALUE_NULL;
+    const bool has_model = result_get(result, row, "model").type != VALUE_NULL;
+    int size = snprintf(text, LINE_SIZE, "next: inferstat %s",
+                        has_device  ? "devices"
+                        : has_model ? "why"
+                                    : "hosts");
+    for (unsigned i = 0; i < 3; i++)
+        if (result_get(result, row, keys[i]).type != VALUE_NULL)
+            size += snprintf(text + size, LINE_SIZE - (size_t)size, " --%s %s", keys[i],
+                             result_text(name, sizeof name, result, row, keys[i]));
+}
+
+size_t view_alert_draw(struct canvas *canvas, struct rect area, int y, const struct result *result,
+                       size_t row)
+{
+    enum { LINES = 4 };
+    char lines[LINES][LINE_SIZE], rule[NAME_SIZE], why[NAME_SIZE * 2];
+    const bool has_why = result_get(result, row, "why").type == VALUE_TEXT;
+    int used = 0;
+    rule_text(lines[0], result_text(rule, sizeof rule, result, row, "rule"));
+    state_text(lines[1], result, row);
+    (void)snprintf(lines[2], LINE_SIZE, "cause: %s",
+                   has_why ? result_text(why, sizeof why, result, row, "why") : "none is known");
+    command_text(lines[3], result, row);
+    for (unsigned i = 0; i < LINES; i++)
+        if (lines[i][0])
+            used += canvas_wrap(canvas, area, 1, y + used, i == 1 ? STYLE_STRONG : STYLE_PLAIN,
+                                lines[i]);
+    return (size_t)used + 1;
+}
+
+// ---- The view --------------------------------------------------------------------------------
 
 static void arrange(const struct model *model, struct rect body, struct rect *out)
 {

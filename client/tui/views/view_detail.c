@@ -89,6 +89,8 @@ static size_t lay_out(const struct model *model, struct canvas *canvas, struct r
         lines += view_why_draw(model, canvas, area, y + (int)lines, result, row);
     if (view_current(model) == &view_hosts)
         lines += view_machine_draw(model, canvas, area, y + (int)lines, result, row);
+    if (view_current(model) == &view_alerts)
+        lines += view_alert_draw(canvas, area, y + (int)lines, result, row);
     lines += draw_phases(canvas, area, y + (int)lines, result, row);
     if (is_request)
         lines += view_meanwhile_draw(model, canvas, area, y + (int)lines, result, row);

@@ -335,6 +335,7 @@ static const struct {
     {"compare-80x24", fixture_normal, "6", 80, 24, SIZES},
     {"compare-120x40", fixture_normal, "6", 120, 40, 0},
     {"compare-200x60", fixture_normal, "6", 200, 60, 0},
+    {"alert-detail-80x24", fixture_alerts, "7\r", 80, 24, SIZES},
     {"compare-detail-80x24", fixture_normal, "6\r", 80, 24, 0},
     {"compare-60x16", fixture_normal, "6", 60, 16, 0},
     {"compare-ascii-80x24", fixture_normal, "6", 80, 24, ASCII},
