@@ -1,6 +1,7 @@
 // Where things stand: nothing overlaps, nothing leaves the screen, at any size.
 #include "tests/support/test.h"
 
+#include "client/tui/key_bindings.h"
 #include "client/tui/layout.h"
 #include "client/tui/view.h"
 #include "tests/support/tui_fixture.h"
@@ -137,5 +138,68 @@ TEST_CASE(splits_and_centres)
     assert_memory_equal(&centre, &area, sizeof centre);
 }
 
-TEST_MAIN(frames_never_overlap, panels_never_overlap, the_enlarged_panel_stands_alone,
-          stacks_give_by_rank, stacks_never_overlap, splits_and_centres)
+// Three lines have no prompt, panel or list: their keys do nothing, and the window is named.
+TEST_CASE(compact_has_few_keys)
+{
+    struct model *model = calloc(1, sizeof *model);
+    assert_non_null(model);
+    fixture_model(model, 80, 3);
+    fixture_normal(model);
+    model->compact = true;
+    for (uint32_t code = 1; code < KEY_CODE_F10; code++) {
+        if (code == 'q' || code == ' ' || code == 'r' || code == 't' || code == KEY_CODE_CTRL_L)
+            continue;
+        code = code == 256 ? KEY_CODE_FIRST : code;
+        assert_int_equal(fixture_key(model, code), 0);
+        assert_int_equal(model->overlay, OVERLAY_NONE);
+    }
+    (void)fixture_event(model, (struct event){.kind = EVENT_PRESS, .x = 16, .y = 0});
+    assert_int_equal(model->view, VIEW_NOW);
+    char *screen = fixture_screen(model, false);
+    assert_non_null(strstr(screen, "  window 5m\n"));
+    free(screen);
+    assert_true(fixture_key(model, 't') & EFFECT_ASK);
+    fixture_key(model, ' ');
+    screen = fixture_screen(model, false);
+    assert_non_null(strstr(screen, "‖ paused  window "));
+    free(screen);
+    assert_int_equal(fixture_key(model, 'q'), EFFECT_QUIT);
+    model_deinit(model);
+    free(model);
+}
+
+// Its throughput is drawn by time: of an engine that stopped four minutes ago, at the left.
+TEST_CASE(compact_draws_by_time)
+{
+    enum { LABEL = 8, HALF = 30 };
+    char text[2048];
+    size_t used = (size_t)snprintf(text, sizeof text, "started_ns|mean\n");
+    for (int i = 0; i < 20; i++)
+        used +=
+            (size_t)snprintf(text + used, sizeof text - used, "%lld|500\n",
+                             (long long)(FIXTURE_WALL_NS - (298 - 2 * i) * INT64_C(1000000000)));
+    struct model *model = calloc(1, sizeof *model);
+    assert_non_null(model);
+    fixture_model(model, 80, 3);
+    fixture_normal(model);
+    model->compact = true;
+    fixture_answer(model, POLL_TOKENS, text);
+    struct canvas canvas;
+    canvas_init(&canvas, true);
+    assert_int_equal(canvas_resize(&canvas, 80, 3), STATUS_OK);
+    view_draw(model, &canvas);
+    unsigned left = 0, right = 0;
+    for (int x = 0; x < HALF; x++) {
+        left += canvas_cell(&canvas, LABEL + x, 2)->code != ' ';
+        right += canvas_cell(&canvas, LABEL + HALF + x, 2)->code != ' ';
+    }
+    assert_true(left > 4);
+    assert_int_equal(right, 0);
+    canvas_deinit(&canvas);
+    model_deinit(model);
+    free(model);
+}
+
+TEST_MAIN(compact_has_few_keys, compact_draws_by_time, frames_never_overlap, panels_never_overlap,
+          the_enlarged_panel_stands_alone, stacks_give_by_rank, stacks_never_overlap,
+          splits_and_centres)

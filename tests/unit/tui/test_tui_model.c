@@ -854,75 +854,15 @@ TEST_CASE(takes_any_sequence_of_events)
     drop(model);
 }
 
-// Three lines have no prompt, panel or list: their keys do nothing, and the window is named.
-TEST_CASE(compact_has_few_keys)
-{
-    struct model *model = calloc(1, sizeof *model);
-    assert_non_null(model);
-    fixture_model(model, 80, 3);
-    fixture_normal(model);
-    model->compact = true;
-    for (uint32_t code = 1; code < KEY_CODE_F10; code++) {
-        if (code == 'q' || code == ' ' || code == 'r' || code == 't' || code == KEY_CODE_CTRL_L)
-            continue;
-        code = code == 256 ? KEY_CODE_FIRST : code;
-        assert_int_equal(fixture_key(model, code), 0);
-        assert_int_equal(model->overlay, OVERLAY_NONE);
-    }
-    (void)fixture_event(model, (struct event){.kind = EVENT_PRESS, .x = 16, .y = 0});
-    assert_int_equal(model->view, VIEW_NOW);
-    char *screen = fixture_screen(model, false);
-    assert_non_null(strstr(screen, "  window 5m\n"));
-    free(screen);
-    assert_true(fixture_key(model, 't') & EFFECT_ASK);
-    fixture_key(model, ' ');
-    screen = fixture_screen(model, false);
-    assert_non_null(strstr(screen, "‖ paused  window "));
-    free(screen);
-    assert_int_equal(fixture_key(model, 'q'), EFFECT_QUIT);
-    drop(model);
-}
-
-// Its throughput is drawn by time: of an engine that stopped four minutes ago, at the left.
-TEST_CASE(compact_draws_by_time)
-{
-    enum { LABEL = 8, HALF = 30 };
-    char text[2048];
-    size_t used = (size_t)snprintf(text, sizeof text, "started_ns|mean\n");
-    for (int i = 0; i < 20; i++)
-        used +=
-            (size_t)snprintf(text + used, sizeof text - used, "%lld|500\n",
-                             (long long)(FIXTURE_WALL_NS - (298 - 2 * i) * INT64_C(1000000000)));
-    struct model *model = calloc(1, sizeof *model);
-    assert_non_null(model);
-    fixture_model(model, 80, 3);
-    fixture_normal(model);
-    model->compact = true;
-    fixture_answer(model, POLL_TOKENS, text);
-    struct canvas canvas;
-    canvas_init(&canvas, true);
-    assert_int_equal(canvas_resize(&canvas, 80, 3), STATUS_OK);
-    view_draw(model, &canvas);
-    unsigned left = 0, right = 0;
-    for (int x = 0; x < HALF; x++) {
-        left += canvas_cell(&canvas, LABEL + x, 2)->code != ' ';
-        right += canvas_cell(&canvas, LABEL + HALF + x, 2)->code != ' ';
-    }
-    assert_true(left > 4);
-    assert_int_equal(right, 0);
-    canvas_deinit(&canvas);
-    drop(model);
-}
-
-TEST_MAIN(compact_has_few_keys, compact_draws_by_time, answers_are_of_what_is_asked,
-          other_questions_have_other_answers, keys_have_effects, clear_asks_for_the_name,
-          readonly_refuses_to_clear, clear_says_how_it_ended, a_pause_asks_only_when_told,
-          contact_follows_the_rounds, age_counts_from_the_last_answer, the_interval_moves_in_steps,
-          the_cursor_moves_within_the_rows, the_cursor_stays_on_its_row, what_has_ended_is_folded,
-          search_finds_rows, rows_go_by_model_or_host, an_export_asks_for_a_name,
-          alerts_are_acknowledged_and_silenced, enter_shows_all_of_a_row, the_window_changes,
-          windows_of_a_file_end_at_its_records, a_silent_collector_shows_the_age_of_data,
-          tab_goes_round, views_keep_what_was_done_to_them, views_are_shown_from_the_help_alone,
+TEST_MAIN(answers_are_of_what_is_asked, other_questions_have_other_answers, keys_have_effects,
+          clear_asks_for_the_name, readonly_refuses_to_clear, clear_says_how_it_ended,
+          a_pause_asks_only_when_told, contact_follows_the_rounds, age_counts_from_the_last_answer,
+          the_interval_moves_in_steps, the_cursor_moves_within_the_rows,
+          the_cursor_stays_on_its_row, what_has_ended_is_folded, search_finds_rows,
+          rows_go_by_model_or_host, an_export_asks_for_a_name, alerts_are_acknowledged_and_silenced,
+          enter_shows_all_of_a_row, the_window_changes, windows_of_a_file_end_at_its_records,
+          a_silent_collector_shows_the_age_of_data, tab_goes_round,
+          views_keep_what_was_done_to_them, views_are_shown_from_the_help_alone,
           a_view_shown_again_stands_within_its_rows, sorting_goes_through_the_columns,
           escape_steps_out, help_scrolls, the_mouse_does_what_keys_do, the_mouse_shows_views,
           losses_are_added_up, takes_any_sequence_of_events)
