@@ -13,10 +13,9 @@ static char *since_text(const struct column *column, const struct result *result
     char text[UNIT_TEXT_SIZE];
     const struct value since = result_get(result, row, column->key);
     const int64_t as_of_ns = result_integer(result, row, "as_of_ns", 0);
-    if (since.type != VALUE_INT)
+    if (since.type != VALUE_INT || since.i >= as_of_ns)
         return strdup("-");
-    return strdup(
-        unit_format_int(text, UNIT_DURATION, as_of_ns > since.i ? as_of_ns - since.i : 0));
+    return strdup(unit_format_int(text, UNIT_DURATION, as_of_ns - since.i));
 }
 
 static const struct column columns[] = {

@@ -260,6 +260,10 @@ static enum status add_group(const struct now *now, struct result *answer,
     }
     if (size < 2)
         return STATUS_OK;
+    const bool has_figures = figures.has_requests;
+    for (size_t i = 0; i < count && has_figures; i++) // what others ended before they were down
+        if (!rows[i].has_figures && rows[i].keys[0] != GROUP_KEY_NONE)
+            add_requests(now, &rows[i], &figures);
     char member[QUERY_TEXT_SIZE], reason[QUERY_TEXT_SIZE + NOW_REASON_SIZE + 2];
     (void)answer_name_text(now->store, rows->keys[!now->by], member);
     const bool is_of_one = member[0] && rows->verdict.state <= NOW_SLOW;

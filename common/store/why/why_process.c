@@ -35,9 +35,9 @@ static enum status on_process(void *context, sqlite3_stmt *row, struct error *er
     if (is_known(reader->out, kind, name))
         return STATUS_OK;
     enum status status = why_add_cause(reader, &cause, kind, model, host, err);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && ago_ns > 0)
         why_say(cause, kind == WHY_SILENT ? " for %s" : " %s ago",
-                unit_format_int(ago, UNIT_DURATION, ago_ns > 0 ? ago_ns : 0));
+                unit_format_int(ago, UNIT_DURATION, ago_ns));
     return status;
 }
 
