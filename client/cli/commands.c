@@ -10,6 +10,16 @@
 
 enum { COMMANDS_MAX = 64 };
 
+// The first command that has an option of this name; NULL: none.
+static const char *find_by_option(const char *name)
+{
+    for (const struct cli_command *command = cli_commands; command->name; command++)
+        for (const enum cli_option *option = command->options; *option != OPTION_COUNT; option++)
+            if (strcmp(option_row(*option)->name, name) == 0)
+                return command->name;
+    return NULL;
+}
+
 enum status cli_command_find(const struct cli_command **out, const char *name, struct error *err)
 {
     const char *names[COMMANDS_MAX];
@@ -21,6 +31,10 @@ enum status cli_command_find(const struct cli_command **out, const char *name, s
         }
         names[count] = cli_commands[count].name;
     }
+    const char *with_option = find_by_option(name);
+    if (with_option)
+        return error_set(err, STATUS_INVALID, "%s: unknown command (did you mean %s --%s?)", name,
+                         with_option, name);
     const char *nearest = parse_nearest(name, names, count);
     return error_set(err, STATUS_INVALID, "%s: unknown command (%s%s%s)", name,
                      nearest ? "did you mean " : "see inferstat --help", nearest ? nearest : "",
