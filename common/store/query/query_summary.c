@@ -521,7 +521,7 @@ static enum status add_newest(struct summary *summary, const struct part *part, 
 // The counts of a kind that cannot match the filter are 0.
 static enum status add_part(struct summary *summary, const struct part *part, struct error *err)
 {
-    const struct ratio none[INFERENCE_METRICS] = {0};
+    const struct ratio none[SUMMARY_METRICS] = {0};
     enum query_dimension missing;
     int64_t last_ns = INT64_MIN;
     const bool applies = filter_applies(part->kind, summary->filter, &missing);

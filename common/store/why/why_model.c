@@ -33,7 +33,7 @@ static struct why_series merge(const struct why_reader *reader, const struct why
         all.of[side] = to;
         for (size_t i = subject->first; i < subject->end; i++) {
             const struct why_series *series = &reader->entries[i].series;
-            if (series->counts[WHY_USUAL] == 0)
+            if (series->counts[WHY_USUAL] == 0 || series->counts[side] == 0)
                 continue;
             memcpy(to, series->of[side], series->counts[side] * sizeof *to);
             to += series->counts[side];

@@ -372,7 +372,9 @@ TEST_CASE(test_budget_of_loops)
     struct why why = {0};
     struct error err;
     struct why_entry entry = {.is_slow = true};
-    struct why_reader reader = {.store = store, .out = &why, .entries = &entry, .count = 1};
+    const struct why_request *merged[1];
+    struct why_reader reader = {
+        .store = store, .out = &why, .entries = &entry, .count = 1, .merged = merged};
     struct why_subject subject = {.end = 1, .verdict = STATS_WORSE};
     store->deadline_ns = 1;
     assert_int_equal(why_compare_model(&reader, &subject, &err), STATUS_TIMEOUT);
