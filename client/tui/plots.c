@@ -111,7 +111,9 @@ static void gather(struct chart_columns *out, const struct plot_chart *chart, in
     for (size_t i = 0; i < chart->count; i++) {
         const struct plot_point *point = &chart->points[i];
         const int at = column_of(out, point->time_ns);
-        if (at < 0 || point->time_ns >= out->until_ns)
+        // The rate of a step that the window cuts is that of an arbitrarily short time.
+        const bool is_cut = chart->is_rate && point->time_ns < chart->until_ns - chart->length_ns;
+        if (at < 0 || point->time_ns >= out->until_ns || is_cut)
             continue;
         out->above[at] = fmax(out->above[at], point->above); // of a NaN and a number: the number
         const double weight =
