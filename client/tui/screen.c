@@ -178,6 +178,48 @@ static void on_fault(int number)
     (void)raise(number); // delivered once this handler returns
 }
 
+// ---- Suspending -------------------------------------------------------------------------
+
+static volatile sig_atomic_t suspend_requested;
+
+static void on_suspend(int number)
+{
+    (void)number;
+    suspend_requested = 1;
+}
+
+// Replaces the handler of curses, which allocates and draws while any code is interrupted.
+static void handle_suspend(void)
+{
+    const struct sigaction action = {.sa_handler = on_suspend};
+    struct sigaction before;
+    if (sigaction(SIGTSTP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        (void)sigaction(SIGTSTP, &action, NULL);
+}
+
+static void stop_handling_suspend(void)
+{
+    struct sigaction before;
+    if (sigaction(SIGTSTP, NULL, &before) == 0 && before.sa_handler == on_suspend)
+        (void)signal(SIGTSTP, SIG_DFL);
+}
+
+// Restores the terminal and stops the process; draws the screen again once it continues.
+static void suspend(void)
+{
+    sigset_t suspending;
+    (void)sigemptyset(&suspending);
+    (void)sigaddset(&suspending, SIGTSTP);
+    suspend_requested = 0;
+    (void)endwin();
+    stop_handling_suspend();
+    (void)raise(SIGTSTP); // which is blocked here
+    (void)pthread_sigmask(SIG_UNBLOCK, &suspending, NULL);
+    (void)pthread_sigmask(SIG_BLOCK, &suspending, NULL);
+    handle_suspend();
+    (void)refresh();
+}
+
 // ---- Opening and closing -----------------------------------------------------------------
 
 enum status screen_open(struct screen **out, bool mouse, bool colours, struct error *err)
@@ -191,12 +233,15 @@ enum status screen_open(struct screen **out, bool mouse, bool colours, struct er
         screen_close(screen);
         return status;
     }
-    // A change of size is let in only while screen_wait waits: none is missed.
-    sigset_t resize;
-    (void)sigemptyset(&resize);
-    (void)sigaddset(&resize, SIGWINCH);
-    (void)pthread_sigmask(SIG_BLOCK, &resize, &screen->signals);
+    // A change of size and suspending are let in only while screen_wait waits: none is missed.
+    sigset_t waited;
+    (void)sigemptyset(&waited);
+    (void)sigaddset(&waited, SIGWINCH);
+    (void)sigaddset(&waited, SIGTSTP);
+    (void)pthread_sigmask(SIG_BLOCK, &waited, &screen->signals);
     (void)sigdelset(&screen->signals, SIGWINCH);
+    (void)sigdelset(&screen->signals, SIGTSTP);
+    handle_suspend();
 
     prepare_looks(screen, colours);
     (void)cbreak();
@@ -225,6 +270,7 @@ void screen_close(struct screen *screen)
     if (screen->curses) {
         (void)endwin();
         restore_handlers();
+        stop_handling_suspend();
         delscreen(screen->curses);
         (void)pthread_sigmask(SIG_SETMASK, &screen->signals, NULL);
     }
@@ -293,8 +339,11 @@ bool screen_wait(struct screen *screen, const int *fds, unsigned count, uint64_t
     const struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / 1000000000),
                                      .tv_nsec = (long)(timeout_ns % 1000000000)};
     int ready = ppoll(waited, 1 + count, &timeout, &screen->signals);
+    const bool is_interrupted = ready < 0 && errno == EINTR;
+    if (suspend_requested)
+        suspend();
     if (ready < 0)
-        return errno == EINTR;
+        return is_interrupted;
     return !(waited[0].revents & (POLLHUP | POLLERR | POLLNVAL));
 }
 

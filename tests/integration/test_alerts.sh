@@ -120,12 +120,12 @@ kill -HUP "${started_pids[collector]}"
 wait_until 5 grep -q "is not an executable file (the previous ones stay)" "$WORK/collector.log"
 wait_until 5 has_rows "alert_config WHERE kind = 'file'" 1
 # Why is noted although that fails at first.
-sqlite3 "$DB" "ALTER TABLE alert_config RENAME TO hidden"
+sqlite3 "$DB" ".timeout 10000" "ALTER TABLE alert_config RENAME TO hidden"
 echo 'alert busy' >"$rules"
 kill -HUP "${started_pids[collector]}"
 wait_until 5 grep -q "a colon (the previous ones stay)" "$WORK/collector.log"
 sleep 2
-sqlite3 "$DB" "ALTER TABLE hidden RENAME TO alert_config"
+sqlite3 "$DB" ".timeout 10000" "ALTER TABLE hidden RENAME TO alert_config"
 wait_until 5 has_rows "alert_config WHERE kind = 'file' AND error LIKE '%line 1%'" 1
 is firing || fail "a wrong file took effect"
 expect_exit 0 "$INFERSTAT" alerts
@@ -154,7 +154,7 @@ engine 1
 good="alert WHERE rule = 'busy' AND good_ns >= 0"
 wait_until 30 has_rows "$good" 1
 stop collector KILL
-sqlite3 "$DB" "UPDATE alert SET good_ns = 59000000000 WHERE rule = 'busy' AND good_ns >= 0"
+sqlite3 "$DB" ".timeout 10000" "UPDATE alert SET good_ns = 59000000000 WHERE rule = 'busy' AND good_ns >= 0"
 start_both
 wait_until 10 is resolved
 expect_exit 0 "$INFERSTAT" alerts trouble
