@@ -19,6 +19,7 @@
 enum {
     HANDSHAKE_MS = 5000,
     RECONNECT_MS = 50,
+    UNANSWERED_ATTEMPTS = 2, // a collector that closes connections refuses for a moment
     RECONNECT_MAX_MS = 2000,
     // With a pass: libzmq does not wait longer each time a server with another key
     // cuts it off.
@@ -52,7 +53,8 @@ struct wire_socket {
     void *peek; // libzmq tells of connections there
     enum wire_handshake handshake;
     bool is_shaking;    // hands, at the moment
-    bool is_unanswered; // no peer so far, and an attempt to connect failed
+    unsigned failed;    // attempts to connect in a row, while there was no peer so far
+    bool is_unanswered; // these were enough
     const struct wire_limits *limits;
     zmq_msg_t last;                     // the last message
     struct wire_peer peer;              // who sent it
@@ -190,9 +192,12 @@ static void note_event(struct wire_socket *socket, uint16_t event)
 {
     bool was_shaking = socket->is_shaking;
     if (event == ZMQ_EVENT_CONNECT_RETRIED) {
-        socket->is_unanswered = socket->handshake == WIRE_HANDSHAKE_NONE;
+        socket->failed++;
+        socket->is_unanswered =
+            socket->failed >= UNANSWERED_ATTEMPTS && socket->handshake == WIRE_HANDSHAKE_NONE;
         return;
     }
+    socket->failed = 0;
     socket->is_unanswered = false;
     socket->is_shaking = event == ZMQ_EVENT_CONNECTED;
     if (event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)

@@ -73,7 +73,8 @@ void wire_close(struct wire_socket *socket);
 // Returns the result of the last handshake.  For ipc never WIRE_HANDSHAKE_REFUSED or _BROKEN.
 enum wire_handshake wire_handshake(struct wire_socket *socket);
 
-// True if an attempt to connect failed, and none succeeded so far: nothing listens there.
+// True if two attempts to connect failed in a row, and none succeeded so far: nothing listens
+// there.
 bool wire_is_unanswered(struct wire_socket *socket);
 
 // Why the connection was closed, after WIRE_HANDSHAKE_CLOSED: who the peer is and what it did.
