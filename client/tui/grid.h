@@ -67,9 +67,9 @@ struct grid {
     const char *folded; // what folded rows are called: "ended"
     bool omits_absent;  // cells without a value are empty, as rows differ in what they have
     // The next four make a table a tree of two levels, together with `identity`; NULL: it is none.
-    // is_group: the rows behind it, as long as is_in_group is true, are its group's.  is_kept: the
-    // row of a group is shown although that is closed.  name_of: the text of a GRID_TREE cell,
-    // escaped.
+    // is_group: true for the first row of a group; the rows after it for which is_in_group is true
+    // belong to it.  is_kept: true for a row that is shown even while its group is closed. name_of:
+    // the text of a GRID_TREE cell, escaped.
     unsigned small; // rows up to which groups are open at first; 0: GRID_SMALL
     bool (*is_group)(const struct result *result, size_t row);
     bool (*is_in_group)(const struct result *result, size_t group, size_t row);

@@ -1,5 +1,5 @@
-// One table of the answers about hosts and their devices: a row per host, and behind it a row per
-// device of it.  No I/O, no global state.
+// Joins the answers about hosts and devices into one table: a row per host, followed by a row for
+// each of its devices.  No I/O, no global state.
 #ifndef INFERSTAT_TUI_MACHINES_H
 #define INFERSTAT_TUI_MACHINES_H
 

@@ -540,8 +540,6 @@ static unsigned press_setup(struct model *model, int x, int y)
     return 0;
 }
 
-// A press on a view's name shows it; on the window, the next one; on a panel, gives it the keys; on
-// a heading, sorts by that column, and the next press there turns the order round.
 // A press on a choice moves the cursor there; on the cursor's, chooses it.
 static unsigned press_chooser(struct model *model, int x, int y)
 {
@@ -555,6 +553,8 @@ static unsigned press_chooser(struct model *model, int x, int y)
     return 0;
 }
 
+// A press on a view's name shows that view; on the window, takes the next window; on a panel, moves
+// the focus there; on a heading, sorts by that column, or reverses the order.
 static unsigned press(struct model *model, int x, int y)
 {
     struct rect area;

@@ -1,4 +1,4 @@
-// Hosts, each with its devices behind it: their newest samples, and what trouble lasts.
+// Hosts, each followed by its devices: their newest samples, and the trouble that lasts.
 #include "client/tui/view.h"
 
 #include <math.h>
