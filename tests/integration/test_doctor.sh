@@ -46,6 +46,14 @@ found 0 ok store "can be read" --db "$DB"
 expect_exit 0 "$INFERSTAT" doctor
 ! grep -q '  error' "$WORK/out" || fail "a healthy host has errors"
 
+# How fast the store grows is known only while it has all its records.
+"$WORKER" --collector "$COLLECTOR" gemm --sizes 64 --trials 3 --warmups 1 >/dev/null 2>&1 || fail "gemm failed"
+sqlite3 "$DB" ".timeout 5000" "UPDATE run SET started_ns = started_ns - 2 * 86400000000000"
+found 0 ok disk "grows by"
+expect_exit 0 "$INFERSTAT" clear --yes
+found 0 ok disk "free"
+! grep -q "grows by" "$WORK/out" || fail "a store that was cleared grows"
+
 # ---- Troubles -----------------------------------------------------------------------
 
 chmod 770 "${COLLECTOR#ipc://}"

@@ -187,7 +187,20 @@ static void check_clocks(struct doctor *doctor, int64_t offset_ns)
     result_free(runs);
 }
 
-// Bytes a day since the oldest run; 0: unknown, as in the first day.
+// True if all records ever stored are still there: else the size says nothing about growth.
+static bool is_whole(struct doctor *doctor)
+{
+    static const char *const removed[] = {"expired", "cleared", "forgotten_runs"};
+    struct result *summary = NULL;
+    bool is_whole =
+        cli_ask(doctor->cli, &(struct query){.kind = QUERY_SUMMARY}, &summary, NULL) == STATUS_OK;
+    for (size_t i = 0; i < sizeof removed / sizeof *removed && is_whole; i++)
+        is_whole = result_integer(summary, 0, removed[i], 0) == 0;
+    result_free(summary);
+    return is_whole;
+}
+
+// Bytes a day since the oldest run; 0: unknown, as in the first day or once records were removed.
 static int64_t growth_of(struct doctor *doctor, int64_t store_bytes)
 {
     const struct query query = {.kind = QUERY_RECORDS,
@@ -199,7 +212,7 @@ static int64_t growth_of(struct doctor *doctor, int64_t store_bytes)
         begun_ns = result_integer(oldest, 0, "started_ns", 0);
     result_free(oldest);
     const int64_t age_ns = doctor->cli->env.now_ns - begun_ns;
-    return begun_ns > 0 && age_ns > day_ns
+    return begun_ns > 0 && age_ns > day_ns && is_whole(doctor)
                ? (int64_t)((double)store_bytes * (double)day_ns / (double)age_ns)
                : 0;
 }
@@ -278,7 +291,7 @@ static void check_file(struct doctor *doctor)
     files_folder_of(folder, sizeof folder, path);
     if (statvfs(folder, &space) == 0)
         doctor_say_space(doctor, "disk", folder, (int64_t)(space.f_bavail * space.f_frsize),
-                         (int64_t)info.st_size, growth_of(doctor, (int64_t)info.st_size));
+                         (int64_t)info.st_size, 0);
 }
 
 // ---- The command ------------------------------------------------------------------
