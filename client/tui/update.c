@@ -9,6 +9,7 @@
 #include "client/tui/key_bindings.h"
 #include "client/tui/lists.h"
 #include "client/tui/machines.h"
+#include "client/tui/mouse.h"
 #include "client/tui/prompt/prompt_actions.h"
 #include "client/tui/settings/settings.h"
 #include "client/tui/view.h"
@@ -285,7 +286,7 @@ static unsigned act(struct model *model, enum action action)
     case ACTION_QUIT:
         return EFFECT_QUIT;
     case ACTION_VIEW:
-        break; // on_key does it: the digit says which
+        break; // perform does it: the digit says which
     case ACTION_REFRESH:
         model->paused = false;
         return EFFECT_ASK | EFFECT_PACE;
@@ -449,9 +450,9 @@ static bool is_of_compact(enum action action)
            action == ACTION_WINDOW || action == ACTION_REDRAW;
 }
 
-static unsigned on_key(struct model *model, uint32_t code)
+// The action of the key `code`, or of the mouse.
+static unsigned perform(struct model *model, enum action action, uint32_t code)
 {
-    const enum action action = key_bindings_find(model_key_context(model), code);
     if (model->compact && !is_of_compact(action))
         return 0;
     const bool everywhere = action == ACTION_QUIT || action == ACTION_REDRAW;
@@ -464,127 +465,6 @@ static unsigned on_key(struct model *model, uint32_t code)
     if (action == ACTION_VIEW)
         show_view(model, code - '1');
     return act(model, action);
-}
-
-// ---- Mouse -------------------------------------------------------------------
-
-// The panel at a place of the screen, or MODEL_PANELS_MAX.
-static unsigned panel_at(const struct model *model, int x, int y, struct rect *area)
-{
-    struct rect areas[MODEL_PANELS_MAX];
-    view_arrange(model, areas);
-    for (unsigned i = 0; i < view_current(model)->panel_count; i++) {
-        if (rect_contains(areas[i], x, y)) {
-            *area = areas[i];
-            return i;
-        }
-    }
-    return MODEL_PANELS_MAX;
-}
-
-// A press on a row moves the cursor there; on the cursor's row, shows all of it; on the mark of a
-// group (column `x`), opens or closes that.
-static void press_row(struct model *model, unsigned at, struct rect area, size_t line, int x)
-{
-    enum { MARK_WIDTH = 3 };
-    struct list list = list_of_panel(model, at, area);
-    const long long moved = (long long)(list.state->top + line) - (long long)list.state->cursor;
-    size_t row;
-    if (x < MARK_WIDTH && list.grid->is_group && list.state->top + line < list.rows) {
-        list_move(list, moved);
-        const bool is_small = list.result && grid_rows_is_small(list.grid, list.result);
-        if (view_selected(model, at, &row))
-            (void)grid_rows_open(
-                list.grid, list.state, list.result,
-                !grid_rows_is_open(list.grid, list.state, list.result, row, is_small), list.page);
-        return;
-    }
-    if (moved == 0)
-        (void)act(model, ACTION_DETAIL);
-    else if (list.state->top + line < list.rows)
-        list_move(list, moved);
-}
-
-static void press_panel(struct model *model, unsigned at, struct rect area, int x, int y)
-{
-    const struct panel *panel = &view_current(model)->panels[at];
-    struct grid_state *state = &current(model)->panels[at];
-    current(model)->focus = at;
-    struct rect rows = view_panel_list(model, panel, area);
-    if (panel->grid && y > rows.y) {
-        press_row(model, at, area, (size_t)(y - rows.y - 1), x - rows.x);
-        return;
-    }
-    if (!panel->grid || y != rows.y)
-        return;
-    int column =
-        grid_column_at(panel->grid, state, model_answer(model, panel->polled), rows, x - rows.x);
-    if (column == GRID_UNSORTED || grid_sorts_before(state, (unsigned)column))
-        return;
-    state->reversed = state->sort == column && !state->reversed;
-    state->sort = column;
-    state->top = state->cursor = 0;
-    state->at = 0;
-}
-
-// A press on a row of the setup screen moves the cursor there; on the cursor's row, changes it.
-static unsigned press_setup(struct model *model, int x, int y)
-{
-    size_t row;
-    const struct rect body = layout_frame(model->width, model->height, false).body;
-    if (!view_setup_row_at(model, body, x, y, &row))
-        return 0;
-    if (row == model->settings.cursor)
-        return act_setup(model, ACTION_RIGHT);
-    model->settings.cursor = row;
-    return 0;
-}
-
-// A press on a choice moves the cursor there; on the cursor's, chooses it.
-static unsigned press_chooser(struct model *model, int x, int y)
-{
-    size_t row;
-    const struct rect body = layout_frame(model->width, model->height, false).body;
-    if (!view_chooser_row_at(model, body, x, y, &row))
-        return 0;
-    if (row == model->chooser.cursor)
-        return act_chooser(model, ACTION_APPLY);
-    model->chooser.cursor = row;
-    return 0;
-}
-
-// A press on a view's name shows that view; on the window, takes the next window; on a panel, moves
-// the focus there; on a heading, sorts by that column, or reverses the order.
-static unsigned press(struct model *model, int x, int y)
-{
-    struct rect area;
-    unsigned at = panel_at(model, x, y, &area), number;
-    const struct rect title = layout_frame(model->width, model->height, false).title;
-    if (model->overlay == OVERLAY_SETUP)
-        return press_setup(model, x, y);
-    if (model->overlay == OVERLAY_CHOOSER)
-        return press_chooser(model, x, y);
-    if (model->overlay != OVERLAY_NONE || !layout_fits(model->width, model->height))
-        return 0;
-    if (view_frame_window_at(model, title, x, y))
-        return change_window(model, ACTION_WINDOW);
-    if (view_frame_view_at(model, title, x, y, &number))
-        show_view(model, number);
-    else if (at < MODEL_PANELS_MAX)
-        press_panel(model, at, area, x, y);
-    return 0;
-}
-
-static void turn_wheel(struct model *model, const struct event *event)
-{
-    struct rect area;
-    unsigned at = panel_at(model, event->x, event->y, &area);
-    if (model_key_context(model) == KEYS_HELP)
-        list_scroll(list_focused(model), event->turn);
-    if (model->overlay == OVERLAY_NONE && at < MODEL_PANELS_MAX)
-        list_scroll(list_of_panel(model, at, area), event->turn);
-    if (model->overlay == OVERLAY_CHOOSER)
-        (void)act_chooser(model, event->turn > 0 ? ACTION_DOWN : ACTION_UP);
 }
 
 // ---- Answers -----------------------------------------------------------------
@@ -695,16 +575,24 @@ static unsigned end_change(struct model *model, const struct event *event)
     return EFFECT_ASK;
 }
 
+static unsigned on_mouse(struct model *model, const struct event *event)
+{
+    uint32_t code = 0;
+    const enum action action = event->kind == EVENT_PRESS
+                                   ? mouse_press(model, event->x, event->y, &code)
+                                   : mouse_turn(model, event->x, event->y, event->turn);
+    return action == ACTION_NONE ? 0 : perform(model, action, code);
+}
+
 static unsigned update(struct model *model, const struct event *event)
 {
     switch (event->kind) {
     case EVENT_KEY:
-        return on_key(model, event->code);
+        return perform(model, key_bindings_find(model_key_context(model), event->code),
+                       event->code);
     case EVENT_PRESS:
-        return model->compact ? 0 : press(model, event->x, event->y);
     case EVENT_WHEEL:
-        turn_wheel(model, event);
-        break;
+        return on_mouse(model, event);
     case EVENT_RESIZE:
         model->width = event->x;
         model->height = event->y;
