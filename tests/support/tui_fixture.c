@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/tui/key_bindings.h"
 #include "client/tui/view.h"
 #include "common/core/base/text.h"
 #include "common/sys/when.h"
@@ -95,6 +96,13 @@ unsigned fixture_key(struct model *model, uint32_t code)
     return fixture_event(model, (struct event){.kind = EVENT_KEY, .code = code});
 }
 
+unsigned fixture_type(struct model *model, const char *text)
+{
+    for (; *text; text++)
+        (void)fixture_key(model, (unsigned char)*text);
+    return fixture_key(model, KEY_CODE_ENTER);
+}
+
 void fixture_answer(struct model *model, enum polled_query polled, const char *text)
 {
     struct result *result = text ? fixture_result(text) : NULL;
@@ -119,6 +127,23 @@ void fixture_model(struct model *model, int width, int height)
     model_init(model, "ipc:///run/user/1000/inferstat", 2);
     model->when = read_time;
     (void)fixture_event(model, (struct event){.kind = EVENT_RESIZE, .x = width, .y = height});
+}
+
+struct model *fixture_new(int width, int height, void (*fill)(struct model *))
+{
+    struct model *model = malloc(sizeof *model);
+    if (!model)
+        abort();
+    fixture_model(model, width, height);
+    if (fill)
+        fill(model);
+    return model;
+}
+
+void fixture_free(struct model *model)
+{
+    model_deinit(model);
+    free(model);
 }
 
 #define SUMMARY_COLUMNS                                                                            \

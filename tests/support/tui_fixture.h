@@ -19,9 +19,14 @@ struct result *fixture_result(const char *text);
 // Makes `model` a dashboard of that size that has not asked yet.
 void fixture_model(struct model *model, int width, int height);
 
+// Returns one with the answers of `fill` (below; NULL: none), for fixture_free.
+struct model *fixture_new(int width, int height, void (*fill)(struct model *));
+void fixture_free(struct model *model);
+
 // Sends it an event of that kind at the fixture's time.  Return the effects.
 unsigned fixture_event(struct model *model, struct event event);
 unsigned fixture_key(struct model *model, uint32_t code);
+unsigned fixture_type(struct model *model, const char *text); // and Enter
 void fixture_answer(struct model *model, enum polled_query polled, const char *text);
 void fixture_round(struct model *model, enum status status, const char *text);
 

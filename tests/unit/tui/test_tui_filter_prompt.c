@@ -7,21 +7,6 @@
 
 #define HOUR_NS INT64_C(3600000000000)
 
-static struct model *fresh(void)
-{
-    struct model *model = malloc(sizeof *model);
-    assert_non_null(model);
-    fixture_model(model, 80, 24);
-    fixture_normal(model);
-    return model;
-}
-
-static void drop(struct model *model)
-{
-    model_deinit(model);
-    free(model);
-}
-
 // Writes a text key by key.
 static void type(struct model *model, const char *text)
 {
@@ -103,7 +88,7 @@ TEST_CASE(a_line_takes_characters_only)
 
 TEST_CASE(a_filter_is_applied)
 {
-    struct model *model = fresh();
+    struct model *model = fixture_new(80, 24, fixture_normal);
     assert_int_equal(fixture_key(model, '\\'), 0);
     assert_int_equal(model->overlay, OVERLAY_FILTER);
     type(model, "where model='x y' and host=q since 1h"); // letters that are keys elsewhere
@@ -125,13 +110,13 @@ TEST_CASE(a_filter_is_applied)
     assert_false(model->filtered);
     assert_string_equal(model->filter_text, "");
     assert_string_equal(model->scope.filter.by[QUERY_BY_MODEL], "");
-    drop(model);
+    fixture_free(model);
 }
 
 // Charts begin and end where the filter's times do.
 TEST_CASE(charts_are_of_the_times_of_the_filter)
 {
-    struct model *model = fresh();
+    struct model *model = fixture_new(80, 24, fixture_normal);
     const struct query_filter filter = {.since_ns = FIXTURE_WALL_NS - 3 * HOUR_NS,
                                         .until_ns = FIXTURE_WALL_NS - 2 * HOUR_NS};
     model_filter(model, &filter, "since 3h until 2h");
@@ -144,7 +129,7 @@ TEST_CASE(charts_are_of_the_times_of_the_filter)
     assert_non_null(strstr(screen, "1h 00m before"));
     assert_non_null(strstr(screen, "144.00"));
     free(screen);
-    drop(model);
+    fixture_free(model);
 }
 
 TEST_CASE(what_is_wrong_is_said_in_the_prompt)
@@ -161,7 +146,7 @@ TEST_CASE(what_is_wrong_is_said_in_the_prompt)
         {"run=xyz", "column 1: run is not a UUID", 0, 7},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct model *model = fresh();
+        struct model *model = fixture_new(80, 24, fixture_normal);
         fixture_key(model, '\\');
         type(model, cases[i].text);
         assert_int_equal(fixture_key(model, KEY_CODE_ENTER), 0);
@@ -173,13 +158,13 @@ TEST_CASE(what_is_wrong_is_said_in_the_prompt)
         assert_int_equal(model->prompt.place.size, cases[i].size);
         fixture_key(model, KEY_CODE_BACKSPACE); // until it is changed
         assert_string_equal(model->prompt.error, "");
-        drop(model);
+        fixture_free(model);
     }
 }
 
 TEST_CASE(escape_leaves_the_filter_as_it_was)
 {
-    struct model *model = fresh();
+    struct model *model = fixture_new(80, 24, fixture_normal);
     struct query_filter given = {.until_ns = FIXTURE_WALL_NS};
     strcpy(given.by[QUERY_BY_HOST], "a b");
     model_set_filter(model, &given);
@@ -199,19 +184,19 @@ TEST_CASE(escape_leaves_the_filter_as_it_was)
     assert_int_equal(model->overlay, OVERLAY_NONE);
     assert_string_equal(model->scope.filter.by[QUERY_BY_MODEL], "m");
     assert_string_equal(model->filter_text, "model=m");
-    drop(model);
+    fixture_free(model);
 
-    model = fresh();
+    model = fixture_new(80, 24, fixture_normal);
     model_set_filter(model, NULL);
     assert_false(model->filtered);
     assert_string_equal(model->filter_text, "");
-    drop(model);
+    fixture_free(model);
 }
 
 // The prompt takes neither the mouse nor, but for these, the keys from elsewhere.
 TEST_CASE(other_keys)
 {
-    struct model *model = fresh();
+    struct model *model = fixture_new(80, 24, fixture_normal);
     fixture_key(model, '\\');
     assert_int_equal(fixture_key(model, KEY_CODE_CTRL_L), EFFECT_REPAINT);
     fixture_key(model, KEY_CODE_F1);
@@ -221,25 +206,25 @@ TEST_CASE(other_keys)
     assert_int_equal(fixture_key(model, KEY_CODE_F10), EFFECT_QUIT);
     fixture_event(model, (struct event){.kind = EVENT_PRESS, .x = 3, .y = 3});
     assert_int_equal(model->overlay, OVERLAY_FILTER);
-    drop(model);
+    fixture_free(model);
 }
 
 // A pause ends: the screen is to show what was asked for.
 TEST_CASE(a_filter_ends_the_pause)
 {
-    struct model *model = fresh();
+    struct model *model = fixture_new(80, 24, fixture_normal);
     fixture_key(model, ' ');
     assert_true(model->paused);
     fixture_key(model, '\\');
     fixture_key(model, KEY_CODE_ENTER);
     assert_false(model->paused);
-    drop(model);
+    fixture_free(model);
 }
 
 // A text without conditions is one that rows have.
 TEST_CASE(a_text_filters_rows)
 {
-    struct model *model = fresh();
+    struct model *model = fixture_new(80, 24, fixture_normal);
     fixture_many(model);
     const size_t all = view_panel_rows(model, view_current(model)->panels);
     fixture_key(model, '\\');
@@ -271,7 +256,7 @@ TEST_CASE(a_text_filters_rows)
     assert_false(model->filtered);
     fixture_many(model); // answers that are of no filter
     assert_int_equal(view_panel_rows(model, view_current(model)->panels), all);
-    drop(model);
+    fixture_free(model);
 }
 
 TEST_CASE(what_was_entered_is_there_again)
@@ -282,7 +267,7 @@ TEST_CASE(what_was_entered_is_there_again)
     } steps[] = {{KEY_CODE_UP, "c"},     {KEY_CODE_UP, "a"},    {KEY_CODE_UP, "b"},
                  {KEY_CODE_UP, "b"},     {KEY_CODE_DOWN, "a"},  {KEY_CODE_DOWN, "c"},
                  {KEY_CODE_DOWN, "own"}, {KEY_CODE_DOWN, "own"}};
-    struct model *model = fresh();
+    struct model *model = fixture_new(80, 24, fixture_normal);
     const char *const entered[] = {"a", "b", "a", "c", ""};
     for (size_t i = 0; i < COUNT_OF(entered); i++) {
         fixture_key(model, '\\');
@@ -300,7 +285,7 @@ TEST_CASE(what_was_entered_is_there_again)
     fixture_key(model, '/'); // searches have their own
     fixture_key(model, KEY_CODE_UP);
     assert_string_equal(model->prompt.text, "");
-    drop(model);
+    fixture_free(model);
 
     struct prompt_history history = {0};
     char line[16];
@@ -317,7 +302,7 @@ TEST_CASE(what_was_entered_is_there_again)
 TEST_CASE(the_word_that_clears_is_whole)
 {
     struct query_filter filter = {0};
-    struct model *model = fresh();
+    struct model *model = fixture_new(80, 24, fixture_normal);
     memset(filter.by[QUERY_BY_HOST], 'h', QUERY_TEXT_SIZE - 1);
     filter.by[QUERY_BY_HOST][QUERY_TEXT_SIZE - 2] = 'e'; // "hhh...he"
     model_filter(model, &filter, "where host=h");
@@ -329,7 +314,7 @@ TEST_CASE(the_word_that_clears_is_whole)
     assert_in_range(shown, QUERY_TEXT_SIZE - 2, QUERY_TEXT_SIZE + 8);
     assert_non_null(strstr(screen, "he "));
     free(screen);
-    drop(model);
+    fixture_free(model);
 }
 
 TEST_CASE(names_are_completed)
@@ -346,7 +331,7 @@ TEST_CASE(names_are_completed)
         {"host=node-01 model=", "host=node-01 model=", "qwen-7b llama-8b synthetic-15m"},
         {"zzz", "zzz", ""},
     };
-    struct model *model = fresh();
+    struct model *model = fixture_new(80, 24, fixture_normal);
     fixture_answer(
         model, POLL_NOW,
         "model|host|state\nqwen-7b|node-01|ok\nllama-8b|node-02|ok\nqwen-7b|node-02|ok\n");
@@ -360,7 +345,7 @@ TEST_CASE(names_are_completed)
         assert_int_equal(model->prompt.cursor, strlen(cases[i].text));
         fixture_key(model, KEY_CODE_ESCAPE);
     }
-    drop(model);
+    fixture_free(model);
 }
 
 TEST_MAIN(charts_are_of_the_times_of_the_filter, a_line_is_edited, a_line_takes_characters_only,

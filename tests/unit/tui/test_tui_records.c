@@ -6,24 +6,9 @@
 #include "client/tui/view.h"
 #include "tests/support/tui_fixture.h"
 
-static struct model *fresh(int width, int height, void (*fill)(struct model *))
-{
-    struct model *model = malloc(sizeof *model);
-    assert_non_null(model);
-    fixture_model(model, width, height);
-    fill(model);
-    return model;
-}
-
-static void drop(struct model *model)
-{
-    model_deinit(model);
-    free(model);
-}
-
 TEST_CASE(stages_follow_the_cursor)
 {
-    struct model *model = fresh(120, 40, fixture_normal);
+    struct model *model = fixture_new(120, 40, fixture_normal);
     assert_int_equal(fixture_key(model, '4') & EFFECT_SUBJECT, EFFECT_SUBJECT);
     fixture_answer(model, POLL_LOADS,
                    "run|stream|number|started_ns|duration_ns\n"
@@ -32,14 +17,14 @@ TEST_CASE(stages_follow_the_cursor)
     assert_int_equal(fixture_key(model, KEY_CODE_DOWN), EFFECT_SCOPE | EFFECT_SUBJECT);
     assert_string_equal(model->scope.subjects[SUBJECT_LOAD].by[QUERY_BY_RUN], "bbbb");
     assert_int_equal(fixture_key(model, KEY_CODE_DOWN), 0);
-    drop(model);
+    fixture_free(model);
 }
 
 // What is asked about a request is asked once, when it is opened; again after a silence.
 TEST_CASE(a_request_is_asked_about_when_it_is_opened)
 {
     const uint64_t about = queries_about(SUBJECT_REQUEST);
-    struct model *model = fresh(120, 40, fixture_normal);
+    struct model *model = fixture_new(120, 40, fixture_normal);
     assert_int_equal(fixture_key(model, '3') & EFFECT_SUBJECT, 0);
     assert_int_equal(fixture_key(model, '\r'), EFFECT_SCOPE | EFFECT_SUBJECT);
     assert_true(model->asked == about);
@@ -59,13 +44,13 @@ TEST_CASE(a_request_is_asked_about_when_it_is_opened)
     fixture_key(model, KEY_CODE_ESCAPE);
     assert_null(model_answer(model, POLL_LOADS_THEN));
     assert_int_equal(fixture_key(model, '\r'), EFFECT_SCOPE | EFFECT_SUBJECT);
-    drop(model);
+    fixture_free(model);
 }
 
 // Each step of the choice by keys; the window moves, what is compared stays.
 TEST_CASE(what_is_compared_is_chosen_by_keys)
 {
-    struct model *model = fresh(80, 24, fixture_many);
+    struct model *model = fixture_new(80, 24, fixture_many);
     fixture_answer(model, POLL_OVERVIEW,
                    "model|host\nllama|gpu-1\nllama|gpu-2\nqwen|gpu-1\nphi|gpu-3\n");
     fixture_answer(model, POLL_BASELINES, "baseline\njune\n");
@@ -111,7 +96,7 @@ TEST_CASE(what_is_compared_is_chosen_by_keys)
     fixture_key(model, KEY_CODE_ESCAPE);
     assert_int_equal(model->overlay, OVERLAY_NONE);
     assert_int_equal(model->scope.comparison.kind, COMPARISON_MODELS);
-    drop(model);
+    fixture_free(model);
 }
 
 // Random keys, answers and sizes: what is drawn stays on the screen (sanitizers watch).
@@ -120,9 +105,9 @@ TEST_CASE(random_keys_in_views_of_records)
     static const char keys[] = "3456vvmdjk\r\r\x1b[]+-t>sIzo\t/";
     uint64_t random = 4711;
     for (int round = 0; round < 40; round++) {
-        struct model *model =
-            fresh(60 + (int)(test_random(&random) % 160), 16 + (int)(test_random(&random) % 50),
-                  round % 2 ? fixture_pipelines : fixture_losses);
+        struct model *model = fixture_new(60 + (int)(test_random(&random) % 160),
+                                          16 + (int)(test_random(&random) % 50),
+                                          round % 2 ? fixture_pipelines : fixture_losses);
         for (int i = 0; i < 60; i++) {
             fixture_key(model, (unsigned char)keys[test_random(&random) % (sizeof keys - 1)]);
             if (i % 7 == 0)
@@ -132,7 +117,7 @@ TEST_CASE(random_keys_in_views_of_records)
                                "a|b|c|d|1774785000000000001|-|9223372036854775807|9e300|9\n");
             free(fixture_screen(model, round % 3 == 0));
         }
-        drop(model);
+        fixture_free(model);
     }
 }
 
@@ -141,7 +126,7 @@ TEST_CASE(random_keys_in_views_of_records)
 TEST_CASE(details_stay_in_the_body)
 {
     for (int height = 16; height <= 30; height++) {
-        struct model *model = fresh(120, 40, fixture_normal);
+        struct model *model = fixture_new(120, 40, fixture_normal);
         fixture_key(model, '3');
         fixture_answer(
             model, POLL_INFERENCES,
@@ -169,9 +154,9 @@ TEST_CASE(details_stay_in_the_body)
             canvas_deinit(&canvas);
             fixture_key(model, 'j');
         }
-        drop(model);
+        fixture_free(model);
     }
-    struct model *model = fresh(80, 18, fixture_normal);
+    struct model *model = fixture_new(80, 18, fixture_normal);
     fixture_key(model, '2');
     fixture_key(model, '\r');
     fixture_key(model, 'j');
@@ -182,7 +167,7 @@ TEST_CASE(details_stay_in_the_body)
     assert_non_null(strstr(screen, "5m before"));
     assert_null(strstr(screen, "is_host"));
     free(screen);
-    drop(model);
+    fixture_free(model);
 }
 
 TEST_MAIN(details_stay_in_the_body, stages_follow_the_cursor,

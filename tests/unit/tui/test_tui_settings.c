@@ -28,21 +28,6 @@ static int tear_down(void **state)
     return 0;
 }
 
-static struct model *fresh(void)
-{
-    struct model *model = calloc(1, sizeof *model);
-    assert_non_null(model);
-    fixture_model(model, 80, 24);
-    fixture_many(model);
-    return model;
-}
-
-static void drop(struct model *model)
-{
-    model_deinit(model);
-    free(model);
-}
-
 static void put_settings(const char *text)
 {
     char place[FOLDER_PATH_SIZE];
@@ -80,7 +65,7 @@ static const char *value_now(const struct model *model)
 
 TEST_CASE(keys_change_them_at_once)
 {
-    struct model *model = fresh();
+    struct model *model = fixture_new(80, 24, fixture_many);
     assert_int_equal(fixture_key(model, KEY_CODE_F2), 0);
     assert_int_equal(model->overlay, OVERLAY_SETUP);
     assert_string_equal(value_now(model), "default");
@@ -131,14 +116,14 @@ TEST_CASE(keys_change_them_at_once)
     assert_true(model->choice.fahrenheit);
     (void)fixture_event(model, (struct event){.kind = EVENT_PRESS, .x = 0, .y = 0});
     assert_int_equal(model->overlay, OVERLAY_SETUP);
-    drop(model);
+    fixture_free(model);
 }
 
 TEST_CASE(the_file_keeps_what_it_does_not_know)
 {
     struct error err = {0};
     put_settings("# mine\n\nshape = round\n theme=default # of old\nrefresh = 1s\nrefresh = 10s");
-    struct model *model = fresh();
+    struct model *model = fixture_new(80, 24, fixture_many);
     settings_load(model, path);
     assert_true(model->interval_seconds == 10);
     const uint32_t codes[] = {KEY_CODE_F2,   KEY_CODE_RIGHT, KEY_CODE_RIGHT, KEY_CODE_DOWN,
@@ -153,7 +138,7 @@ TEST_CASE(the_file_keeps_what_it_does_not_know)
                               "columns.hosts.1 = -load_1m\n");
     free(text);
 
-    struct model *next = fresh();
+    struct model *next = fixture_new(80, 24, fixture_many);
     settings_load(next, path);
     assert_string_equal(next->settings.error, "");
     assert_int_equal(next->settings.theme, THEME_SAFE);
@@ -163,8 +148,8 @@ TEST_CASE(the_file_keeps_what_it_does_not_know)
     text = read_file(path, NULL);
     assert_non_null(strstr(text, "shape = round\ntheme = colour-blind\n"));
     free(text);
-    drop(next);
-    drop(model);
+    fixture_free(next);
+    fixture_free(model);
 }
 
 // A link to a file elsewhere stays one, and that file keeps its mode.
@@ -178,7 +163,7 @@ TEST_CASE(a_link_stays_one)
     assert_int_equal(rename(path, target), 0);
     assert_int_equal(chmod(target, 0640), 0);
     assert_int_equal(symlink(target, path), 0);
-    struct model *model = fresh();
+    struct model *model = fixture_new(80, 24, fixture_many);
     const uint32_t codes[] = {KEY_CODE_F2, KEY_CODE_RIGHT, KEY_CODE_RIGHT, KEY_CODE_ESCAPE};
     press(model, codes, COUNT_OF(codes));
     assert_int_equal(settings_save(model, path, &err), STATUS_OK);
@@ -189,7 +174,7 @@ TEST_CASE(a_link_stays_one)
     assert_int_equal(stat(target, &info), 0);
     assert_int_equal(info.st_mode & 0777, 0640);
     assert_int_equal(unlink(path), 0);
-    drop(model);
+    fixture_free(model);
 }
 
 TEST_CASE(a_broken_file_is_told_and_kept)
@@ -204,7 +189,7 @@ TEST_CASE(a_broken_file_is_told_and_kept)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct error err = {0};
         put_settings(cases[i].text);
-        struct model *model = fresh();
+        struct model *model = fixture_new(80, 24, fixture_many);
         settings_load(model, path);
         assert_true(strstr(model->settings.error, cases[i].error) != NULL);
         assert_int_equal(model->notice[0] != '\0', cases[i].error[0] != '\0');
@@ -219,14 +204,14 @@ TEST_CASE(a_broken_file_is_told_and_kept)
         assert_int_equal(strncmp(text, cases[i].text, strlen(cases[i].text)), 0);
         assert_string_equal(text + strlen(cases[i].text), "times = local\n");
         free(text);
-        drop(model);
+        fixture_free(model);
     }
 }
 
 TEST_CASE(what_cannot_be_written_is_told)
 {
     struct error err = {0};
-    struct model *model = fresh();
+    struct model *model = fixture_new(80, 24, fixture_many);
     settings_load(model, path); // there is none
     assert_string_equal(model->settings.error, "");
     model->settings.changed = 1;
@@ -241,7 +226,7 @@ TEST_CASE(what_cannot_be_written_is_told)
     assert_true(err.text[0] != '\0');
     settings_load(model, path);
     assert_true(model->settings.error[0] != '\0');
-    drop(model);
+    fixture_free(model);
 }
 
 TEST_MAIN_EACH(set_up, tear_down, keys_change_them_at_once, the_file_keeps_what_it_does_not_know,
