@@ -71,6 +71,7 @@ enum status command_now(struct cli *cli, struct error *err)
     enum status status = cli_ask_for(cli, &cli->query, "now", &result, err);
     if (status != STATUS_OK)
         return status;
+    result_free(result_take_all(result));
     status = cli_print(cli, &view, result, err);
     if (status == STATUS_OK && cli->options.format == FORMAT_TEXT)
         print_notes(cli, result);

@@ -187,6 +187,34 @@ bool result_is(const struct result *result, size_t row, const char *key, const c
            memcmp(cell.text.bytes, text, cell.text.size) == 0;
 }
 
+struct result *result_take_all(struct result *result)
+{
+    struct result *out = NULL;
+    if (!result || result_get(result, 0, "group_size").type == VALUE_NULL ||
+        result_get(result, 0, "model").type != VALUE_NULL ||
+        result_get(result, 0, "host").type != VALUE_NULL)
+        return NULL;
+    enum status status = result_new(&out);
+    for (unsigned i = 0; i < result->column_count && status == STATUS_OK; i++)
+        status = result_add_column(out, result->columns[i].key, result->columns[i].unit);
+    if (status == STATUS_OK)
+        status = result_add_row(out);
+    for (unsigned i = 0; i < result->column_count && status == STATUS_OK; i++) {
+        const struct value value = result->cells[i];
+        if (value.type == VALUE_TEXT)
+            status = result_set_text(out, i, value.text.bytes, value.text.size);
+        else
+            set_cell(out, 0, i, value);
+    }
+    result->row_count--;
+    memmove(result->cells, result->cells + result->column_count,
+            result->row_count * result->column_count * sizeof *result->cells);
+    if (status == STATUS_OK)
+        return out;
+    result_free(out);
+    return NULL;
+}
+
 double result_number(const struct result *result, size_t row, const char *key, double absent)
 {
     return value_number(result_get(result, row, key), absent);

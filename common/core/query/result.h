@@ -56,6 +56,10 @@ enum status result_set_text(struct result *result, unsigned column, const char *
 enum status result_replace_text(struct result *result, size_t row, unsigned column,
                                 const char *bytes, size_t size);
 
+// Takes out the first row of an answer of NOW if it stands for all rows (it has a group_size, and
+// neither model nor host), as a result of its own; NULL: it does not, or memory is out.
+struct result *result_take_all(struct result *result);
+
 // Returns STATUS_NOMEM if a row or a text could not be added: the result is then incomplete, and
 // later additions do nothing.
 MUST_CHECK enum status result_status(const struct result *result);

@@ -72,10 +72,16 @@ static int64_t sum_known(int64_t a, int64_t b)
     return b < 0 ? a : a < 0 ? b : a + b;
 }
 
+// NULL: there is no such group.
+static const void *data_of(const struct groups *groups, const int64_t *keys)
+{
+    const struct group *group = groups_get(groups, keys);
+    return group ? group->data : NULL;
+}
+
 static void add_requests(const struct now *now, const struct now_row *row, struct figures *out)
 {
-    const struct group *group = groups_get(now->figures, row->keys);
-    const struct now_figures *figures = group ? group->data : NULL;
+    const struct now_figures *figures = data_of(now->figures, row->keys);
     const double seconds = (double)row->window_ns / 1e9;
     out->has_requests = true;
     for (unsigned i = 0; figures && i < THROUGHPUT_SUM_COUNT; i++) {
@@ -88,11 +94,8 @@ static void add_requests(const struct now *now, const struct now_row *row, struc
     }
 }
 
-// Also of a process that is down: it shows since when.
-static void add_parts(const struct now *now, const struct now_row *row, struct figures *out)
+static void add_parts(const struct now_figures *figures, struct figures *out)
 {
-    const struct group *group = groups_get(now->figures, row->keys);
-    const struct now_figures *figures = group ? group->data : NULL;
     for (unsigned i = 0; figures && i < NOW_PARTS; i++) {
         out->tokens[i] += figures->tokens[i];
         out->items[i] += figures->items[i];
@@ -103,13 +106,12 @@ static void add_parts(const struct now *now, const struct now_row *row, struct f
 // Adds a row's figures.  The quantiles are those of the row.
 static void add_row_figures(const struct now *now, const struct now_row *row, struct figures *out)
 {
-    const struct group *group = groups_get(now->devices, row->keys);
-    const struct now_device_sums *devices = group ? group->data : NULL;
+    const struct now_device_sums *devices = data_of(now->devices, row->keys);
     const int64_t began_ns = now->as_of_ns - row->window_ns;
     out->began_ns = out->began_ns == 0 || began_ns < out->began_ns ? began_ns : out->began_ns;
     out->running = sum_known(out->running, row->running);
     out->waiting = sum_known(out->waiting, row->waiting);
-    add_parts(now, row, out);
+    add_parts(data_of(now->figures, row->keys), out); // also if it is down: since when
     const double before = out->rates[THROUGHPUT_OUTPUT_TOKENS];
     if (row->has_figures && row->keys[0] != GROUP_KEY_NONE)
         add_requests(now, row, out);
@@ -132,10 +134,8 @@ static struct figures no_figures(void)
 }
 
 // The quantiles of all requests of a group's rows.
-static void set_whole(const struct now *now, int64_t key, struct figures *out)
+static void set_whole(const struct now_whole *whole, struct figures *out)
 {
-    const struct group *group = groups_get(now->wholes, &key);
-    const struct now_whole *whole = group ? group->data : NULL;
     for (unsigned i = 0; i < NOW_METRICS; i++) {
         const bool has = whole && whole->ratios[i].values.count > 0;
         out->p50[i] = has ? aggregate_quantile(&whole->ratios[i].values, 0.5) : (double)NAN;
@@ -244,6 +244,14 @@ static enum status add_row(const struct now *now, struct result *answer, const s
 
 // ---- Groups -------------------------------------------------------------------------------
 
+static void set_group(const struct now *now, const struct figures *figures, int64_t size,
+                      int64_t live, struct result *answer)
+{
+    answer_int(answer, "group_size", size);
+    answer_int(answer, "group_live", live);
+    set_figures(now, figures, answer);
+}
+
 // Rows of one group follow each other.  A group of one row that has not ended needs no row of its
 // own.
 static enum status add_group(const struct now *now, struct result *answer,
@@ -269,7 +277,7 @@ static enum status add_group(const struct now *now, struct result *answer,
     const bool is_of_one = member[0] && rows->verdict.state <= NOW_SLOW;
     (void)snprintf(reason, sizeof reason, "%s%s%s", is_of_one ? member : "", is_of_one ? ": " : "",
                    rows->verdict.reason);
-    set_whole(now, rows->keys[now->by], &figures);
+    set_whole(data_of(now->wholes, &rows->keys[now->by]), &figures);
     answer_row(answer);
     enum status status =
         answer_name(now->store, answer, (unsigned)now->by, rows->keys[now->by], err);
@@ -278,9 +286,51 @@ static enum status add_group(const struct now *now, struct result *answer,
         answer_int(answer, "since_ns", rows->verdict.since_ns);
     if (reason[0])
         answer_text(answer, "reason", reason);
-    answer_int(answer, "group_size", size);
-    answer_int(answer, "group_live", live);
-    set_figures(now, &figures, answer);
+    set_group(now, &figures, size, live, answer);
+    return status;
+}
+
+// Sets what all requests of the window did, over the longest window of the rows.
+static enum status set_all(struct now *now, struct figures *out, struct error *err)
+{
+    const double seconds = (double)(now->as_of_ns - out->began_ns) / 1e9;
+    struct now_whole all = {0};
+    enum status status = STATUS_OK;
+    for (unsigned k = 0; k < THROUGHPUT_SUM_COUNT; k++)
+        out->sums[k] = 0;
+    for (unsigned k = 0; k < NOW_PARTS; k++)
+        out->tokens[k] = out->items[k] = 0;
+    for (size_t i = 0; i < groups_count(now->figures); i++) {
+        const struct now_figures *figures = groups_at(now->figures, i)->data;
+        for (unsigned k = 0; k < THROUGHPUT_SUM_COUNT; k++)
+            out->sums[k] += figures->sums[k];
+        add_parts(figures, out);
+    }
+    for (unsigned k = 0; k < THROUGHPUT_SUM_COUNT; k++)
+        out->rates[k] = out->sums[k] / seconds;
+    for (size_t i = 0; i < groups_count(now->wholes) && status == STATUS_OK; i++) {
+        const struct now_whole *whole = groups_at(now->wholes, i)->data;
+        status = now_whole_add(now, &all, whole->ratios, err);
+    }
+    set_whole(&all, out);
+    now_whole_deinit(&all);
+    return status;
+}
+
+// The row of all rows.
+static enum status add_all(struct now *now, struct result *answer, struct error *err)
+{
+    struct figures figures = no_figures();
+    int64_t size = 0, live = 0;
+    for (size_t i = 0; i < now->row_count; i++) {
+        add_row_figures(now, &now->rows[i], &figures);
+        size += now->rows[i].verdict.state != NOW_ENDED;
+        live += now->rows[i].is_live;
+    }
+    const enum status status = set_all(now, &figures, err);
+    answer_row(answer);
+    figures.has_requests = true;
+    set_group(now, &figures, size, live, answer);
     return status;
 }
 
@@ -334,6 +384,8 @@ enum status now_answer(struct now *now, struct result **out, struct error *err)
         return error_set(err, STATUS_NO_DATA, "no process reported in the last 24 hours");
     sort_rows(now);
     enum status status = answer_new(out, columns, sizeof columns / sizeof *columns, err);
+    if (status == STATUS_OK && now->by >= 0)
+        status = add_all(now, *out, err);
     for (size_t first = 0; first < now->row_count && status == STATUS_OK;) {
         const size_t end = group_end(now, first);
         if (now->by >= 0 && now->rows[first].keys[now->by] != GROUP_KEY_NONE)

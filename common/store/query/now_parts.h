@@ -68,6 +68,11 @@ struct now {
     size_t row_count, row_room;
 };
 
+void now_whole_deinit(void *whole);
+// Adds the ratios of other requests, one per metric.
+MUST_CHECK enum status now_whole_add(struct now *now, struct now_whole *whole,
+                                     const struct ratio *more, struct error *err);
+
 // Sorts the rows and writes the answer.  Returns STATUS_NO_DATA without rows.
 MUST_CHECK enum status now_answer(struct now *now, struct result **out, struct error *err);
 

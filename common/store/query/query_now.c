@@ -147,28 +147,22 @@ static void set_level(struct now *now, struct now_figures *figures, unsigned met
         now->has_enough || (metric != NOW_SPEED && values->count >= NOW_REQUESTS_LEAST);
 }
 
-static void deinit_whole(void *data)
+void now_whole_deinit(void *whole)
 {
-    struct now_whole *whole = data;
     for (unsigned i = 0; i < NOW_METRICS; i++)
-        aggregate_deinit(&whole->ratios[i].values);
+        aggregate_deinit(&((struct now_whole *)whole)->ratios[i].values);
 }
 
-// Adds the requests of a model and host to those of the group of rows that it belongs to.
-static enum status add_to_whole(struct now *now, const struct group *group, struct error *err)
+enum status now_whole_add(struct now *now, struct now_whole *whole, const struct ratio *more,
+                          struct error *err)
 {
-    struct group *found = NULL;
-    if (now->by < 0)
-        return STATUS_OK;
-    enum status status = reader_group(now->wholes, &group->keys[now->by], &found, err);
-    for (unsigned i = 0; status == STATUS_OK && i < NOW_METRICS; i++) {
-        struct ratio *ratio = &((struct now_whole *)found->data)->ratios[i];
-        if (!ratio->values.sketch &&
-            sketch_new_within(&ratio->values.sketch, &now->budget) != STATUS_OK)
+    for (unsigned i = 0; i < NOW_METRICS; i++) {
+        struct aggregate *values = &whole->ratios[i].values;
+        if (!values->sketch && sketch_new_within(&values->sketch, &now->budget) != STATUS_OK)
             return error_no_memory(err, "store");
-        ratio_merge(ratio, aggregate_scan_ratio(group, i));
+        ratio_merge(&whole->ratios[i], &more[i]);
     }
-    return status == STATUS_OK ? reader_budget(&now->budget, err) : status;
+    return reader_budget(&now->budget, err);
 }
 
 static enum status add_medians(struct now *now, const struct group *group, struct error *err)
@@ -177,7 +171,13 @@ static enum status add_medians(struct now *now, const struct group *group, struc
     enum status status = find_figures(now, group->keys, &figures, err);
     for (unsigned i = 0; status == STATUS_OK && i < NOW_METRICS; i++)
         set_level(now, figures, i, &aggregate_scan_ratio(group, i)->values);
-    return status == STATUS_OK ? add_to_whole(now, group, err) : status;
+    if (status != STATUS_OK || now->by < 0)
+        return status;
+    struct group *whole = NULL;
+    status = reader_group(now->wholes, &group->keys[now->by], &whole, err);
+    return status == STATUS_OK
+               ? now_whole_add(now, whole->data, aggregate_scan_ratio(group, 0), err)
+               : status;
 }
 
 static enum status read_medians(struct now *now, const struct query *query, struct error *err)
@@ -538,7 +538,7 @@ static enum status read_processes(struct now *now, struct error *err)
 static enum status make_groups(struct now *now, struct error *err)
 {
     if (groups_new(&now->figures, 2, sizeof(struct now_figures), deinit_figures) != STATUS_OK ||
-        groups_new(&now->wholes, 1, sizeof(struct now_whole), deinit_whole) != STATUS_OK)
+        groups_new(&now->wholes, 1, sizeof(struct now_whole), now_whole_deinit) != STATUS_OK)
         return error_no_memory(err, "store");
     return STATUS_OK;
 }

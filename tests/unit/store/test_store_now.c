@@ -582,6 +582,7 @@ TEST_CASE(test_groups)
     (void)add_process("d", &closed);
     struct query query = {.kind = QUERY_NOW, .group_by = {QUERY_BY_MODEL}, .group_count = 1};
     struct result *result = ask(&query);
+    result_free(result_take_all(result));
     assert_int_equal(result_row_count(result), 5);
     assert_int_equal(result_get(result, 0, "host").type, VALUE_NULL);
     assert_true(result_is(result, 0, "model", "m"));
@@ -602,10 +603,53 @@ TEST_CASE(test_groups)
     result_free(result);
     query.group_by[0] = QUERY_BY_HOST; // each host has one model
     result = ask(&query);
-    assert_int_equal(result_row_count(result), 4);
+    assert_int_equal(result_row_count(result), 5); // and the row of all
     result_free(result);
     query.group_by[0] = QUERY_BY_DEVICE;
     expect_error(&query, STATUS_INVALID, "by model or by host");
+}
+
+// Before groups stands a row of all requests of the window, those of what is down or began in it
+// included: no sum of what its rows have.
+TEST_CASE(test_all)
+{
+    const struct process open = {RECORD_RUN_END_OPEN, 900, 0, 0, true, NULL};
+    const struct process killed = {RECORD_RUN_END_KILLED, 900, 101, 100, true, NULL};
+    const struct process young = {RECORD_RUN_END_OPEN, 50, 0, 0, true, NULL};
+    const int64_t a = add_process("a", &open);
+    add_requests(a, before(60), 20, 2, SECOND);
+    add_sample(a, 3, 1);
+    add_requests(add_process("b", &killed), before(200), 10, 0, SECOND);
+    add_requests(add_process("c", &young), before(40), 20, 0, 3 * SECOND);
+    struct query query = {.kind = QUERY_NOW, .group_by = {QUERY_BY_HOST}, .group_count = 1};
+    struct result *result = ask(&query), *all = result_take_all(result);
+    assert_non_null(all);
+    assert_int_equal(result_row_count(all), 1);
+    assert_int_equal(result_row_count(result), 3); // each host has one model
+    assert_null(result_take_all(result));
+    static const char *const none[] = {"model", "host", "state", "since_ns", "reason"};
+    for (size_t i = 0; i < COUNT_OF(none); i++)
+        assert_int_equal(result_get(all, 0, none[i]).type, VALUE_NULL);
+    assert_true(result_is(all, 0, "group_by", "host"));
+    assert_int_equal(result_integer(all, 0, "group_size", 0), 3);
+    assert_int_equal(result_integer(all, 0, "group_live", 0), 2);
+    assert_int_equal(result_integer(all, 0, "window_ns", 0), 300 * SECOND);
+    assert_int_equal(result_integer(all, 0, "requests", 0), 50);
+    assert_true(result_number(all, 0, "error_ratio", 0) == 0.04);
+    assert_true(result_number(all, 0, "request_rate", 0) == 50 / 300.);
+    assert_true(fabs(result_number(all, 0, "output_token_rate", 0) - 5050 / 300.) < 1e-6);
+    assert_true(fabs(result_number(all, 0, "tpot_p95_ns", 0) / (SECOND * 3 / 100.) - 1) < 0.02);
+    assert_true(fabs(result_number(all, 0, "ttft_p50_ns", 0) / (SECOND / 100.) - 1) < 0.02);
+    assert_int_equal(result_integer(all, 0, "running_requests", 0), 3);
+    assert_int_equal(result_integer(all, 0, "waiting_requests", 0), 1);
+    const size_t c = row_of(result, "c");
+    assert_true(fabs(result_number(result, c, "request_rate", 0) - 20 / 50.) < 1e-6);
+    result_free(all);
+    result_free(result);
+    query.group_count = 0;
+    result = ask(&query);
+    assert_null(result_take_all(result));
+    result_free(result);
 }
 
 // Twelve parts of 25 s: nothing before the process began, then what it put out in each.
@@ -720,5 +764,5 @@ TEST_CASE(test_refusals)
 
 TEST_MAIN_EACH(set_up, store_tear_down, test_processes, test_usual, test_usual_is_kept, test_items,
                test_window, test_requests_by_model, test_many_samples, test_failed_loads,
-               test_imported, test_samplers, test_lost_requests, test_groups, test_trend,
+               test_imported, test_samplers, test_lost_requests, test_groups, test_all, test_trend,
                test_devices, test_refusals)

@@ -41,6 +41,20 @@ TEST_CASE(groups_open_and_close)
     model_deinit(&model);
 }
 
+// What stands for all rows is none of them.
+TEST_CASE(all_is_no_row)
+{
+    struct model model;
+    fleet(&model, 120);
+    fixture_answer(
+        &model, POLL_NOW,
+        "model|host|state|group_size\n-|-|-|3\nm|-|ok|2\nm|a|ok|-\nm|b|ok|-\nn|c|ok|-\n");
+    assert_int_equal(list_focused(&model).rows, 4);
+    fixture_answer(&model, POLL_NOW, "model|host|state|group_size\n-|c|down|-\nn|c|ok|-\n");
+    assert_int_equal(list_focused(&model).rows, 2);
+    model_deinit(&model);
+}
+
 // States are of models and hosts: under a filter of a device or run there are averages.
 TEST_CASE(states_have_no_device)
 {
@@ -250,6 +264,6 @@ TEST_CASE(closed_groups_stay_closed)
 }
 
 TEST_MAIN(the_banner_tells_a_rule_once, a_large_tree_costs_by_its_rows, states_have_no_device,
-          closed_groups_stay_closed, groups_open_and_close, why_asks_about_the_row,
+          all_is_no_row, closed_groups_stay_closed, groups_open_and_close, why_asks_about_the_row,
           the_banner_has_the_worst_first, the_banner_tells_together_what_is_one_thing,
           the_banner_counts_all_rows)
