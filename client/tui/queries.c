@@ -285,6 +285,10 @@ bool queries_fill(enum polled_query polled, const struct queries_scope *scope, i
         (void)snprintf(query->metric, sizeof query->metric, "%s", polls[polled].metric);
         query->step_ns = queries_span(scope, now_ns).step_ns;
     }
+    // The chart has a mark where any request failed: few did.  Rollups, which long windows need, do
+    // not know them.
+    if (polled == POLL_ERRORS && query->step_ns < MINUTE_NS && query->step_ns > 0)
+        (void)snprintf(query->filter.by[QUERY_BY_STATUS], QUERY_TEXT_SIZE, "error");
     return fill_own(polled, scope, query);
 }
 

@@ -1,5 +1,7 @@
 #include "common/store/read/filter.h"
 
+#include <string.h>
+
 #include <sqlite3.h>
 
 #include "common/store/sqlite/database.h"
@@ -94,6 +96,9 @@ void filter_where(sqlite3_str *sql, enum record_kind kind, const struct query_fi
         if (filter->by[i][0] && of)
             append_condition(sql, filter, dimension, of);
     }
+    // The status is computed; this is not, and an index has the failed requests.
+    if (kind == RECORD_KIND_INFERENCE && strcmp(filter->by[QUERY_BY_STATUS], "error") == 0)
+        sqlite3_str_appendf(sql, " AND t.finish = %d", RECORD_FINISH_ERROR);
     append_window(sql, kind, filter);
 }
 

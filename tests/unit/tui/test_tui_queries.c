@@ -93,6 +93,18 @@ TEST_CASE(answers_are_of_the_window)
     assert_false(queries_fill(POLL_COMPARE, &scope, FIXTURE_WALL_NS, &query));
 }
 
+TEST_CASE(marks_of_failures_read_the_failed_alone_while_records_have_them)
+{
+    struct queries_scope scope = {.window = WINDOW_DEFAULT};
+    struct query query;
+    assert_true(queries_fill(POLL_ERRORS, &scope, FIXTURE_WALL_NS, &query));
+    assert_string_equal(query.filter.by[QUERY_BY_STATUS], "error");
+    for (scope.window.length = 2; window_length_ns(&scope.window) > 0; scope.window.length++) {
+        assert_true(queries_fill(POLL_ERRORS, &scope, FIXTURE_WALL_NS, &query));
+        assert_string_equal(query.filter.by[QUERY_BY_STATUS], "");
+    }
+}
+
 // A filter by model leaves the runs as they are: a run has no model.
 TEST_CASE(a_filter_goes_as_far_as_the_dimensions_do)
 {
@@ -265,5 +277,6 @@ TEST_CASE(machines_have_metrics_of_their_own)
 TEST_MAIN(steps_are_of_the_time_that_is_shown, machines_have_metrics_of_their_own,
           every_ask_is_a_query_that_makes_sense, answers_are_of_the_window,
           a_filter_goes_as_far_as_the_dimensions_do, stages_are_those_of_the_load,
+          marks_of_failures_read_the_failed_alone_while_records_have_them,
           loads_are_set_beside_others, a_request_is_explained_by_its_peers, sides_of_a_comparison,
           without_a_load_there_are_no_stages_to_ask_for, records_make_answers_stale)
