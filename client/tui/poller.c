@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "client/tui/steps.h"
 #include "common/sys/clock.h"
 #include "common/sys/thread.h"
 
@@ -37,12 +38,13 @@ struct commands {
 struct poller {
     // Used by the polling thread, and before it starts by the opener.
     struct remote *remote;
-    uint64_t stale;                // POLL_ bits: queries to be sent
-    uint64_t earliest_ns;          // when a round may start
-    uint64_t last_ns;              // when the last round of all queries, or one that failed, began
-    bool failed;                   // the last round did
-    uint64_t asked_ns[POLL_COUNT]; // when a query was answered; 0: never
-    size_t rows[POLL_COUNT];       // of that answer
+    uint64_t stale;                 // POLL_ bits: queries to be sent
+    uint64_t earliest_ns;           // when a round may start
+    uint64_t last_ns;               // when the last round of all queries, or one that failed, began
+    bool failed;                    // the last round did
+    uint64_t asked_ns[POLL_COUNT];  // when a query was answered, a chart's whole; 0: never
+    uint64_t rest_ns[POLL_COUNT];   // how long it rests after that
+    struct steps steps[POLL_COUNT]; // of charts
 
     int news_fd; // readable while there are news
     int wake_fd; // readable while there are commands
@@ -126,58 +128,83 @@ static bool is_end_of_round(enum status status)
     return status == STATUS_UNREACHABLE || status == STATUS_TIMEOUT || status == STATUS_CANCELLED;
 }
 
-// Sends one query.  Without data `*out` stays NULL.
-static enum status make_query(struct poller *poller, enum polled_query polled,
-                              const struct queries_scope *scope, struct result **out,
-                              struct error *err)
+static bool rests(const struct poller *poller, unsigned polled, uint64_t now_ns)
 {
-    struct query query;
-    if (!queries_fill(polled, scope, clock_wall_ns(), &query))
-        return STATUS_OK;
-    enum status status = remote_query(poller->remote, &query, out, err);
-    return status == STATUS_NO_DATA ? STATUS_OK : status;
+    return poller->asked_ns[polled] != 0 &&
+           now_ns < poller->asked_ns[polled] + poller->rest_ns[polled];
 }
 
 // The queries that are not due at `now_ns`, although a round is.
 static uint64_t resting(const struct poller *poller, uint64_t now_ns)
 {
     uint64_t rest = 0;
-    for (unsigned polled = 0; polled < POLL_COUNT; polled++)
-        if (poller->asked_ns[polled] != 0 &&
-            now_ns < poller->asked_ns[polled] +
-                         queries_rest_ns((enum polled_query)polled, poller->rows[polled]))
+    for (unsigned polled = 0; polled < POLL_COUNT; polled++) {
+        const struct steps *steps = &poller->steps[polled];
+        if (rests(poller, polled, now_ns) && (!steps->rows || steps->is_still))
             rest |= UINT64_C(1) << polled;
+    }
     return rest;
 }
 
-// Sends the stale queries and posts their answers together, so that a frame shows one round.
+// Sends one query: of a chart that rests, unless it is urgent, about its newest steps.  Without
+// data
+// `*out` stays NULL.
+static enum status make_query(struct poller *poller, enum polled_query polled,
+                              const struct commands *commands, struct result **out,
+                              struct error *err)
+{
+    const struct queries_scope *scope = &commands->scope;
+    const uint32_t generation = scope->generations[polled];
+    const uint64_t began_ns = clock_monotonic_ns();
+    const int64_t now_ns = clock_wall_ns();
+    struct steps *steps = &poller->steps[polled];
+    struct query query;
+    if (!queries_fill(polled, scope, now_ns, &query))
+        return STATUS_OK;
+    const int64_t since_ns = query.filter.since_ns;
+    const bool in_part = rests(poller, polled, began_ns) && !(commands->urgent >> polled & 1) &&
+                         steps_narrow(steps, generation, now_ns, &query);
+    enum status status = remote_query(poller->remote, &query, out, err);
+    status = status == STATUS_NO_DATA ? STATUS_OK : status;
+    const size_t rows = *out ? result_row_count(*out) : 0;
+    if (status == STATUS_OK && query.step_ns > 0) {
+        status = steps_merge(steps, &query, since_ns, out);
+        steps->generation = generation;
+        steps->is_still =
+            scope->now_ns != 0 || (query.filter.until_ns != 0 && query.filter.until_ns <= now_ns);
+    }
+    if (status != STATUS_OK)
+        poller->asked_ns[polled] = 0;
+    else if (!in_part) {
+        poller->asked_ns[polled] = began_ns;
+        poller->rest_ns[polled] = queries_rest_ns(polled, rows, clock_monotonic_ns() - began_ns);
+    }
+    return status;
+}
+
+// Sends these queries and posts their answers together, so that a frame shows one round.
 // A failed query does not prevent the others, unless the source is unreachable.
-static void make_round(struct poller *poller, const struct commands *commands)
+static void make_round(struct poller *poller, const struct commands *commands, uint64_t asked)
 {
     const struct queries_scope *scope = &commands->scope;
     const uint64_t pause_most_ns =
         commands->interval_ns > retry_ns ? commands->interval_ns : retry_ns;
     const uint64_t began_ns = clock_monotonic_ns();
     const uint64_t due = scope->wanted & ~resting(poller, began_ns);
-    const bool is_full = (poller->stale & due) == due;
+    const bool is_full = (asked & due) == due;
     struct poller_news news = {.round_error.status = STATUS_OK};
     struct error error = {.status = STATUS_OK};
     for (unsigned polled = 0; polled < POLL_COUNT && !is_end_of_round(error.status); polled++) {
-        if (!(poller->stale >> polled & 1))
+        if (!(asked >> polled & 1))
             continue;
         error.status =
-            make_query(poller, (enum polled_query)polled, scope, &news.results[polled], &error);
+            make_query(poller, (enum polled_query)polled, commands, &news.results[polled], &error);
         news.answered[polled] = error.status == STATUS_OK;
         news.generations[polled] = scope->generations[polled];
-        if (news.answered[polled]) {
-            poller->asked_ns[polled] = began_ns;
-            poller->rows[polled] =
-                news.results[polled] ? result_row_count(news.results[polled]) : 0;
-        }
         if (news.round_error.status == STATUS_OK)
             news.round_error = error;
     }
-    poller->stale = 0;
+    poller->stale &= ~asked;
     poller->failed = news.round_error.status != STATUS_OK;
     if (poller->failed || is_full)
         poller->last_ns = began_ns;
@@ -232,16 +259,16 @@ static void *poll_on(void *argument)
         const bool retries = poller->failed && commands.interval_ns > retry_ns;
         const uint64_t round_ns = poller->last_ns + (retries ? retry_ns : commands.interval_ns);
         poller->stale &= commands.scope.wanted;
-        poller->stale |= commands.urgent;
         // The clock starts with the machine, perhaps less than an interval ago.
         if (!commands.paused && (poller->last_ns == 0 || now_ns >= round_ns))
             poller->stale |= commands.scope.wanted & ~resting(poller, now_ns);
-        if (commands.urgent || (!commands.paused && poller->stale && now_ns >= poller->earliest_ns))
-            make_round(poller, &commands);
+        const uint64_t due = poller->stale & ~resting(poller, now_ns);
+        if (commands.urgent || (!commands.paused && due && now_ns >= poller->earliest_ns))
+            make_round(poller, &commands, due | commands.urgent);
         else if (commands.paused)
             wait_until(poller, now_ns + second_ns);
         else
-            wait_until(poller, poller->stale ? poller->earliest_ns : round_ns);
+            wait_until(poller, due ? poller->earliest_ns : round_ns);
     }
     return NULL;
 }
@@ -304,7 +331,7 @@ void poller_close(struct poller *poller)
     }
     remote_close(poller->remote);
     for (unsigned polled = 0; polled < POLL_COUNT; polled++)
-        result_free(poller->news.results[polled]);
+        result_free(poller->news.results[polled]), result_free(poller->steps[polled].rows);
     (void)pthread_mutex_destroy(&poller->lock);
     const int fds[] = {poller->news_fd, poller->wake_fd, poller->stop_fd};
     for (unsigned i = 0; i < sizeof fds / sizeof *fds; i++)

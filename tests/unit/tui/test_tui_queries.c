@@ -188,9 +188,9 @@ TEST_CASE(a_request_is_explained_by_its_peers)
 
 TEST_CASE(sides_of_a_comparison)
 {
-    assert_true(queries_rest_ns(POLL_COMPARE, 0) > 0); // it reads the records themselves
-    assert_true(queries_rest_ns(POLL_DEVICES, 64) < UINT64_C(2000000000)); // every round
-    assert_true(queries_rest_ns(POLL_DEVICES, 4000) >
+    assert_true(queries_rest_ns(POLL_COMPARE, 0, 0) > 0); // it reads the records themselves
+    assert_true(queries_rest_ns(POLL_DEVICES, 64, 0) < UINT64_C(2000000000)); // every round
+    assert_true(queries_rest_ns(POLL_DEVICES, 4000, 0) >
                 UINT64_C(2000000000));                      // not all of a large fleet
     struct queries_scope scope = {.window = {.length = 1}}; // five minutes
     struct query query;
