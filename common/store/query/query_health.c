@@ -271,8 +271,9 @@ static enum status add_window(struct health *health)
     return status;
 }
 
-// Appends the source of rows `t`: the newest ones of each run.
-static void append_newest(sqlite3_str *sql, const char *table)
+// Appends the source of rows `t`: these columns, of `s`, of the newest ones of each run.  SQLite
+// computes and copies each column that is named, of every row.
+static void append_newest(sqlite3_str *sql, const char *table, const char *columns)
 {
     static const struct {
         const char *runs;
@@ -281,10 +282,10 @@ static void append_newest(sqlite3_str *sql, const char *table)
     for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++)
         sqlite3_str_appendf(
             sql,
-            "%s SELECT s.* FROM (SELECT run FROM recent WHERE run %s (SELECT run FROM many)) r"
+            "%s SELECT %s FROM (SELECT run FROM recent WHERE run %s (SELECT run FROM many)) r"
             " CROSS JOIN %s s ON s.id IN (SELECT i.id FROM %s i WHERE i.run = r.run"
             " ORDER BY i.started_ns DESC LIMIT %d)",
-            i == 0 ? " FROM (" : " UNION ALL", sizes[i].runs, table, table, sizes[i].rows);
+            i == 0 ? " FROM (" : " UNION ALL", columns, sizes[i].runs, table, table, sizes[i].rows);
     sqlite3_str_appendall(sql, ") t");
 }
 
@@ -295,7 +296,8 @@ static void append_tables(sqlite3_str *sql, const struct query *query)
 {
     struct query_filter of_device = query->filter;
     of_device.since_ns = of_device.until_ns = 0;
-    sqlite3_str_appendall(sql, "WITH recent AS MATERIALIZED (SELECT t.* FROM main.run t");
+    sqlite3_str_appendall(sql, "WITH recent AS MATERIALIZED (SELECT t.run, t.host,"
+                               " t.\"end\", t.driver FROM main.run t");
     filter_where(sql, RECORD_KIND_RUN, &query->filter);
     if (!has_window(query))
         sqlite3_str_appendall(sql, " AND t.run IN (SELECT run FROM main.run WHERE \"end\" = 0"
@@ -310,7 +312,7 @@ static void append_tables(sqlite3_str *sql, const struct query *query)
     filter_where(sql, RECORD_KIND_DEVICE, &of_device);
     sqlite3_str_appendall(sql, " GROUP BY t.run, t.name), newest AS MATERIALIZED"
                                " (SELECT t.run, t.device, max(t.id) AS id");
-    append_newest(sql, "device_sample");
+    append_newest(sql, "device_sample", "s.id, s.run, s.device");
     filter_where(sql, RECORD_KIND_DEVICE_SAMPLE, &of_device);
     sqlite3_str_appendall(
         sql,
@@ -321,7 +323,8 @@ static void append_tables(sqlite3_str *sql, const struct query *query)
         " LEFT JOIN newest i ON i.run = p.run AND i.device = p.name),"
         " process AS MATERIALIZED (SELECT t.*, max(t.started_ns) OVER"
         " (PARTITION BY t.run, t.device) AS newest");
-    append_newest(sql, "device_process");
+    append_newest(sql, "device_process",
+                  "s.run, s.device, s.started_ns, s.pid, s.name, s.memory_bytes");
     sqlite3_str_appendf(
         sql,
         "), lasting AS MATERIALIZED (SELECT r.host, e.run, e.device, " NAME_OF(
