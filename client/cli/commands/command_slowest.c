@@ -47,7 +47,7 @@ static unsigned find_parts(struct part parts[PARTS_MAX], const struct result *re
     return count;
 }
 
-// The rest of the excess, so that the parts add up to it; 0 if it is negligible.
+// The rest of the excess, so that the parts add up to it; 0 if it is negligible or negative.
 static int64_t find_rest(const struct part *parts, unsigned count, int64_t excess)
 {
     char said[UNIT_TEXT_SIZE], whole[UNIT_TEXT_SIZE];
@@ -56,7 +56,7 @@ static int64_t find_rest(const struct part *parts, unsigned count, int64_t exces
         sum += parts[i].ns;
     const bool is_seen = strcmp(unit_format_int(said, UNIT_DURATION, sum),
                                 unit_format_int(whole, UNIT_DURATION, excess)) != 0;
-    return is_seen ? excess - sum : 0;
+    return is_seen && sum < excess ? excess - sum : 0;
 }
 
 // What the row lacks.

@@ -48,42 +48,49 @@ static int64_t work_ns(const struct attribution_times *phase, int64_t excess_ns)
     return whole;
 }
 
-// Gives what a phase was slower to its causes; returns what is left.
-static int64_t share_out(const struct attribution_times *phase, int64_t slower_ns,
+// Gives what a phase was slower to its causes, at most `*left`, which it reduces; returns the rest.
+// Concurrency comes last: whatever makes requests slow, more of them are in progress.
+static int64_t share_out(const struct attribution_times *phase, int64_t slower_ns, int64_t *left,
                          int64_t parts[ATTRIBUTION_PART_COUNT])
 {
+    const int64_t most = slower_ns < *left ? slower_ns : *left;
+    int64_t given = 0;
     double claimed = 0;
-    for (unsigned i = 0; i < ATTRIBUTION_CAUSES; i++)
+    for (unsigned i = 0; ATTRIBUTION_COPY + i < ATTRIBUTION_CONCURRENCY; i++)
         claimed += (double)(phase->overlap_ns[i] > 0 ? phase->overlap_ns[i] : 0);
-    if (slower_ns <= 0 || !(claimed > 0))
-        return slower_ns;
-    const double scale = claimed > (double)slower_ns ? (double)slower_ns / claimed : 1;
-    int64_t left = slower_ns;
-    for (unsigned i = 0; i < ATTRIBUTION_CAUSES; i++) {
-        if (phase->overlap_ns[i] <= 0)
-            continue;
+    const double scale = claimed > (double)most ? (double)most / claimed : 1;
+    for (unsigned i = 0; most > 0 && i < ATTRIBUTION_CAUSES; i++) {
         int64_t share =
             scale < 1 ? llround((double)phase->overlap_ns[i] * scale) : phase->overlap_ns[i];
-        share = share < left ? share : left;
+        share = share < most - given ? share : most - given;
+        if (share <= 0)
+            continue;
         parts[ATTRIBUTION_COPY + i] += share;
-        left -= share;
+        given += share;
     }
-    return left;
+    *left -= given;
+    return slower_ns - given;
 }
 
 void attribution_split(const struct attribution *attribution, int64_t parts[ATTRIBUTION_PART_COUNT])
 {
+    int64_t works[ATTRIBUTION_PHASES] = {0};
     for (unsigned i = 0; i < ATTRIBUTION_PART_COUNT; i++)
         parts[i] = 0;
-    int64_t other = attribution->took_ns - attribution->median_ns;
+    int64_t other = attribution->took_ns - attribution->median_ns, left = other;
+    for (unsigned i = 0; i < ATTRIBUTION_PHASES; i++) {
+        const struct attribution_times *phase = &attribution->phases[i];
+        if (phase->known)
+            works[i] = work_ns(phase, phase->took_ns - phase->median_ns);
+        left -= works[i];
+    }
     for (unsigned i = 0; i < ATTRIBUTION_PHASES; i++) {
         const struct attribution_times *phase = &attribution->phases[i];
         if (!phase->known)
             continue;
         const int64_t excess = phase->took_ns - phase->median_ns;
-        const int64_t work = work_ns(phase, excess);
-        parts[phase_parts[i].work] += work;
-        parts[phase_parts[i].own] += share_out(phase, excess - work, parts);
+        parts[phase_parts[i].work] += works[i];
+        parts[phase_parts[i].own] += share_out(phase, excess - works[i], &left, parts);
         other -= excess;
     }
     parts[ATTRIBUTION_OTHER] = other;

@@ -12,14 +12,17 @@
 // Second, a positive remainder goes to causes that were present during the phase.  Each gets the
 // time for which it was present beyond the share for which it is present in usual requests (a
 // pipeline that runs during all requests makes none of them slow); if these times exceed the
-// remainder, it is shared in proportion:
+// remainder, it is shared in proportion; all causes together get no more than the excess beyond
+// that for work:
 //
 //   throttle     the device's clocks were throttled
 //   load         a model was being loaded on the host
 //   copy         a pipeline was copying to or from the device
 //   starvation   a pipeline on the device waited for filled slots
 //   concurrency  more requests than the median were in progress; at most the share
-//                1 - median / requests of the phase
+//                1 - median / requests of the phase, and what the other causes leave: more requests
+//                are in progress wherever requests are slow.  None in a process whose requests run
+//                on several devices, as those of other devices are counted, too
 //
 // Third, the rest stays with the phase itself (queue, prefill, decode).  The part `other` has the
 // excess of phases of unknown time (such as a prefill that never began), and makes up for the fact

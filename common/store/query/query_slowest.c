@@ -19,7 +19,8 @@
 enum {
     SLOWEST_DEFAULT = 10,
     SLOWEST_MAX = 1000,
-    PEERS_LEAST = 5, // requests for a median to say what is usual
+    PEERS_LEAST = 5,   // requests for a median to say what is usual
+    BEFORE_MAX = 4096, // requests that began before a slow one ended, at which it looks
 };
 
 #define EXCESS_COLUMN(name, text) {text "_excess_ns", UNIT_DURATION},
@@ -348,6 +349,32 @@ static const char *excess_key(enum attribution_part part)
     return keys[part];
 }
 
+static enum status on_other_device(void *context, sqlite3_stmt *row, struct error *err)
+{
+    (void)row;
+    (void)err;
+    struct request *request = context;
+    request->concurrent = -1;
+    return STATUS_OK;
+}
+
+// The requests in progress are counted of a process: where they ran on several devices, how many
+// were on this one is unknown.
+static enum status forget_other_devices(struct request *request, struct store *store,
+                                        struct error *err)
+{
+    const int64_t numbers[] = {request->started_ns > INT64_MAX - request->e2e_ns
+                                   ? INT64_MAX
+                                   : request->started_ns + request->e2e_ns,
+                               EVENTS_BEFORE_NS, BEFORE_MAX, request->run, request->device};
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendall(sql, "SELECT 1 FROM (SELECT run, device FROM main.inference WHERE"
+                               " started_ns <= $1 AND started_ns > $1 - $2"
+                               " ORDER BY started_ns DESC LIMIT $3)"
+                               " WHERE run = $4 AND device <> $5 LIMIT 1");
+    return reader_scan_with(store, sql, NULL, numbers, 5, on_other_device, request, err);
+}
+
 static enum status add_attribution(struct answer *answer, const struct request *request,
                                    const struct peers *peers, struct error *err)
 {
@@ -357,11 +384,14 @@ static enum status add_attribution(struct answer *answer, const struct request *
         return STATUS_OK; // such as a rate of a request without the time
     struct concurrent_events events;
     const struct concurrent_events_request place = place_in_time(request);
+    struct request alone = *request;
     enum status status = concurrent_events_read(&events, answer->store, &place, err);
+    if (status == STATUS_OK && request->concurrent >= 0)
+        status = forget_other_devices(&alone, answer->store, err);
     if (status != STATUS_OK)
         return status;
     attribution.median_ns = median_ns(peers, scope->whole);
-    set_phases(&attribution, request, peers, &events);
+    set_phases(&attribution, &alone, peers, &events);
     if (scope->is_rate)
         use_rate(&attribution, scope, request);
     for (unsigned i = 0; i < ATTRIBUTION_PHASES; i++)

@@ -137,9 +137,23 @@ TEST_CASE(test_causes)
          PHASE_DECODE,
          200 * MS,
          0,
-         {{ATTRIBUTION_COPY, 300 * MS}, {ATTRIBUTION_CONCURRENCY, 100 * MS}},
-         {[ATTRIBUTION_COPY] = 150 * MS, [ATTRIBUTION_CONCURRENCY] = 50 * MS},
+         {{ATTRIBUTION_COPY, 300 * MS}, {ATTRIBUTION_LOAD, 100 * MS}},
+         {[ATTRIBUTION_COPY] = 150 * MS, [ATTRIBUTION_LOAD] = 50 * MS},
          ATTRIBUTION_COPY},
+        {"more requests are a consequence",
+         PHASE_DECODE,
+         200 * MS,
+         0,
+         {{ATTRIBUTION_THROTTLE, 300 * MS}, {ATTRIBUTION_CONCURRENCY, 100 * MS}},
+         {[ATTRIBUTION_THROTTLE] = 200 * MS},
+         ATTRIBUTION_THROTTLE},
+        {"more requests explain the rest",
+         PHASE_DECODE,
+         200 * MS,
+         0,
+         {{ATTRIBUTION_THROTTLE, 60 * MS}, {ATTRIBUTION_CONCURRENCY, 300 * MS}},
+         {[ATTRIBUTION_THROTTLE] = 60 * MS, [ATTRIBUTION_CONCURRENCY] = 140 * MS},
+         ATTRIBUTION_CONCURRENCY},
         {"two causes, and more",
          PHASE_DECODE,
          200 * MS,
@@ -183,8 +197,21 @@ TEST_CASE(test_what_no_phase_has_is_other)
     expect(&attribution, other, "a phase that is not known");
 }
 
+// Medians of phases that sum to less than the median of the whole.
+TEST_CASE(test_causes_get_no_more_than_the_excess)
+{
+    struct attribution attribution = usual();
+    slow_down(&attribution, PHASE_DECODE, 200 * MS);
+    attribution.took_ns -= 8 * MS;
+    claim(&attribution, PHASE_DECODE, ATTRIBUTION_THROTTLE, 650 * MS);
+    const int64_t parts[ATTRIBUTION_PART_COUNT] = {[ATTRIBUTION_DECODE] = 8 * MS,
+                                                   [ATTRIBUTION_THROTTLE] = 192 * MS,
+                                                   [ATTRIBUTION_OTHER] = -8 * MS};
+    expect(&attribution, parts, "less as a whole");
+}
+
 // Whatever the figures, the parts sum to the excess, and a cause gets no more than
-// its time nor anything below zero.
+// its time nor anything below zero, all together no more than the excess beyond that for work.
 TEST_CASE(test_parts_sum)
 {
     uint64_t random = 4711;
@@ -201,6 +228,8 @@ TEST_CASE(test_parts_sum)
                 ((double)test_random(&random) - 0x1p63) / exp2((double)(test_random(&random) % 64));
             phase->unit_ns = test_random(&random) % 4 ? 1e9 / (double)test_random(&random) : 0;
             phase->unit_ns *= exp2((double)(test_random(&random) % 64));
+            if (i == PHASE_QUEUE)
+                phase->more_units = 0;
             for (unsigned k = 0; k < ATTRIBUTION_CAUSES; k++)
                 if (test_random(&random) % 2)
                     phase->overlap_ns[k] =
@@ -212,6 +241,11 @@ TEST_CASE(test_parts_sum)
         for (unsigned i = 0; i < ATTRIBUTION_PART_COUNT; i++)
             sum += parts[i];
         assert_int_equal(sum, attribution.took_ns - attribution.median_ns);
+        int64_t causes = parts[ATTRIBUTION_PROMPT] + parts[ATTRIBUTION_TOKENS];
+        const int64_t most_of_all = causes > sum ? causes : sum;
+        for (unsigned k = 0; k < ATTRIBUTION_CAUSES; k++)
+            causes += parts[ATTRIBUTION_COPY + k];
+        assert_true(causes <= most_of_all);
         for (unsigned k = 0; k < ATTRIBUTION_CAUSES; k++) {
             double most = ATTRIBUTION_PHASES; // rounding
             for (unsigned i = 0; i < ATTRIBUTION_PHASES; i++)
@@ -254,5 +288,5 @@ TEST_CASE(test_throttle_reasons)
     }
 }
 
-TEST_MAIN(test_causes, test_what_no_phase_has_is_other, test_parts_sum, test_concurrency,
-          test_throttle_reasons)
+TEST_MAIN(test_causes, test_what_no_phase_has_is_other, test_causes_get_no_more_than_the_excess,
+          test_parts_sum, test_concurrency, test_throttle_reasons)

@@ -287,6 +287,15 @@ static void plant_copy_always(void)
     add_pipeline(2, START_NS - SECOND, 3000 * SECOND, 2700 * SECOND, 0, 0);
 }
 
+// A process whose requests run on a second device, too.
+static void plant_other_device(void)
+{
+    uint64_t random = 7;
+    struct request other = usual(SLOW_NS, &random);
+    other.device = 1;
+    add_request(1, &other);
+}
+
 static void plant_load_and_copies(void)
 {
     plant_copy_always();
@@ -367,6 +376,14 @@ TEST_CASE(test_planted_causes_are_named)
         {"waiting while all load", {.queue_ns = 2 * SECOND}, plant_load_always, "queue"},
         {"throttling of all", {.decode_ns = 2 * SECOND}, plant_throttle_always, "decode"},
         {"a crowd", {.decode_ns = 2 * SECOND, .concurrent = 14}, NULL, "concurrency"},
+        {"a crowd on several devices",
+         {.decode_ns = 2 * SECOND, .concurrent = 14},
+         plant_other_device,
+         "decode"},
+        {"a crowd, as all is slow",
+         {.decode_ns = 2 * SECOND, .concurrent = 200},
+         plant_throttle,
+         "throttle"},
         {"a smaller crowd", {.decode_ns = 2 * SECOND, .concurrent = -1}, NULL, "decode"},
     };
     for (unsigned i = 0; i < COUNT_OF(cases); i++) {
