@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 
-#include "common/core/query/query.h"
 #include "common/sys/clock.h"
 
 // Between two sockets, doubled with every round through the keys.

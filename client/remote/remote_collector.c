@@ -1,6 +1,5 @@
 #include <errno.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,12 +8,8 @@
 
 #include "client/remote/link.h"
 #include "common/core/base/text.h"
-#include "common/core/base/unit.h"
 #include "common/sys/clock.h"
-#include "common/wire/address.h"
 #include "common/wire/codec.h"
-#include "common/wire/peer_folder.h"
-#include "common/wire/socket.h"
 
 static const uint64_t default_timeout_ns = UINT64_C(3000000000);
 

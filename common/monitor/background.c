@@ -4,13 +4,11 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "common/monitor/sampler/sampler.h"
 #include "common/sys/clock.h"
-#include "common/sys/process.h"
 #include "common/sys/thread.h"
 
 static const uint64_t second_ns = UINT64_C(1000000000);

@@ -2,15 +2,11 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/monitor/background.h"
 #include "common/monitor/delivery/replay.h"
 #include "common/sys/files.h"
-#include "common/sys/process.h"
-#include "common/wire/peer_folder.h"
 
 enum {
     RING_RECORDS_MAX = 1 << 20,

@@ -1,7 +1,6 @@
 #include "common/monitor/thread_slot.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/sys/clock.h"
 

@@ -15,7 +15,6 @@
 #include "common/store/transfer/copy.h"
 #include "common/store/query/query_list.h"
 #include "common/store/read/answer_cells.h"
-#include "common/store/read/session.h"
 #include "common/store/schema/database_open.h"
 #include "common/store/sqlite/admin_log.h"
 #include "common/store/sqlite/database.h"

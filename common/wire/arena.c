@@ -1,6 +1,5 @@
 #include "common/wire/arena.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

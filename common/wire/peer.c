@@ -1,6 +1,5 @@
 #include "common/wire/peer.h"
 
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 

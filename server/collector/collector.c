@@ -1,6 +1,5 @@
 #include "server/collector/collector.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -12,13 +11,9 @@
 #include "common/store/schema/file_probe.h"
 #include "common/sys/clock.h"
 #include "common/sys/files.h"
-#include "common/sys/log.h"
 #include "common/wire/peer_folder.h"
 #include "common/wire/rules_file.h"
-#include "server/collector/exporters/exporter.h"
-#include "server/collector/alerts/alerts_thread.h"
 #include "server/collector/services/services.h"
-#include "server/collector/threads/channels.h"
 #include "server/collector/threads/job.h"
 #include "server/collector/writer/writer.h"
 

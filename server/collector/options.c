@@ -1,17 +1,14 @@
 #include "server/collector/options.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "common/core/base/parse.h"
 #include "common/sys/config.h"
 #include "common/sys/files.h"
 #include "common/sys/option_table.h"
 #include "common/wire/keys.h"
 #include "common/wire/peer_folder.h"
-#include "server/collector/access/access.h"
 
 // ---- The table ------------------------------------------------------------------
 

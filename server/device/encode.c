@@ -1,7 +1,5 @@
 #include "server/device/encode.h"
 
-#include <string.h>
-
 #include "server/device/device_ops.h"
 
 static const char *const encoder_names[ENCODER_COUNT] = {

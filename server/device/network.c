@@ -1,8 +1,5 @@
 #include "server/device/network.h"
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "server/device/device_ops.h"
 
 // Elements of a step's output and inputs that its operation reads: sizes whose products would

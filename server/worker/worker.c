@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "common/sys/log.h"
 #include "common/sys/process.h"
 #include "common/sys/stop.h"
 

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/core/base/unit.h"
-
 // Weights with integers of 8 bits are to be below this.
 #define INT8_BYTES_TARGET (100 * 1024)
 

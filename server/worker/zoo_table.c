@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "common/core/base/unit.h"
 #include "server/worker/worker.h"
 
 // ---- Targets --------------------------------------------------------------

@@ -1,6 +1,5 @@
 #include "client/cli/args/cli_options.h"
 
-#include <stdio.h>
 #include <string.h>
 
 // ---- Values -------------------------------------------------------------------

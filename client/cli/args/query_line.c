@@ -1,7 +1,6 @@
 #include "client/cli/args/query_line.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "client/cli/args/value_args.h"

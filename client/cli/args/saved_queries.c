@@ -10,7 +10,6 @@
 #include "common/core/query/query_text.h"
 #include "common/store/read/answer_cells.h"
 #include "common/sys/config.h"
-#include "common/wire/keys.h"
 
 enum { NAME_SIZE = 64, NAMES_MAX = 1000 };
 

@@ -1,12 +1,10 @@
 #include "client/cli/args/value_args.h"
 
-#include <stdbool.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "common/sys/when.h"
-#include "common/wire/keys.h"
 
 // ---- Keys -------------------------------------------------------------------------
 

@@ -8,7 +8,6 @@
 
 #include "client/cli/cli.h"
 #include "client/cli/commands/llama_bench.h"
-#include "common/core/base/text.h"
 #include "common/sys/files.h"
 
 static void print_refused_baselines(struct cli *cli, const struct result *answer)

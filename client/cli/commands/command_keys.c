@@ -6,7 +6,6 @@
 #include "client/cli/args/value_args.h"
 #include "common/core/base/parse.h"
 #include "common/core/base/saturate.h"
-#include "common/core/base/text.h"
 
 static const struct column columns[] = {
     {"name", "name", COLUMN_LEFT(0)},         {"roles", "roles", COLUMN_LEFT(0)},

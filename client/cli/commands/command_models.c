@@ -1,6 +1,5 @@
 // inferstat models
 #include <stdlib.h>
-#include <string.h>
 
 #include "client/cli/args/known_names.h"
 #include "client/cli/cli.h"

@@ -1,6 +1,5 @@
 #include "client/cli/commands/device_trouble.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

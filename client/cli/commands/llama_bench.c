@@ -1,6 +1,5 @@
 #include "client/cli/commands/llama_bench.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stddef.h>

@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "client/cli/output/columns.h"
 #include "common/core/base/array.h"

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/core/query/result.h"
-
 static char *yes_no_text(const struct column *column, const struct result *result, size_t row)
 {
     const struct value value = result_get(result, row, column->key);

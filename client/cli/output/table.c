@@ -6,7 +6,6 @@
 #include "common/core/base/array.h"
 #include "common/core/base/glyph.h"
 #include "common/core/base/text.h"
-#include "common/core/base/unit.h"
 
 enum {
     GAP = 2,           // blanks between columns

@@ -1,6 +1,5 @@
 #include "common/core/base/array.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 #include "common/core/delivery/delivery_run.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/core/base/array.h"
 #include "common/core/base/saturate.h"

@@ -1,7 +1,6 @@
 #include "common/core/query/query.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "common/core/base/parse.h"

@@ -1,6 +1,5 @@
 #include "common/core/query/query_words.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

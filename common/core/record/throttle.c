@@ -1,8 +1,6 @@
 #include "common/core/record/throttle.h"
 #include "common/core/base/text.h"
 
-#include <stdio.h>
-
 char *throttle_text(char *text, int64_t reasons)
 {
     static const struct {

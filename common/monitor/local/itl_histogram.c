@@ -1,7 +1,5 @@
 #include "common/monitor/local/itl_histogram.h"
 
-#include <string.h>
-
 // The bucket of the 99th percentile of `count` gaps, searched from the highest.
 static uint32_t find_p99(const uint64_t touched_words[ITL_WORDS],
                          const uint32_t counts[SKETCH_NS_BUCKETS], uint64_t count, uint64_t max_ns)

@@ -2,11 +2,8 @@
 #include "common/monitor/trackers/recent_events.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/core/base/array.h"
-#include "common/sys/clock.h"
-#include "common/sys/process.h"
 
 // Entries of all threads, oldest first.
 struct merged {

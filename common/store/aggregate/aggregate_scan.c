@@ -2,19 +2,15 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include <sqlite3.h>
 
-#include "common/core/base/array.h"
 #include "common/core/base/text.h"
 #include "common/store/aggregate/bandwidth.h"
 #include "common/store/read/filter.h"
 #include "common/store/aggregate/aggregate_scan_parts.h"
 #include "common/store/schema/schema.h"
-#include "common/store/schema/schema_select.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/session.h"
 

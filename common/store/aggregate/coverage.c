@@ -1,7 +1,6 @@
 #include "common/store/aggregate/coverage.h"
 
 #include <math.h>
-#include <string.h>
 
 #include <sqlite3.h>
 

@@ -9,7 +9,6 @@
 #include "common/store/read/filter.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/session.h"
-#include "common/store/rollup/rollup_plan.h"
 #include "common/store/schema/schema.h"
 #include "common/store/schema/schema_select.h"
 

@@ -1,7 +1,6 @@
 #include "common/store/aggregate/energy.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "common/core/base/text.h"
 #include "common/store/read/device_names.h"

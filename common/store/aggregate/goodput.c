@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 // Also of requests that have items and no tokens.
 #define FEW_TOKENS "coalesce(t.generated_tokens, 0) < 2"

@@ -1,7 +1,5 @@
 #include "common/store/aggregate/process_samples.h"
 
-#include <string.h>
-
 // The rows of a sample follow each other.
 #define NEIGHBOR(of, side)                                                                         \
     "(SELECT " of "(n.id) FROM main.process_sample n WHERE n.run = t.run AND n.id " side " t.id)"

@@ -1,6 +1,5 @@
 #include "common/store/compare/model_facts.h"
 
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -3,13 +3,11 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <sqlite3.h>
 
 #include "common/core/base/saturate.h"
 #include "common/core/base/text.h"
-#include "common/core/base/unit.h"
 #include "common/core/record/throttle.h"
 #include "common/core/stats/stats.h"
 #include "common/store/read/device_names.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "common/core/base/text.h"
-#include "common/core/base/unit.h"
 #include "common/core/stats/stats.h"
 
 const char *now_state_text(enum now_state state)

@@ -1,10 +1,7 @@
 // AVERAGE: count, mean, extremes and quantiles of one metric, by group and step of time.
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include <sqlite3.h>
 
 #include "common/store/aggregate/bandwidth.h"
 #include "common/store/aggregate/coverage.h"

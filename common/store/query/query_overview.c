@@ -1,12 +1,9 @@
 // OVERVIEW: a row per host, device and model.
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <sqlite3.h>
 
 #include "common/core/base/key_index.h"
-#include "common/store/rollup/rollup_row.h"
 #include "common/store/aggregate/coverage.h"
 #include "common/store/read/filter.h"
 #include "common/store/aggregate/aggregate_scan.h"

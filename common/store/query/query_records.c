@@ -3,7 +3,6 @@
 
 #include <sqlite3.h>
 
-#include "common/store/sqlite/database.h"
 #include "common/store/read/filter.h"
 #include "common/store/read/reader.h"
 #include "common/store/schema/schema_select.h"

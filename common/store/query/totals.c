@@ -7,7 +7,6 @@
 
 #include "common/core/base/key_index.h"
 #include "common/core/base/text.h"
-#include "common/core/record/record_table.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/session.h"

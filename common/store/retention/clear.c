@@ -9,7 +9,6 @@
 #include "common/store/rollup/gap_table.h"
 #include "common/store/read/session.h"
 #include "common/sys/log.h"
-#include "common/store/schema/schema.h"
 
 enum {
     IDS_LEAST = 256, // as fast as a commit, where the disk is slow

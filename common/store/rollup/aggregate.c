@@ -1,9 +1,7 @@
 #include "common/store/rollup/aggregate.h"
 
 #include <math.h>
-#include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/core/base/array.h"
 #include "common/core/base/key_index.h"

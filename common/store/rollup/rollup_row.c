@@ -4,7 +4,6 @@
 #include <endian.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <sqlite3.h>
 

@@ -1,7 +1,6 @@
 #include "common/store/schema/schema_migrate.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include <sqlite3.h>
 

@@ -1,6 +1,5 @@
 #include "common/store/schema/schema_rebuild.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 
 #include <sqlite3.h>
@@ -8,7 +7,6 @@
 #include "common/store/sqlite/database.h"
 #include "common/store/schema/schema_select.h"
 #include "common/core/base/crc32c.h"
-#include "common/core/record/record.h"
 #include "common/store/schema/seal_decoder.h"
 #include "common/sys/log.h"
 

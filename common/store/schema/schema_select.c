@@ -4,7 +4,6 @@
 
 #include <sqlite3.h>
 
-#include "common/core/delivery/delivery.h"
 #include "common/store/schema/schema.h"
 #include "common/store/schema/schema_scaled.h"
 

@@ -1,8 +1,6 @@
 #include "common/store/transfer/copy.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <sqlite3.h>

@@ -1,7 +1,6 @@
 // Imports runs and their records: decides by their audit which runs of a file are imported, sends
 // the new ones with their streams, ranges, ledgers and names, then the records, kind by kind.
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <sqlite3.h>

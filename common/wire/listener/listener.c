@@ -13,7 +13,6 @@
 
 #include "common/sys/clock.h"
 #include "common/wire/listener/listener_inside.h"
-#include "common/wire/message.h"
 
 enum {
     EVENTS_MAX = 256,

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "common/sys/clock.h"
 #include "common/wire/listener/listener_inside.h"

@@ -4,7 +4,6 @@
 
 #include "common/store/retention/clear.h"
 #include "common/store/retention/expire.h"
-#include "common/store/sqlite/admin_log.h"
 #include "common/store/sqlite/checkpoint.h"
 #include "common/store/sqlite/database.h"
 #include "common/sys/clock.h"

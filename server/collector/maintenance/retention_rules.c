@@ -1,7 +1,5 @@
 #include "server/collector/maintenance/retention_rules.h"
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

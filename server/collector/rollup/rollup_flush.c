@@ -2,13 +2,11 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <sqlite3.h>
 
 #include "common/core/base/array.h"
 #include "common/store/sqlite/database.h"
-#include "server/collector/rollup/rollup_metrics.h"
 
 // The values of one metric in a group; the sketch is encoded, from `first` in the bytes on.
 struct cell {

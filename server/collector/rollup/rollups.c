@@ -12,7 +12,6 @@
 #include "server/collector/rollup/rollup_levels.h"
 #include "server/collector/rollup/rollup_throttle.h"
 #include "server/collector/rollup/rollup_rebuild.h"
-#include "server/collector/rollup/rollup_memtable.h"
 #include "server/collector/rollup/rollup_pass.h"
 #include "server/collector/threads/queue.h"
 

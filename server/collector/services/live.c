@@ -2,14 +2,12 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/store/store.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
 #include "common/sys/thread.h"
 #include "common/wire/codec.h"
-#include "common/store/read/reader.h"
 #include "common/store/query/query_list.h"
 #include "server/collector/threads/job.h"
 

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "common/store/store.h"
-#include "common/sys/log.h"
 #include "common/sys/thread.h"
 #include "common/wire/codec.h"
 #include "server/collector/access/files_under.h"

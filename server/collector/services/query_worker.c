@@ -14,7 +14,6 @@
 #include "common/store/store.h"
 #include "common/sys/thread.h"
 #include "server/collector/access/files_under.h"
-#include "server/collector/threads/job.h"
 
 struct request {
     struct job_return to;

@@ -11,7 +11,6 @@
 #include "common/store/sqlite/database.h"
 #include "common/sys/clock.h"
 #include "common/sys/process.h"
-#include "common/wire/listener/listener.h"
 #include "server/collector/threads/job.h"
 
 enum status channels_new(struct channels **out, struct error *err)

@@ -1,6 +1,5 @@
 #include "server/collector/threads/peer_credit.h"
 
-#include <stddef.h>
 #include <sys/random.h>
 
 enum {

@@ -9,7 +9,6 @@
 #include "common/core/base/text.h"
 #include "common/store/alert/alert_table.h"
 #include "common/store/compare/baseline.h"
-#include "common/store/rollup/rollup.h"
 #include "common/store/sqlite/admin_log.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/transfer/import.h"

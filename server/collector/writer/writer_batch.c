@@ -8,7 +8,6 @@
 #include "common/core/base/array.h"
 #include "common/core/base/saturate.h"
 #include "common/core/base/text.h"
-#include "common/core/delivery/delivery_run.h"
 #include "common/store/schema/schema.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"

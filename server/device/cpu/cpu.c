@@ -15,7 +15,6 @@
 #include "server/device/cpu/network/network_cpu.h"
 #include "server/device/cpu/thread_pool.h"
 #include "server/device/device_ops.h"
-#include "server/device/half.h"
 #include "server/device/properties.h"
 
 struct cpu {

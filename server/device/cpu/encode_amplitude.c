@@ -1,5 +1,4 @@
 // Amplitude and basis: inputs that become amplitudes as they are.
-#include <float.h>
 #include <math.h>
 #include <stdint.h>
 

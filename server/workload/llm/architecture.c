@@ -1,7 +1,6 @@
 #include "server/workload/llm/architecture.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "common/core/base/text.h"
 

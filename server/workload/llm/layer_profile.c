@@ -1,7 +1,6 @@
 #include "server/workload/llm/layer_profile.h"
 
 #include <assert.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

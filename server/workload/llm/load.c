@@ -10,8 +10,6 @@
 #include "common/sys/log.h"
 #include "server/device/range.h"
 #include "server/workload/telemetry.h"
-#include "server/workload/byte_source.h"
-#include "server/workload/llm/gguf.h"
 
 // Above this cached ratio of the file, reading it measures memory, not storage.
 #define COLD_RATIO_MAX 0.5

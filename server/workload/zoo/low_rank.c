@@ -1,6 +1,5 @@
 // A layer's weights (out, in * kernel) as a product of two narrow matrices, by singular values
 // (Denton et al., arXiv:1404.0736).
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 #include "server/workload/zoo/svd.h"
 
 #include <dlfcn.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

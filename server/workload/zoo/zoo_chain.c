@@ -1,7 +1,6 @@
 #include "server/workload/zoo/zoo_parser.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/core/base/array.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "common/core/base/array.h"
 #include "server/workload/byte_source.h"
 #include "server/workload/zoo/zoo_parser.h"
 

@@ -1,7 +1,6 @@
 #include "server/device/cpu/network/network_int8.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

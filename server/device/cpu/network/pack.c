@@ -1,5 +1,4 @@
 // Weights of steps in the order in which kernels read them.
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
