@@ -475,7 +475,7 @@ const struct cli_command cli_commands[] = {
     },
     {
         .name = "completion",
-        ARGUMENTS("bash|zsh|fish|LIST", 1, 1),
+        ARGUMENTS("bash|zsh|fish|LIST", 1, CLI_ARGUMENTS_MAX),
         .summary = "print the completion script of a shell, or names",
         .details = "LIST is models, hosts, devices, operations, baselines, keys or queries: the "
                    "names that\nthe scripts offer, one a line.",

@@ -21,13 +21,17 @@ inferstat mod|models
 inferstat avg inference.ttf|inference.ttft_ns
 inferstat export --format jsonl|jsonl
 inferstat baseline sav|save
+inferstat import $WORK/store.d|$WORK/store.db
+inferstat now --db $WORK/store.d|$WORK/store.db
+inferstat export --output=$WORK/store.d|$WORK/store.db
 "
 
 # shellcheck disable=SC1091 # made above
 . "$WORK/bash"
+compopt() { :; } # only within a completion
 while IFS='|' read -r typed wanted; do
   [ -n "$typed" ] || continue
-  case $typed in *--device=) continue ;; esac # bash splits it elsewhere
+  case $typed in *--device= | *--output=*) continue ;; esac # bash splits it elsewhere
   read -ra COMP_WORDS <<<"$typed"
   COMP_LINE=$typed COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) COMPREPLY=()
   _inferstat

@@ -138,7 +138,7 @@ expect_exit 0 env XDG_CONFIG_HOME="$HOME/.config" "$INFERSTAT" --db "$DB" query 
 . "$WORK/completion"
 # completes WORDS... WANTED: the last but one of the words becomes the one wanted.
 completes() {
-  COMP_WORDS=(inferstat "${@:1:$#-1}") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+  COMP_WORDS=(inferstat "${@:1:$#-1}") COMP_CWORD=$(($# - 1)) COMP_LINE=${COMP_WORDS[*]}
   PATH=$(dirname "$INFERSTAT"):$PATH _inferstat
   [ "${COMPREPLY[*]}" = "${!#}" ] || fail "${*:1:$#-1} completes to: ${COMPREPLY[*]}"
 }

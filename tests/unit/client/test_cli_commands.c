@@ -181,18 +181,30 @@ TEST_CASE(test_version)
 TEST_CASE(test_completion)
 {
     static const char *const shells[] = {"bash", "zsh", "fish"};
+    struct error err;
     for (size_t i = 0; i < COUNT_OF(shells); i++) {
-        struct error err;
         assert_int_equal(run(format_text("completion %s", shells[i]), false, &err), STATUS_OK);
-        for (const struct cli_command *command = cli_commands; command->name; command++)
-            assert_non_null(strstr(out_text, command->name));
-        for (int o = 0; o < OPTION_COUNT; o++)
-            assert_non_null(strstr(out_text, option_row((enum cli_option)o)->name));
-        assert_non_null(strstr(out_text, "inference.ttft_ns"));
-        assert_non_null(strstr(out_text, " ttft_ns"));  // as it is typed
-        assert_null(strstr(out_text, " duration_ns ")); // which several kinds have
-        assert_non_null(strstr(out_text, "device_sample"));
+        assert_non_null(strstr(out_text, "inferstat completion typed -- "));
     }
+    assert_int_equal(run("completion typed -- hel", false, &err), STATUS_OK);
+    for (const struct cli_command *command = cli_commands; command->name; command++)
+        assert_non_null(strstr(out_text, format_text("%s\t", command->name)));
+    assert_int_equal(run("completion typed -- --", false, &err), STATUS_OK);
+    for (int o = 0; o < OPTION_COUNT; o++)
+        assert_non_null(strstr(out_text, option_row((enum cli_option)o)->name));
+    assert_int_equal(run("completion typed -- avg --since 1d i", false, &err), STATUS_OK);
+    assert_non_null(strstr(out_text, "inference.ttft_ns\n"));
+    assert_non_null(strstr(out_text, "\nttft_ns\n")); // as it is typed
+    assert_null(strstr(out_text, "\nduration_ns\n")); // which several kinds have
+    assert_int_equal(run("completion typed -- avg --w", false, &err), STATUS_OK);
+    assert_non_null(strstr(out_text, "--wide\t"));
+    assert_null(strstr(out_text, "--slowest")); // of another command
+    assert_int_equal(run("completion typed -- tail x", false, &err), STATUS_OK);
+    assert_non_null(strstr(out_text, "device_sample\n"));
+    assert_int_equal(run("completion typed -- backup x", false, &err), STATUS_OK);
+    assert_string_equal(out_text, "/\n");
+    assert_int_equal(run("completion typed -- export --format=", false, &err), STATUS_OK);
+    assert_string_equal(out_text, "--format=csv\n--format=json\n--format=jsonl\n");
 }
 
 TEST_CASE(test_metrics)
