@@ -35,7 +35,8 @@ struct join {
     unsigned own[OWN_COUNT];
     unsigned of_hosts[COLUMNS_MAX], of_devices[COLUMNS_MAX]; // their columns in `out`
     struct host *hosts;
-    size_t host_count;
+    size_t host_count, slot_count;
+    size_t *slots;             // by hash: index of a host, from 1; more than there are hosts
     size_t *host_of;           // by device: index of its host
     size_t errors[ERRORS_MAX]; // rows of events that are errors, the newest first
     size_t error_count;
@@ -77,16 +78,18 @@ static void copy_row(struct join *join, const struct result *from, size_t row,
 
 // ---- Hosts --------------------------------------------------------------------------
 
-// The index of the host; devices of one host are mostly in a row.
-static size_t find_host(struct join *join, struct value name, size_t hint)
+// The index of the host, by its name's hash.
+static size_t find_host(struct join *join, struct value name)
 {
-    if (hint < join->host_count && value_is_same(join->hosts[hint].name, name))
-        return hint;
-    for (size_t i = 0; i < join->host_count; i++)
-        if (value_is_same(join->hosts[i].name, name))
-            return i;
-    join->hosts[join->host_count] = (struct host){.name = name, .row = SIZE_MAX};
-    return join->host_count++;
+    size_t at = name.type == VALUE_TEXT ? text_hash(name.text.bytes, name.text.size) : 0;
+    at %= join->slot_count;
+    while (join->slots[at] > 0 && !value_is_same(join->hosts[join->slots[at] - 1].name, name))
+        at = (at + 1) % join->slot_count;
+    if (join->slots[at] == 0) {
+        join->hosts[join->host_count] = (struct host){.name = name, .row = SIZE_MAX};
+        join->slots[at] = ++join->host_count;
+    }
+    return join->slots[at] - 1;
 }
 
 // True for errors of the window that no lasting event tells.
@@ -100,13 +103,12 @@ static void find_hosts(struct join *join)
 {
     const struct machines *from = join->from;
     for (size_t row = 0; row < rows_of(from->hosts); row++) {
-        const size_t host = find_host(join, result_get(from->hosts, row, "host"), SIZE_MAX);
+        const size_t host = find_host(join, result_get(from->hosts, row, "host"));
         join->hosts[host].row = row;
         join->hosts[host].in_trouble |= result_get(from->hosts, row, "events").type != VALUE_NULL;
     }
-    size_t host = 0;
     for (size_t row = 0; row < rows_of(from->devices); row++) {
-        host = find_host(join, result_get(from->devices, row, "host"), host);
+        const size_t host = find_host(join, result_get(from->devices, row, "host"));
         join->host_of[row] = host;
         join->hosts[host].in_trouble |= result_get(from->devices, row, "events").type != VALUE_NULL;
     }
@@ -231,14 +233,15 @@ static bool prepare(struct join *join)
 
 struct result *machines_join(const struct machines *machines)
 {
-    struct join join = {.from = machines};
     const size_t devices = rows_of(machines->devices), hosts = rows_of(machines->hosts) + devices;
+    struct join join = {.from = machines, .slot_count = 2 * hosts};
     if (hosts == 0)
         return NULL;
     join.hosts = calloc(hosts, sizeof *join.hosts);
+    join.slots = calloc(join.slot_count, sizeof *join.slots);
     join.host_of = calloc(devices + 1, sizeof *join.host_of);
     size_t *first = calloc(hosts, sizeof *first), *next = calloc(devices + 1, sizeof *next);
-    bool is_ok = join.hosts && join.host_of && first && next && prepare(&join);
+    bool is_ok = join.hosts && join.slots && join.host_of && first && next && prepare(&join);
     if (is_ok) {
         find_hosts(&join);
         add_rows(&join, first, next);
@@ -251,6 +254,7 @@ struct result *machines_join(const struct machines *machines)
     free(next);
     free(first);
     free(join.host_of);
+    free(join.slots);
     free(join.hosts);
     return join.out;
 }
