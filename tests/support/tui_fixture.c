@@ -503,6 +503,7 @@ void fixture_fleet(struct model *model)
     fixture_answer(model, POLL_FLEET,
                    FLEET "phi-4|NVIDIA H200|gpu05|tokens_per_second|worse|-0.066|PCIe x8 of x16 "
                          "(peers x16)\n"
+                         "phi-4|NVIDIA H200|gpu05|ttft_ns|worse|0.061|PCIe x8 of x16 (peers x16)\n"
                          "phi-4|NVIDIA H200|gpu06|tokens_per_second|better|0.05|-\n");
 }
 

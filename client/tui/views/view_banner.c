@@ -278,13 +278,22 @@ bool view_fleet_text(char *text, size_t size, const struct result *fleet, size_t
     return true;
 }
 
+// The answer has the worst first; of a host, only that is told.
 static void add_fleet(struct findings *findings, const struct model *model)
 {
     const struct result *fleet = model_is_now(model) ? model_answer(model, POLL_FLEET) : NULL;
+    const unsigned host = fleet ? (unsigned)result_find(fleet, "host") : 0;
     char text[5 * NAME_SIZE];
-    for (size_t row = 0; fleet && row < result_row_count(fleet); row++)
-        if (view_fleet_text(text, sizeof text, fleet, row))
+    for (size_t row = 0; fleet && row < result_row_count(fleet); row++) {
+        size_t i = 0;
+        if (!view_fleet_text(text, sizeof text, fleet, row))
+            break; // those that are not worse follow
+        while (i < row &&
+               !value_is_same(result_cell(fleet, i, host), result_cell(fleet, row, host)))
+            i++;
+        if (i == row)
             add(findings, STYLE_WARNING, text);
+    }
 }
 
 // ---- The line -----------------------------------------------------------------------------
