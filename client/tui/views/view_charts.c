@@ -85,7 +85,7 @@ void view_charts_draw(const struct model *model, struct canvas *canvas, struct r
     layout_beside(charts, (area.width - CHART_GAP) / 2, CHART_GAP, &left, &right);
     if (right.width < CHART_LEAST_WIDTH)
         left = charts;
-    struct plot_chart chart = new_chart(model, "t/s", UNIT_TOKEN_RATE);
+    struct plot_chart chart = new_chart(model, "tok/s", UNIT_TOKEN_RATE);
     chart.is_rate = true;
     chart.points = points;
     chart.count = read_points(points, model_answer(model, POLL_TOKENS), "mean", NULL);

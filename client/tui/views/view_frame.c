@@ -19,7 +19,7 @@ static const struct {
     [CONTACT_FAULT] = {STYLE_BAD, "✗ error", "✗ error"},
 };
 
-enum { SOURCE_NAME_MIN = 12, SOURCE_NAME_MAX = 28 };
+enum { SOURCE_NAME_MIN = 12 };
 
 // Who answers, and what of it is shown: the second where there is room for one only.
 static void draw_source(const struct model *model, struct canvas *canvas, struct rect area, int x,
@@ -44,7 +44,7 @@ static void draw_source(const struct model *model, struct canvas *canvas, struct
     canvas_fit(canvas, area, x, 0, room, ALIGN_LEFT, STYLE_WARNING, model->filter_text);
 }
 
-enum { VIEW_NAME_SIZE = 64, VIEW_GAP = 2 };
+enum { VIEW_NAME_SIZE = 64, VIEW_GAP = 1, TITLE_GAP = 2 };
 
 // How much the title says of the views.
 enum names { NAMES_ALL, NAMES_SHOWN, NAMES_ONLY_SHOWN };
@@ -151,21 +151,19 @@ static void lay_out_title(struct title *title, const struct model *model, struct
         segments_add(right, 1, STYLE_PLAIN, "%s", view_clock_text(clock, model->wall_now_ns));
     add_window(right, model); // at any width, as the figures are of it
     const int all = segments_width(right, area.width);
-    const int least = is_live ? all - (int)sizeof "00:00:00" + 1 - VIEW_GAP : all;
-    title->views_x = TITLE_MARGIN + glyph_text_width(program) + VIEW_GAP;
+    const int least = is_live ? all - (int)sizeof "00:00:00" + 1 - TITLE_GAP : all;
+    title->views_x = TITLE_MARGIN + glyph_text_width(program) + TITLE_GAP;
     const int beside = area.width - title->views_x - TITLE_MARGIN;
-    // By worth: a filter, which must not be truncated; the address; the clock; the views' names.
-    const int name = glyph_text_width(model->name);
-    const int source = VIEW_GAP + (model->filtered          ? glyph_text_width(model->filter_text)
-                                   : name < SOURCE_NAME_MAX ? name
-                                                            : SOURCE_NAME_MAX);
-    title->names = views_width(model, NAMES_ALL) + source + all <= beside ? NAMES_ALL : NAMES_SHOWN;
-    if (views_width(model, NAMES_SHOWN) + least + (model->filtered ? source : 0) > beside)
+    // By worth: a filter, which must not be truncated; the views' names; the clock; the address.
+    const int source = model->filtered ? TITLE_GAP + glyph_text_width(model->filter_text) : 0;
+    const int needed = least + source;
+    title->names = views_width(model, NAMES_ALL) + needed <= beside ? NAMES_ALL : NAMES_SHOWN;
+    if (views_width(model, NAMES_SHOWN) + needed > beside)
         title->names = NAMES_ONLY_SHOWN;
     title->right_room = beside - views_width(model, title->names) - source;
     if (title->right_room < least)
         title->right_room = least;
-    title->room = beside - VIEW_GAP - segments_width(right, title->right_room);
+    title->room = beside - TITLE_GAP - segments_width(right, title->right_room);
 }
 
 static void draw_title(const struct model *model, struct canvas *canvas, struct rect area)
@@ -211,7 +209,9 @@ bool view_frame_window_at(const struct model *model, struct rect area, int x, in
 static void add_count(struct segments *segments, unsigned rank, enum style style, double count,
                       const char *one, const char *many)
 {
-    segments_add(segments, rank, style, "%.0f %s", count, count == 1 ? one : many);
+    char text[UNIT_TEXT_SIZE];
+    segments_add(segments, rank, style, "%s %s", unit_format(text, UNIT_COUNT, count),
+                 count == 1 ? one : many);
 }
 
 // The sum of a column of NOW; -1 if no row has a value.
@@ -274,7 +274,7 @@ static void add_figures(struct segments *left, const struct model *model)
         const char *label, *key;
         unsigned rank;
     } sums[] = {{"req/s", QUERY_METRIC_REQUEST_RATE, 0},
-                {"t/s", QUERY_METRIC_OUTPUT_RATE, 0},
+                {"tok/s", QUERY_METRIC_OUTPUT_RATE, 0},
                 {"items/s", QUERY_METRIC_ITEM_RATE, 2},
                 {"running", "running_requests", 4},
                 {"waiting", "waiting_requests", 5}};
@@ -317,7 +317,7 @@ static void add_totals(struct segments *left, const struct model *model)
         add_count(left, 4, STYLE_PLAIN, open, "run open", "runs open");
     add_count(left, 1, STYLE_PLAIN, model_figure(model, "inferences", 0), "request", "requests");
     if (failed > 0)
-        segments_add(left, 2, STYLE_BAD, "%.0f failed", failed);
+        add_count(left, 2, STYLE_BAD, failed, "failed", "failed");
     if (loads_failed > 0)
         add_count(left, 3, STYLE_BAD, loads_failed, "load failed", "loads failed");
 }
@@ -334,10 +334,11 @@ static void draw_status(const struct model *model, struct canvas *canvas, struct
     const int64_t lost = model_lost(model);
     struct segments right = {.separator = " · "}, left = {.separator = " · "};
     if (is_ledger && in_flight > 0)
-        segments_add(&right, 1, STYLE_PLAIN, "in flight %.0f", in_flight);
+        segments_add(&right, 1, STYLE_PLAIN, "in flight %s",
+                     unit_format(text, UNIT_COUNT, in_flight));
     if (is_ledger || lost > 0)
-        segments_add(&right, 0, lost > 0 ? STYLE_BAD : STYLE_GOOD, "%slost %lld",
-                     lost > 0 ? "! " : "", (long long)lost);
+        segments_add(&right, 0, lost > 0 ? STYLE_BAD : STYLE_GOOD, "%slost %s",
+                     lost > 0 ? "! " : "", unit_format_int(text, UNIT_COUNT, lost));
     if (is_ledger || coverage < 1)
         segments_add(&right, 0, coverage < 1 ? STYLE_BAD : STYLE_GOOD, "coverage %s",
                      unit_format(text, UNIT_RATIO, coverage));
@@ -416,7 +417,7 @@ void view_compact_draw(const struct model *model, struct canvas *canvas)
         segments_add(&right, 0, STYLE_WARNING, "‖ paused");
     add_window(&right, model);
     struct rect line = {LABEL + 2, 2, area.width - LABEL - 3, 1};
-    (void)canvas_put(canvas, rect_below(area, 2), 1, 0, STYLE_DIM, "t/s");
+    (void)canvas_put(canvas, rect_below(area, 2), 1, 0, STYLE_DIM, "tok/s");
     line.width -= segments_draw(&right, canvas, line, 0, 0, line.width, ALIGN_RIGHT) + GAP;
     view_charts_line(model, canvas, line);
 }

@@ -8,7 +8,8 @@ static const struct {
     const char *word, *meaning;
     int kind, column; // of the record table, whose meaning it is; -1: `meaning`
 } words[] = {
-    {"t/s", "output tokens a second: of all, in Requests of one", -1, -1},
+    {"tok/s", "output tokens a second, of all requests", -1, -1},
+    {"t/s", "output tokens a second of one request", -1, -1},
     {"TTFT", "", RECORD_KIND_INFERENCE, INFERENCE_TTFT_NS},
     {"TPOT", "time per output token of a request after its first", -1, -1},
     {"E2E", "", RECORD_KIND_INFERENCE, INFERENCE_E2E_NS},

@@ -14,7 +14,7 @@ static const struct grid_column columns[] = {
     {"model / host", "model", GRID_TREE, true, 14, 40, 0},
     {"state", "state", GRID_STATE, true, 8, 9, 0},
     {"req/s", "request_rate", GRID_BARE, false, 5, 0, 4},
-    {"t/s", "output_token_rate", GRID_BARE, false, 5, 0, 1},
+    {"tok/s", "output_token_rate", GRID_BARE, false, 5, 0, 1},
     {"items/s", "item_rate", GRID_IF_ANY, false, 7, 0, 1},
     {"run", "running_requests", GRID_UNIT, false, 3, 0, 6},
     {"wait", "waiting_requests", GRID_UNIT, false, 4, 0, 8},

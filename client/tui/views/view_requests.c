@@ -199,7 +199,7 @@ static void draw_times(const struct model *model, struct canvas *canvas, struct 
     enum { BINS_MAX = 2048 };
     double values[BINS_MAX];
     uint64_t counts[BINS_MAX], all = 0;
-    char title[96];
+    char title[96], count[UNIT_TEXT_SIZE];
     const struct result *bins = model_answer(model, POLL_HISTOGRAM);
     const char *name = model->scope.of_e2e ? "E2E" : "TTFT";
     struct plot_histogram histogram = {
@@ -218,7 +218,8 @@ static void draw_times(const struct model *model, struct canvas *canvas, struct 
         (void)canvas_put(canvas, area, 0, 0, STYLE_DIM, title);
         return;
     }
-    (void)snprintf(title, sizeof title, "%s of %llu (m: %s)", name, (unsigned long long)all,
+    (void)snprintf(title, sizeof title, "%s of %s (m: %s)", name,
+                   unit_format_int(count, UNIT_COUNT, (int64_t)all),
                    model->scope.of_e2e ? "TTFT" : "E2E");
     plot_histogram(canvas, area, &histogram);
 }
