@@ -12,7 +12,6 @@
 enum {
     PERCENT_MAX = 100,
     FAN_PERCENT_MAX = 200, // a fan may turn faster than its nominal speed
-    CELSIUS_MIN = -50,
     CELSIUS_MAX = 200,
     MILLIWATTS_MAX = 100000000,
     MEGAHERTZ_MAX = 100000,
@@ -230,8 +229,7 @@ static void read_temperature(const struct nvml_library *library, nvml_handle han
         result = nvml_call(library, temperature, handle, NVML_TEMPERATURE_GPU, &celsius);
         temperature.celsius = (int)celsius;
     }
-    if (result == NVML_SUCCESS && temperature.celsius >= CELSIUS_MIN &&
-        temperature.celsius <= CELSIUS_MAX)
+    if (result == NVML_SUCCESS && temperature.celsius >= 0 && temperature.celsius <= CELSIUS_MAX)
         record_set_real(sample, DEVICE_SAMPLE_TEMPERATURE, temperature.celsius);
 }
 

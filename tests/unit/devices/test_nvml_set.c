@@ -59,7 +59,7 @@ static const struct {
     {"memory_total", "80000000000", DEVICE_SAMPLE_MEMORY_TOTAL, 8e10, "9223372036854775808"},
     {"memory_used", "70000000000", DEVICE_SAMPLE_MEMORY_USED, 7e10, "9223372036854775808"},
     {"memory_reserved", "600000000", DEVICE_SAMPLE_MEMORY_RESERVED, 6e8, "9223372036854775808"},
-    {"temperature", "71", DEVICE_SAMPLE_TEMPERATURE, 71, "-273"},
+    {"temperature", "71", DEVICE_SAMPLE_TEMPERATURE, 71, "-1"},
     {"memory_temperature", "88", DEVICE_SAMPLE_MEMORY_TEMPERATURE, 88, "255"},
     {"power", "512.25", DEVICE_SAMPLE_POWER, 512.25, "4294967"},
     {"power_limit", "700", DEVICE_SAMPLE_POWER_LIMIT, 700, "4294967"},
