@@ -99,9 +99,12 @@ TEST_CASE(the_newest_sample_of_each_device)
     add_run(1, "a", RECORD_RUN_END_OPEN, START_NS + 9 * SECOND);
     describe(1, "gpu:2", "U-2", 87);
     describe(1, "gpu:10", "U-10", 0);
+    execf("UPDATE device SET memory_bytes = 0 WHERE uuid = 'U-10'"); // it does not tell
     sample(1, "gpu:10", 1, 0.25, 0);
     sample(1, "gpu:10", 2, 0.75, 4);
     struct result *result = devices();
+    assert_int_equal(result_integer(result, 0, "memory_bytes", 0), 1);
+    expect_text(result, 1, "memory_bytes", NULL);
     assert_int_equal(result_row_count(result), 2);
     expect_text(result, 0, "device", "gpu:2");
     assert_true(result_number(result, 0, "slowdown_celsius", 0) == 87);
