@@ -150,14 +150,14 @@
 //   event and model that ran requests then, else one row of model null: run host device? (null: the
 //   event is of the host) model? event started_ns ended_ns? (null: it lasts; what lasted when its
 //   run ended, ended with it) duration_ns (so far) code? detail? requests usual_requests?
-//   tokens_per_second? usual_tokens_per_second? tokens_per_second_ratio? (while it lasted / usual)
-//   tokens_per_second_ratio_low? tokens_per_second_ratio_high? (99 % interval), the same of ttft_ns
-//   (ttft_ratio, ...) and joules_per_token, tokens_lost? tokens_lost_low? tokens_lost_high? (what
-//   the requests would have put out at the usual speed in their time, less what they did),
-//   joules_lost? joules_lost_low? joules_lost_high? (used beyond what their tokens usually take)
-//   note? (event_cost.h has all of these).  The filter may have a host, a device and a model.
-//   Reads the newest 20,000 records of events up to the window's end; before the window a day of
-//   them, and of each open run the newest 64
+//   tokens_per_second? usual_tokens_per_second? tokens_per_second_ratio? (while it lasted, of an
+//   XID in the minute after it / usual) tokens_per_second_ratio_low? tokens_per_second_ratio_high?
+//   (99 % interval), the same of ttft_ns (ttft_ratio, ...) and joules_per_token, tokens_lost?
+//   tokens_lost_low? tokens_lost_high? (what the requests would have put out at the usual speed in
+//   their time, less what they did), joules_lost? joules_lost_low? joules_lost_high? (used beyond
+//   what their tokens usually take) note? (event_cost.h has all of these).  The filter may have a
+//   host, a device and a model. Reads the newest 20,000 records of events up to the window's end;
+//   before the window a day of them, and of each open run the newest 64
 // ALERTS, one row per alert that is open, those that fire first (alert.list: or that ever fired, by
 //   the filter's window, the newest first): id rule model? host? device? state (alert_state.h)
 //   severity since_ns (it fired; pending: the condition holds) resolved_ns? value threshold unit

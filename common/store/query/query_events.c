@@ -33,6 +33,9 @@ enum {
 // are found before that, too.
 #define LOOK_BACK_NS INT64_C(86400000000000)
 
+// An event of a moment, such as an XID, has its cost in the time that follows.
+#define AFTER_MOMENT_NS INT64_C(60000000000)
+
 #define FIGURE(name, unit)                                                                         \
     {name, unit},                                                                                  \
     {                                                                                              \
@@ -332,12 +335,23 @@ static enum status add_rows(struct events *events, const struct event *event,
     return status;
 }
 
+// The time in which the event has its cost.
+static struct event_span cost_span(const struct events *events, const struct event *event)
+{
+    struct event_span span = event->span;
+    if (span.until_ns == span.since_ns && span.since_ns < events->as_of_ns) {
+        const int64_t until_ns = saturate_add(span.since_ns, AFTER_MOMENT_NS);
+        span.until_ns = until_ns < events->as_of_ns ? until_ns : events->as_of_ns;
+    }
+    return span;
+}
+
 static enum status add_event(struct events *events, const struct event *event, struct error *err)
 {
     struct event_cost_question question = {.run = event->run,
                                            .host = event->host,
                                            .device = event->device,
-                                           .span = event->span,
+                                           .span = cost_span(events, event),
                                            .rows_max = events->rows_max,
                                            .others = events->others};
     struct event_span *last = NULL;
@@ -346,13 +360,14 @@ static enum status add_event(struct events *events, const struct event *event, s
         if (other->host != event->host ||
             (event->device && other->device && other->device_key != event->device_key))
             continue;
-        if (last && other->span.since_ns <= last->until_ns) {
-            if (other->span.until_ns > last->until_ns)
-                last->until_ns = other->span.until_ns;
+        const struct event_span span = cost_span(events, other);
+        if (last && span.since_ns <= last->until_ns) {
+            if (span.until_ns > last->until_ns)
+                last->until_ns = span.until_ns;
             continue;
         }
         last = &events->others[question.other_count++];
-        *last = other->span;
+        *last = span;
     }
     struct event_cost cost;
     enum status status = event_cost_read(&cost, events->store, &question, err);

@@ -298,6 +298,30 @@ TEST_CASE(test_cost_is_what_was_planted)
     result_free(result);
 }
 
+// An error lasts no time: it costs what the minute after it does.
+TEST_CASE(test_cost_of_a_moment)
+{
+    add_history(3000, 1200, 1260, 1.6);
+    add_event(SAMPLER, xid, sampled, AT(1200), 0, 79);
+    const struct query query = {.kind = QUERY_EVENTS};
+    struct result *result = ask(&query);
+    assert_int_equal(result_row_count(result), 1);
+    assert_int_equal(result_integer(result, 0, "duration_ns", -1), 0);
+    assert_int_equal(result_integer(result, 0, "requests", 0), 30);
+    assert_int_equal(result_integer(result, 0, "usual_requests", 0), 1470);
+    expect_about(result, "tokens_per_second_ratio", 0.625, 0.02);
+    expect_about(result, "ttft_ratio", 1.6, 0.02);
+    assert_true(real_of(result, 0, "tokens_per_second_ratio_high") < 0.7);
+    expect_about(result, "joules_per_token", 6, 0.05);
+    result_free(result);
+
+    // Nor are these requests usual ones of another event, half an hour before and after it.
+    add_event(SAMPLER, throttling, sampled, AT(1000), 100 * SECOND, 4);
+    result = ask(&query);
+    assert_int_equal(result_integer(result, 1, "usual_requests", 0), 1370);
+    result_free(result);
+}
+
 // Requests that other events touched are not usual.
 TEST_CASE(test_other_events_are_left_out)
 {
@@ -469,6 +493,6 @@ TEST_CASE(test_refusals_and_absurd_rows)
 }
 
 TEST_MAIN_EACH(set_up, store_tear_down, test_records_are_merged, test_window_filter_and_limit,
-               test_cost_is_what_was_planted, test_other_events_are_left_out, test_a_busy_fleet,
-               test_names_of_a_device, test_energy_of_a_host, test_what_is_unknown_is_null,
-               test_no_change_is_none, test_refusals_and_absurd_rows)
+               test_cost_is_what_was_planted, test_cost_of_a_moment, test_other_events_are_left_out,
+               test_a_busy_fleet, test_names_of_a_device, test_energy_of_a_host,
+               test_what_is_unknown_is_null, test_no_change_is_none, test_refusals_and_absurd_rows)
