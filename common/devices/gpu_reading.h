@@ -28,7 +28,6 @@ struct gpu_info {
     char name[GPU_NAME_SIZE];        // "cuda:0", "amd:0", "intel:0" in the order of PCI addresses;
                                      // "cuda:0:2" is a MIG instance of cuda:0
     char product[GPU_TEXT_SIZE];     // the vendor's product name
-    char driver[GPU_TEXT_SIZE];      // driver and version: "nvidia 580.65.06", "amdgpu 6.8.5", "xe"
     char compute_capability[16];     // "9.0"; NVIDIA only
     enum gpu_vendor vendor;
     unsigned int index; // the number in `name`; of a MIG instance that of its GPU
@@ -73,9 +72,6 @@ struct gpu_snapshot {
     struct gpu_reading *gpus; // `count`; a MIG instance follows its GPU
     unsigned int xid_count;
     struct gpu_xid xids[GPU_XIDS_MAX];
-    // Of the NVIDIA driver; "": none is loaded.
-    char driver[GPU_TEXT_SIZE]; // its version, "580.65.06"
-    char cuda[16];              // the CUDA version that it supports, "13.0"
 };
 
 #endif

@@ -251,16 +251,6 @@ static void find_hwmon(struct source *source, const char *driver)
         (void)closedir(entries);
 }
 
-static void read_driver(char *out, size_t size, const char *root, const char *driver)
-{
-    char file[64], version[GPU_TEXT_SIZE - 16];
-    (void)snprintf(file, sizeof file, "sys/module/%s/version", driver);
-    read_line(version, sizeof version, root, file);
-    if (!version[0])
-        read_line(version, sizeof version, root, "proc/sys/kernel/osrelease");
-    (void)snprintf(out, size, "%s%s%s", driver, version[0] ? " " : "", version);
-}
-
 static void read_samples(struct source *source, const char *root, const char *address)
 {
     struct record *sample = source->sample;
@@ -313,7 +303,6 @@ static bool read_card(const struct gpu_sysfs *gpus, struct gpu_reading *out, con
                    card->vendor == GPU_AMD ? "amd" : "intel", index);
     info->vendor = card->vendor;
     info->index = index;
-    read_driver(info->driver, sizeof info->driver, root, card->driver);
     read_line(info->product, sizeof info->product, source.card, "device/product_name");
     if (is_asleep) // to read more would wake it
         return true;

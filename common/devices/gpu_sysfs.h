@@ -8,7 +8,6 @@
 // - Of an Intel device with several tiles, clock and memory are those of the first tile.
 // - The PCIe link is the chip's own.  AMD boards with a switch on them have another one to the
 // slot.
-// - The version in `driver` is the module's; of a driver that came with the kernel, the kernel's.
 #ifndef INFERSTAT_DEVICES_GPU_SYSFS_H
 #define INFERSTAT_DEVICES_GPU_SYSFS_H
 

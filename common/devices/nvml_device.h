@@ -17,7 +17,7 @@ struct nvml_device {
     bool gpm_has_previous; // the other one is a sample
 };
 
-// Fills device->info but for `name`, `index` and `driver`, and prepares the performance monitoring.
+// Fills device->info but for `name` and `index`, and prepares the performance monitoring.
 void nvml_device_open(const struct nvml_library *library, struct nvml_device *device);
 void nvml_device_close(const struct nvml_library *library, struct nvml_device *device);
 

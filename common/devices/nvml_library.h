@@ -131,8 +131,6 @@ struct nvml_gpm_support {
     X(init, "nvmlInit_v2", "nvmlInit", (void))                                                     \
     X(shutdown, "nvmlShutdown", "", (void))                                                        \
     X(driver_version, "nvmlSystemGetDriverVersion", "", (char *text, unsigned int size))           \
-    X(cuda_version, "nvmlSystemGetCudaDriverVersion_v2", "nvmlSystemGetCudaDriverVersion",         \
-      (int *out))                                                                                  \
     X(count, "nvmlDeviceGetCount_v2", "nvmlDeviceGetCount", (unsigned int *out))                   \
     X(by_index, "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex",                     \
       (unsigned int index, nvml_handle *out))                                                      \

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/core/base/text.h"
 #include "common/sys/clock.h"
 
 static const uint64_t retry_after_ns = UINT64_C(10000000000);
@@ -29,7 +28,6 @@ void nvml_set_close(struct nvml_set *set)
 {
     close_devices(set);
     nvml_library_close(&set->library);
-    set->driver[0] = set->cuda[0] = '\0';
 }
 
 // Adds a device that has no place yet.
@@ -39,7 +37,6 @@ static struct nvml_device *add_device(struct nvml_set *set, nvml_handle handle, 
         return NULL;
     struct nvml_device *device = &set->devices[set->count++];
     *device = (struct nvml_device){.handle = handle, .parent = parent};
-    (void)snprintf(device->info.driver, sizeof device->info.driver, "nvidia %.80s", set->driver);
     if (parent &&
         nvml_call(&set->library, gpu_instance, handle, &device->gpu_instance) != NVML_SUCCESS)
         device->gpu_instance = 0;
@@ -104,17 +101,10 @@ static bool open_library(struct nvml_set *set)
     const uint64_t now = clock_monotonic_ns();
     if (now < set->retry_ns)
         return false;
-    if (!nvml_library_open(&set->library)) {
-        set->retry_ns = now + retry_after_ns;
-        return false;
-    }
-    char text[NVML_TEXT_SIZE] = "";
-    int cuda = 0;
-    if (nvml_call(&set->library, driver_version, text, sizeof text) == NVML_SUCCESS)
-        (void)text_escape(set->driver, sizeof set->driver, text, strnlen(text, sizeof text));
-    if (nvml_call(&set->library, cuda_version, &cuda) == NVML_SUCCESS && cuda > 0 && cuda < 1000000)
-        (void)snprintf(set->cuda, sizeof set->cuda, "%d.%d", cuda / 1000, cuda % 1000 / 10);
-    return true;
+    if (nvml_library_open(&set->library))
+        return true;
+    set->retry_ns = now + retry_after_ns;
+    return false;
 }
 
 // True if the MIG instances of a GPU are no longer those that are known.
@@ -220,7 +210,5 @@ enum status nvml_set_read(struct nvml_set *set, struct gpu_snapshot *snapshot, b
         nvml_set_close(set);
         snapshot->count = 0;
     }
-    memcpy(snapshot->driver, set->driver, sizeof set->driver);
-    memcpy(snapshot->cuda, set->cuda, sizeof set->cuda);
     return status;
 }

@@ -17,7 +17,6 @@ struct nvml_set {
     unsigned int count, gpus;    // of `devices`, and of those that are no MIG instances
     struct nvml_device *devices; // `count`
     uint64_t retry_ns;           // monotonic: when to open the library again
-    char driver[GPU_TEXT_SIZE], cuda[16];
 };
 
 // Finds new devices if their number or the instances of a GPU in MIG mode have changed, and reads

@@ -472,12 +472,6 @@ int fake_driver_version(char *text, unsigned int size)
     return tell_text(enter("nvmlSystemGetDriverVersion"), text, size, fake.driver);
 }
 
-int fake_cuda_version(int *out)
-{
-    *out = 13000;
-    return enter("nvmlSystemGetCudaDriverVersion_v2");
-}
-
 int fake_count(unsigned int *out)
 {
     const int result = enter("nvmlDeviceGetCount_v2");

@@ -130,16 +130,14 @@ TEST_CASE(what_is_not_known_is_absent)
 
 TEST_CASE(descriptions)
 {
-    play("gpus 2\nname A\\x1b[2Jcard\ndriver 580.1\\x0a\ngpu 1 slowdown 87\n");
+    play("gpus 2\nname A\\x1b[2Jcard\ngpu 1 slowdown 87\n");
     read_all(true);
     const struct gpu_info *info = &snapshot.gpus[1].info;
     assert_int_equal(snapshot.count, 2);
     assert_string_equal(info->uuid, "GPU-00000000-0000-0000-0000-000000000001");
     assert_string_equal(info->name, "cuda:1");
     assert_string_equal(info->product, "A\\x1B[2Jcard");
-    assert_string_equal(info->driver, "nvidia 580.1\\x0A");
     assert_string_equal(info->compute_capability, "9.0");
-    assert_string_equal(snapshot.cuda, "13.0");
     assert_int_equal(info->memory_bytes, INT64_C(151397597184));
     assert_int_equal(info->sm_clock_max_hz, INT64_C(1980000000));
     assert_int_equal(info->memory_clock_max_hz, INT64_C(3201000000));
@@ -350,7 +348,6 @@ TEST_CASE(stale_in_the_middle)
         pause_ms(60);
         read_all(false);
         assert_int_equal(snapshot.count, 0);
-        assert_string_equal(snapshot.driver, "");
         pause_ms(60);
         read_all(false);
         assert_int_equal(snapshot.count, 2);
@@ -368,7 +365,6 @@ TEST_CASE(driver_unloaded)
     for (int i = 0; i < 3; i++) {
         read_all(true);
         assert_int_equal(snapshot.count, 0);
-        assert_string_equal(snapshot.driver, "");
     }
 }
 
