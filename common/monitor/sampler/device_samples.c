@@ -24,6 +24,7 @@ struct sampled_device {
     bool is_described;
     bool is_counted;  // among the devices of the run
     bool is_present;  // not lost
+    bool has_counter; // it told its energy counter once
     uint64_t seen_in; // number of the last reading that had it
     uint32_t name;
     struct record description; // as recorded
@@ -269,8 +270,8 @@ static void set_energy(const struct device_samples *samples, const struct sample
     double joules = -1.0;
     if (has_counter && device->before_joules >= 0.0)
         joules = sample->values[DEVICE_SAMPLE_ENERGY].r - device->before_joules;
-    else if (!has_counter && device->before_joules < 0.0 &&
-             record_has(sample, DEVICE_SAMPLE_POWER) && period_ns <= 3 * samples->interval_ns)
+    else if (!has_counter && !device->has_counter && record_has(sample, DEVICE_SAMPLE_POWER) &&
+             period_ns <= 3 * samples->interval_ns)
         joules = sample->values[DEVICE_SAMPLE_POWER].r * seconds;
     if (joules >= 0.0 && joules <= watts_max * seconds)
         record_set_real(sample, DEVICE_SAMPLE_ENERGY_USED, joules);
@@ -319,6 +320,7 @@ static void add_sample(struct device_samples *samples, struct sampled_device *de
     device->before_ns = at_ns;
     device->before_joules =
         record_has(sample, DEVICE_SAMPLE_ENERGY) ? sample->values[DEVICE_SAMPLE_ENERGY].r : -1.0;
+    device->has_counter |= device->before_joules >= 0.0;
     device->before_began_ns = snapshot->began_ns;
     device->before_ended_ns = snapshot->ended_ns;
 }

@@ -2,6 +2,7 @@
 // taken away, devices that power down, and errors without end; and who samples.
 #include "tests/support/test.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "common/monitor/runfile/fork_safe_lock.h"
@@ -25,6 +26,7 @@ static struct device_samples *samples;
 static struct gpu_reading gpus[DEVICES];
 static struct gpu_snapshot snapshot;
 static struct sampler_output output;
+static double joules; // of the energy counter; negative: it is not told
 
 static void *zeroed(size_t size)
 {
@@ -47,6 +49,7 @@ TEST_FIXTURE(set_up)
     assert_int_equal(device_samples_open(&samples, &output, (uint64_t)SECOND, 1, NULL), STATUS_OK);
     memset(gpus, 0, sizeof gpus);
     snapshot = (struct gpu_snapshot){.gpus = gpus};
+    joules = -1;
     for (int i = 0; i < DEVICES; i++) {
         struct gpu_info *info = &gpus[i].info;
         (void)snprintf(info->uuid, sizeof info->uuid, "%s-0", i ? "MIG" : "GPU");
@@ -78,6 +81,10 @@ static void read_devices(int64_t at_ns, unsigned count, int64_t throttle)
         record_init(&gpus[i].sample, RECORD_KIND_DEVICE_SAMPLE, at_ns);
         if (throttle >= 0)
             record_set_int(&gpus[i].sample, DEVICE_SAMPLE_THROTTLE, throttle);
+        if (throttle >= 0)
+            record_set_real(&gpus[i].sample, DEVICE_SAMPLE_POWER, 100);
+        if (joules >= 0)
+            record_set_real(&gpus[i].sample, DEVICE_SAMPLE_ENERGY, joules);
     }
     device_samples_add(samples, &snapshot, at_ns);
     snapshot.xid_count = 0;
@@ -142,6 +149,25 @@ TEST_CASE(no_sample_of_what_is_powered_down)
         assert_false(record_has(&record, DEVICE_SAMPLE_DURATION_NS)); // begins anew
     }
     assert_false(next_record(RECORD_KIND_EVENT, &record));
+}
+
+// Energy is that of the counter; of a device that never told one, power x time.
+TEST_CASE(power_is_no_energy_where_there_is_a_counter)
+{
+    static const struct {
+        double counter, used; // negative: absent
+    } readings[] = {{-1, -1}, {-1, 100}, {500, -1}, {570, 70}, {-1, -1},
+                    {-1, -1}, {-1, -1},  {900, -1}, {960, 60}, {10, -1}};
+    struct record record = {0};
+    for (size_t i = 0; i < COUNT_OF(readings); i++) {
+        joules = readings[i].counter;
+        read_devices(AT((int64_t)i), 1, 0);
+        assert_true(next_record(RECORD_KIND_DEVICE_SAMPLE, &record));
+        const bool has_used = record_has(&record, DEVICE_SAMPLE_ENERGY_USED);
+        const double used = has_used ? record.values[DEVICE_SAMPLE_ENERGY_USED].r : -1;
+        if (fabs(used - readings[i].used) > 0.01)
+            fail_msg("reading %zu: %g J", i, used);
+    }
 }
 
 // A device that reports 20 errors a second for 10 minutes, and one that reports a single one.
@@ -256,5 +282,5 @@ TEST_CASE(one_process_of_a_host_samples)
 }
 
 TEST_MAIN_EACH(set_up, tear_down, events_of_an_instance_end_with_it,
-               no_sample_of_what_is_powered_down, a_flood_of_errors_is_counted,
-               one_process_of_a_host_samples)
+               no_sample_of_what_is_powered_down, power_is_no_energy_where_there_is_a_counter,
+               a_flood_of_errors_is_counted, one_process_of_a_host_samples)
