@@ -179,7 +179,9 @@ TEST_CASE(missing_functions)
         play(lines);
         read_all(true);
         read_all(true);
-        assert_true(snapshot.count <= 1);
+        const bool is_needed = strcmp(functions[i], "nvmlDeviceGetCount_v2") == 0 ||
+                               strcmp(functions[i], "nvmlDeviceGetHandleByIndex_v2") == 0;
+        assert_int_equal(snapshot.count, is_needed ? 0 : 1);
     }
 }
 
