@@ -170,7 +170,8 @@
 //   load rates and ttft), outliers first: model device host metric unit verdict (worse, different,
 //   better, usual; few values, few hosts: not compared) deviation_ratio? score? (distance from the
 //   median, in spreads) value (the host's median) median? (of the hosts' medians) spread? hosts
-//   (compared) count (values) reason? (fleet.h)
+//   (compared) count (values) reason? (fleet.h).  Metrics of samples of devices and hosts have no
+//   model (nor device), means in place of medians, and no reason
 //
 // NOW, one row per model and host of the processes that are open or were heard of in the last 24
 //   hours, those that need attention first: model? (null: processes without a model yet) host state

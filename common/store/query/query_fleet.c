@@ -1,5 +1,6 @@
 // FLEET: hosts beside others with the same model and device, and what sets those apart
-// that are faster or slower.
+// that are faster or slower.  Samples of devices and hosts have no model: hosts are compared by the
+// means of those with the same name, without a reason.
 #include <math.h>
 #include <stdlib.h>
 
@@ -66,11 +67,11 @@ static const char *const verdict_names[VERDICT_COUNT] = {
     [VERDICT_FEW_VALUES] = "few values", [VERDICT_FEW_HOSTS] = "few hosts",
 };
 
-// One host's median of one metric.
+// One host's median of one metric, or its mean of samples.
 struct member {
     const struct query_metric *metric;
-    int64_t model, device, host;
-    int64_t count, hosts; // values; members compared with each other
+    int64_t model, device, host; // GROUP_KEY_NONE: the records have none
+    int64_t count, hosts;        // values; members compared with each other
     double value;
     double error; // standard error of the value
     double median, spread, deviation, score;
@@ -98,22 +99,35 @@ static double median_error(double p50, double p90, double count)
     return isnan(deviation) ? 0 : 1.2533 * deviation / sqrt(count);
 }
 
+// What members are grouped by, as far as the kind has it.
+static const enum query_dimension dimensions[] = {QUERY_BY_MODEL, QUERY_BY_DEVICE, QUERY_BY_HOST};
+enum { MODEL, DEVICE, HOST, DIMENSIONS };
+
+static bool is_of_samples(enum record_kind kind)
+{
+    return kind == RECORD_KIND_DEVICE_SAMPLE || kind == RECORD_KIND_HOST_SAMPLE;
+}
+
 static enum status add_member(struct fleet *fleet, const struct query_metric *metric,
                               const struct group *group, struct error *err)
 {
+    int64_t keys[DIMENSIONS];
     const struct aggregate *values = &aggregate_scan_ratio(group, 0)->values;
     if (values->count == 0)
         return STATUS_OK;
     if (!ARRAY_RESERVE(&fleet->members, &fleet->room, fleet->count + 1))
         return error_no_memory(err, "store");
+    for (unsigned i = 0, next = 0; i < DIMENSIONS; i++)
+        keys[i] =
+            schema_dimension(metric->kind, dimensions[i]) ? group->keys[next++] : GROUP_KEY_NONE;
     const double p50 = aggregate_quantile(values, 0.5), p90 = aggregate_quantile(values, 0.9);
     fleet->members[fleet->count++] = (struct member){
         .metric = metric,
-        .model = group->keys[0],
-        .device = group->keys[1],
-        .host = group->keys[2],
+        .model = keys[MODEL],
+        .device = keys[DEVICE],
+        .host = keys[HOST],
         .count = (int64_t)values->count,
-        .value = p50,
+        .value = is_of_samples(metric->kind) ? aggregate_mean(values) : p50,
         .error = median_error(p50, p90, (double)values->count),
         .work = {(double)NAN, (double)NAN, (double)NAN},
     };
@@ -125,14 +139,12 @@ static enum status aggregate_scan_metric(struct fleet *fleet, struct aggregate_s
                                          struct query *query, enum record_kind kind,
                                          const char *name, struct error *err)
 {
-    *query = (struct query){
-        .kind = QUERY_AVERAGE,
-        .group_by = {QUERY_BY_MODEL, QUERY_BY_DEVICE, QUERY_BY_HOST},
-        .group_count = 3,
-        .filter = fleet->query->filter,
-    };
+    *query = (struct query){.kind = QUERY_AVERAGE, .filter = fleet->query->filter};
+    for (unsigned i = 0; i < DIMENSIONS; i++)
+        if (schema_dimension(kind, dimensions[i]))
+            query->group_by[query->group_count++] = dimensions[i];
     *scan = (struct aggregate_scan){.query = query, .kind = kind};
-    aggregate_scan_want(scan, name, true);
+    aggregate_scan_want(scan, name, !is_of_samples(kind));
     return aggregate_scan_run(scan, fleet->store, err);
 }
 
@@ -145,8 +157,8 @@ static enum status read_metric(struct fleet *fleet, const char *name, struct err
     if (!query_metric_is_of_records(metric))
         return error_set(err, STATUS_INVALID, "%s: hosts are compared by metrics of records",
                          metric->name);
-    if (!schema_dimension(metric->kind, QUERY_BY_MODEL) ||
-        !schema_dimension(metric->kind, QUERY_BY_DEVICE))
+    if (!is_of_samples(metric->kind) && (!schema_dimension(metric->kind, QUERY_BY_MODEL) ||
+                                         !schema_dimension(metric->kind, QUERY_BY_DEVICE)))
         return error_set(err, STATUS_INVALID,
                          "records of kind %s have no model and device to compare hosts by",
                          record_kind_info(metric->kind)->name);
@@ -262,6 +274,12 @@ static bool stands_out(const struct member *member)
     return member->verdict < VERDICT_USUAL;
 }
 
+// A device has the name that its sampler gives it, which is not that of requests: no reason.
+static bool has_reason(const struct member *member)
+{
+    return stands_out(member) && !is_of_samples(member->metric->kind);
+}
+
 static enum status read_places(struct fleet *fleet, struct error *err)
 {
     if (groups_new(&fleet->places, 2, sizeof(struct fleet_facts), NULL) != STATUS_OK)
@@ -315,7 +333,7 @@ static enum status read_facts(struct fleet *fleet, struct error *err)
 {
     bool any = false;
     for (size_t i = 0; i < fleet->count; i++)
-        any = any || stands_out(&fleet->members[i]);
+        any = any || has_reason(&fleet->members[i]);
     if (!any)
         return STATUS_OK;
     enum status status = read_places(fleet, err);
@@ -386,7 +404,7 @@ static enum status set_texts(struct fleet *fleet, struct result *result,
     answer_text(result, "metric", member->metric->name);
     answer_text(result, "unit", unit_name(member->metric->unit));
     answer_text(result, "verdict", verdict_names[member->verdict]);
-    if (status != STATUS_OK || !stands_out(member))
+    if (status != STATUS_OK || !has_reason(member))
         return status;
     char reason[FLEET_REASON_SIZE];
     status = find_reason(fleet, member, reason, err);

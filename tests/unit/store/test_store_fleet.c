@@ -344,6 +344,43 @@ TEST_CASE(test_all_that_people_look_at)
 }
 
 // Models that make no tokens are compared by items per second; a smaller batch is a reason.
+// Samples have no model, and a host no device: means are compared, and whose sampler names a device
+// otherwise than its engine gets no reason.
+TEST_CASE(test_metrics_of_samples)
+{
+    static const struct {
+        const char *metric, *device;
+        double value, median;
+    } cases[] = {{"sm_clock_hz", "gpu", 1.13625e9, 1.57125e9},
+                 {"memory_available_bytes", "", 4e9, 8e9}};
+    const struct host odd = {.sm_clock_hz = 1400000000, .throttle = 0x04};
+    char text[FLEET_REASON_SIZE];
+    add_fleet(&odd, 5);
+    for (int run = 1; run <= 5; run++)
+        for (int i = 0; i < 20; i++) {
+            struct record record;
+            record_init(&record, RECORD_KIND_HOST_SAMPLE, START_NS + i * SECOND);
+            record_set_int(&record, HOST_SAMPLE_MEMORY_AVAILABLE,
+                           INT64_C(4000000000) * (run == 3 ? 1 : 2));
+            (void)rows_add(db, run, &record);
+        }
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct query query = {.kind = QUERY_FLEET};
+        (void)snprintf(query.metric, sizeof query.metric, "%s", cases[i].metric);
+        struct result *result = ask(&query);
+        assert_int_equal(result_row_count(result), 5);
+        assert_string_equal(text_of(result, 0, "host", text), "host-03");
+        assert_string_equal(text_of(result, 0, "verdict", text), "different");
+        assert_string_equal(text_of(result, 1, "verdict", text), "usual");
+        assert_string_equal(text_of(result, 0, "model", text), "");
+        assert_string_equal(text_of(result, 0, "device", text), cases[i].device);
+        assert_string_equal(text_of(result, 0, "reason", text), "");
+        expect_close(result_number(result, 0, "value", ABSENT), cases[i].value, cases[i].metric);
+        expect_close(result_number(result, 0, "median", ABSENT), cases[i].median, cases[i].metric);
+        result_free(result);
+    }
+}
+
 TEST_CASE(test_requests_of_items)
 {
     add_fleet(&(struct host){.slower = 0}, 5);
@@ -489,6 +526,6 @@ TEST_CASE(test_reasons)
 }
 
 TEST_MAIN_EACH(set_up, store_tear_down, test_planted_faults_are_named, test_all_that_people_look_at,
-               test_requests_of_items, test_a_mild_outlier_hides_no_other,
+               test_metrics_of_samples, test_requests_of_items, test_a_mild_outlier_hides_no_other,
                test_few_hosts_and_few_values, test_alike_hosts_are_left_alone, test_refusals,
                test_reasons)
