@@ -26,6 +26,8 @@ void model_forget(struct model *model, uint64_t queries)
 {
     if (queries & (POLL(HOSTS) | POLL(DEVICES) | POLL(EVENTS)))
         queries |= POLL(MACHINES);
+    if (queries & POLL(NOW))
+        queries |= POLL(ALL_NOW);
     for (unsigned polled = 0; polled < POLL_ANSWERS; polled++) {
         if (!(queries >> polled & 1))
             continue;

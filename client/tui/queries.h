@@ -49,7 +49,9 @@ enum polled_query {
     POLL_MACHINE_MORE,  // likewise the memory pressure of a host, the power of a device
     POLL_RUNS,          // the newest runs and their counts of records, of all time
     POLL_COUNT,
-    POLL_MACHINES = POLL_COUNT, // not asked for: hosts, devices and events joined (machines.h)
+    // Not asked for:
+    POLL_MACHINES = POLL_COUNT, // hosts, devices and events joined (machines.h)
+    POLL_ALL_NOW,               // what POLL_NOW has of all rows together
     POLL_ANSWERS
 };
 

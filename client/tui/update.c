@@ -506,8 +506,11 @@ static unsigned on_answer(struct model *model, const struct event *event)
         result_free(event->result);
         return 0;
     }
-    if (event->polled == POLL_NOW)
-        result_free(result_take_all(event->result));
+    if (event->polled == POLL_NOW) {
+        result_free(model->answers[POLL_ALL_NOW].result);
+        model->answers[POLL_ALL_NOW] =
+            (struct model_answer){.result = result_take_all(event->result), .known = true};
+    }
     // A request that is open stays: newer ones would push it out of the list.
     const bool is_open = model->overlay == OVERLAY_DETAIL && view_current(model) == &view_requests;
     const bool is_kept = is_open && event->polled == POLL_INFERENCES;

@@ -343,6 +343,8 @@ static void answer_now(struct model *model, const char *name, const char *host)
     (void)snprintf(
         text, sizeof text,
         NOW
+        "-|-|-|-|-|128|0.0|0.43|13.7|-|30200000|-|-|-|760000000|1|0|22800000|-|-|1.25|-|model|"
+        "1|1\n"
         "%s|%s|ok|1774785000000000000|answers; what is usual at this hour is not "
         "known|128|0.0|0.43|13.7|29700000|30200000|44.37|-|728300000|"
         "760000000|1|0|22800000|0.97|0.5|1.25|,,10,12.5,14,13.7,13,12,14,13,14,13.7|model|-|-\n",
@@ -444,7 +446,9 @@ void fixture_many(struct model *model)
                            "10|1.0\n");
     int used = snprintf(overview, sizeof overview, OVERVIEW);
     int runs_used = snprintf(runs, sizeof runs, RUNS);
-    int now_used = snprintf(now, sizeof now, NOW);
+    int now_used = snprintf(now, sizeof now,
+                            NOW "-|-|-|-|-|50000|0.0|60|6780|-|30200000|-|-|-|760000000|80|39|"
+                                "22800000|-|-|-|-|model|40|35\n");
     for (int i = 0; i < 40; i++) {
         used += snprintf(overview + used, sizeof overview - (size_t)used,
                          "gpu-%02d|NVIDIA H200|llama-3-8b-q8_0|1|%d|40960|%.2f|%.2f|29700000|"
@@ -475,7 +479,9 @@ void fixture_fleet(struct model *model)
     fixture_normal(model);
     fixture_answer(
         model, POLL_NOW,
-        NOW "llama-70b|-|down|1774785480000000000|gpu03: its process ended without closing|2970|"
+        NOW "-|-|-|-|-|3970|0.031|13.23|1341.5|-|910000000|-|-|-|9100000000|21|2|21000000|-|-|1.22|"
+            "-|model|8|6\n"
+            "llama-70b|-|down|1774785480000000000|gpu03: its process ended without closing|2970|"
             "0.041|9.9|1100|198000000|910000000|22.5|-|-|-|19|2|15000000|0.88|0.64|1.2|"
             "800,900,950,1000,1100,1000,1050,1100,1080,1100,1100,900|model|4|3\n"
             "llama-70b|gpu03|down|1774785480000000000|its process ended without closing|-|-|-|-|-|"
@@ -497,8 +503,6 @@ void fixture_fleet(struct model *model)
             "-|-|-|model|-|-\n"
             "old-b|gpu05|ended|1774785000000000000|its process closed|-|-|-|-|-|-|-|-|-|-|-|-|-|-|"
             "-|-|-|model|-|-\n");
-    fixture_answer(model, POLL_WINDOW,
-                   WINDOW "3970|910000000|9100000000|13.2|1341|0.031|300000000000|21000000\n");
     answer_errors(model);
     fixture_answer(model, POLL_FLEET,
                    FLEET "phi-4|NVIDIA H200|gpu05|tokens_per_second|worse|-0.066|PCIe x8 of x16 "

@@ -214,36 +214,6 @@ static void add_count(struct segments *segments, unsigned rank, enum style style
                  count == 1 ? one : many);
 }
 
-// The sum of a column of NOW; -1 if no row has a value.
-static double sum_now(const struct model *model, const char *key)
-{
-    const struct result *now = model_answer(model, POLL_NOW);
-    double sum = -1;
-    for (size_t row = 0; now && row < result_row_count(now); row++) {
-        const double value = result_number(now, row, key, NAN);
-        if (isfinite(value) && result_get(now, row, "group_size").type == VALUE_NULL)
-            sum = (sum < 0 ? 0 : sum) + value;
-    }
-    return sum;
-}
-
-// Of the rows of NOW that know their energy; NaN: none does.
-static double joules_per_token(const struct model *model)
-{
-    const struct result *now = model_answer(model, POLL_NOW);
-    double watts = 0, rate = 0;
-    for (size_t row = 0; now && row < result_row_count(now); row++) {
-        const double joules = result_number(now, row, "joules_per_token", NAN);
-        const double tokens = result_number(now, row, QUERY_METRIC_OUTPUT_RATE, NAN);
-        if (!isfinite(joules) || !isfinite(tokens) ||
-            result_get(now, row, "group_size").type != VALUE_NULL)
-            continue;
-        watts += joules * tokens;
-        rate += tokens;
-    }
-    return rate > 0 ? watts / rate : (double)NAN;
-}
-
 // Three digits: "0.43", "13.2", "1341", "24.3k".
 static const char *rate_text(char *text, double rate)
 {
@@ -258,47 +228,39 @@ static const char *rate_text(char *text, double rate)
     return text;
 }
 
-// Figures of the window.
-static void add_figures(struct segments *left, const struct model *model)
+// Figures of all requests of the window.
+static void add_figures(struct segments *left, const struct result *window)
 {
     static const struct {
         const char *label, *key;
         unsigned rank;
-        enum unit unit;
-    } figures[] = {
-        {"TTFT p95", "ttft_p95_ns", 2, UNIT_DURATION},
-        {"TPOT p95", "tpot_p95_ns", 3, UNIT_DURATION},
-        {"E2E p95", "e2e_p95_ns", 7, UNIT_DURATION},
-    };
-    static const struct {
-        const char *label, *key;
-        unsigned rank;
-    } sums[] = {{"req/s", QUERY_METRIC_REQUEST_RATE, 0},
-                {"tok/s", QUERY_METRIC_OUTPUT_RATE, 0},
-                {"items/s", QUERY_METRIC_ITEM_RATE, 2},
-                {"running", "running_requests", 4},
-                {"waiting", "waiting_requests", 5}};
+        bool if_any; // 0 is not worth its place
+    } rates[] = {{"req/s", QUERY_METRIC_REQUEST_RATE, 0, false},
+                 {"tok/s", QUERY_METRIC_OUTPUT_RATE, 0, false},
+                 {"items/s", QUERY_METRIC_ITEM_RATE, 2, true},
+                 {"running", "running_requests", 4, false},
+                 {"waiting", "waiting_requests", 5, false}},
+      times[] = {{"TTFT p95", "ttft_p95_ns", 2, false},
+                 {"TPOT p95", "tpot_p95_ns", 3, false},
+                 {"E2E p95", "e2e_p95_ns", 7, false}};
     char text[UNIT_TEXT_SIZE];
-    const struct result *window = model_answer(model, POLL_WINDOW);
-    for (unsigned i = 0; i < sizeof sums / sizeof *sums; i++) {
-        const double sum = model_is_now(model) ? sum_now(model, sums[i].key)
-                           : window            ? result_number(window, 0, sums[i].key, -1)
-                                               : -1;
-        if (sum > 0 || (sum == 0 && sums[i].rank != 2))
-            segments_add(left, sums[i].rank, STYLE_PLAIN, "%s %s", sums[i].label,
-                         rate_text(text, sum));
+    for (unsigned i = 0; i < sizeof rates / sizeof *rates; i++) {
+        const double rate = result_number(window, 0, rates[i].key, -1);
+        if (rate > 0 || (rate == 0 && !rates[i].if_any))
+            segments_add(left, rates[i].rank, STYLE_PLAIN, "%s %s", rates[i].label,
+                         rate_text(text, rate));
     }
-    for (unsigned i = 0; window && i < sizeof figures / sizeof *figures; i++) {
-        const double value = result_number(window, 0, figures[i].key, NAN);
+    for (unsigned i = 0; i < sizeof times / sizeof *times; i++) {
+        const double value = result_number(window, 0, times[i].key, NAN);
         if (isfinite(value))
-            segments_add(left, figures[i].rank, STYLE_PLAIN, "%s %s", figures[i].label,
-                         unit_format_rough(text, figures[i].unit, value));
+            segments_add(left, times[i].rank, STYLE_PLAIN, "%s %s", times[i].label,
+                         unit_format_rough(text, UNIT_DURATION, value));
     }
-    const double errors = window ? result_number(window, 0, QUERY_METRIC_ERRORS, -1) : -1;
+    const double errors = result_number(window, 0, QUERY_METRIC_ERRORS, -1);
     if (errors >= 0)
         segments_add(left, 1, errors > 0 ? STYLE_BAD : STYLE_PLAIN, "errors %s",
                      unit_format(text, UNIT_RATIO, errors));
-    const double joules = model_is_now(model) ? joules_per_token(model) : (double)NAN;
+    const double joules = result_number(window, 0, "joules_per_token", NAN);
     if (isfinite(joules))
         segments_add(left, 6, STYLE_PLAIN, "%s J/token", rate_text(text, joules));
 }
@@ -328,6 +290,8 @@ static void draw_status(const struct model *model, struct canvas *canvas, struct
     if (!model_answer(model, POLL_SUMMARY))
         return;
     char text[UNIT_TEXT_SIZE];
+    const struct model_answer *window =
+        &model->answers[model_is_now(model) ? POLL_ALL_NOW : POLL_WINDOW];
     const bool is_now = model->view == VIEW_NOW, is_ledger = model->view == VIEW_LEDGER;
     const double in_flight = model_figure(model, "in_flight", 0);
     const double coverage = model_figure(model, "coverage_ratio", NAN);
@@ -344,10 +308,10 @@ static void draw_status(const struct model *model, struct canvas *canvas, struct
                      unit_format(text, UNIT_RATIO, coverage));
     int end = area.width - MARGIN;
     end -= segments_draw(&right, canvas, area, MARGIN, 0, end - MARGIN, ALIGN_RIGHT);
-    if (is_now && !model->answers[POLL_WINDOW].known)
+    if (is_now && !window->known)
         segments_add(&left, 0, STYLE_DIM, "asking ...");
-    else if (is_now && model_answer(model, POLL_WINDOW))
-        add_figures(&left, model);
+    else if (is_now && window->result)
+        add_figures(&left, window->result);
     else
         add_totals(&left, model);
     (void)segments_draw(&left, canvas, area, MARGIN, 0, end - 2 - MARGIN, ALIGN_LEFT);

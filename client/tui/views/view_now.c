@@ -126,7 +126,7 @@ static const struct panel panel = {.title = "Models",
 
 const struct view view_now = {
     .name = "Now",
-    .polls = POLL(NOW) | POLL(WINDOW) | POLL(TOKENS) | POLL(TTFT) | POLL(ERRORS),
+    .polls = POLL(NOW) | POLL(TOKENS) | POLL(TTFT) | POLL(ERRORS),
     .panels = &panel,
     .panel_count = 1,
     .draw_empty = view_empty_requests_draw,

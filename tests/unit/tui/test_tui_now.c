@@ -55,6 +55,28 @@ TEST_CASE(all_is_no_row)
     model_deinit(&model);
 }
 
+// The head line is of all requests of the window, also of an engine that is down now; another
+// grouping asks for it again.
+TEST_CASE(the_head_line_is_of_all)
+{
+    struct model model;
+    fleet(&model, 120);
+    assert_false(view_polls(&model) & POLL(WINDOW));
+    fixture_answer(&model, POLL_WINDOW, "request_rate\n5\n"); // of before the window was live
+    fixture_answer(&model, POLL_NOW,
+                   "model|host|state|request_rate|error_ratio|group_size\n"
+                   "-|-|-|7.5|0.125|2\nm|a|ok|2.5|0|-\nm|b|down|-|-|-\n");
+    char *screen = fixture_screen(&model, false);
+    assert_non_null(strstr(screen, "req/s 7.50 · errors 12.5 %"));
+    free(screen);
+    fixture_key(&model, 'g');
+    screen = fixture_screen(&model, false);
+    assert_null(strstr(screen, "req/s 7.50"));
+    assert_non_null(strstr(screen, " asking ..."));
+    free(screen);
+    model_deinit(&model);
+}
+
 // States are of models and hosts: under a filter of a device or run there are averages.
 TEST_CASE(states_have_no_device)
 {
@@ -264,6 +286,6 @@ TEST_CASE(closed_groups_stay_closed)
 }
 
 TEST_MAIN(the_banner_tells_a_rule_once, a_large_tree_costs_by_its_rows, states_have_no_device,
-          all_is_no_row, closed_groups_stay_closed, groups_open_and_close, why_asks_about_the_row,
-          the_banner_has_the_worst_first, the_banner_tells_together_what_is_one_thing,
-          the_banner_counts_all_rows)
+          all_is_no_row, the_head_line_is_of_all, closed_groups_stay_closed, groups_open_and_close,
+          why_asks_about_the_row, the_banner_has_the_worst_first,
+          the_banner_tells_together_what_is_one_thing, the_banner_counts_all_rows)
