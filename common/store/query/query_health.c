@@ -334,9 +334,9 @@ static void append_tables(sqlite3_str *sql, const struct query *query)
                        " ORDER BY b.started_ns DESC LIMIT %d) WHERE r.\"end\" = 0"
                        " GROUP BY e.run, e.device, e.event, e.started_ns HAVING "
                        "count(e.duration_ns) = 0"
-                       " UNION ALL SELECT k.host, k.run, k.name, 'memory_full' FROM known k"
-                       " CROSS JOIN recent r ON r.run = k.run CROSS JOIN device_sample s ON s.id = "
-                       "k.sample"
+                       " UNION ALL SELECT r.host, i.run, i.device, 'memory_full' FROM newest i"
+                       " CROSS JOIN recent r ON r.run = i.run CROSS JOIN device_sample s ON s.id = "
+                       "i.id"
                        " WHERE r.\"end\" = 0 AND s.memory_used_bytes > " MEMORY_FULL
                        " * s.memory_total_bytes) ",
         NEWEST_EVENTS);
