@@ -239,12 +239,12 @@ static void set_why(struct query *query, const struct queries_scope *scope, int6
 
 uint64_t queries_rest_ns(enum polled_query polled, size_t rows, uint64_t took_ns)
 {
-    enum { PER_TOOK = 2000 };
+    enum { PER_TOOK = 1000 };                       // a second for a millisecond
     const uint64_t rest_ns = UINT64_C(30000000000); // they read much, and change slowly
     const uint64_t row_ns = 2000000;                // 4,000 devices: 8 s
     if (polled == POLL_DEVICES)
         return rows * row_ns;
-    if (polls[polled].metric)
+    if (polls[polled].metric || polls[polled].kind == QUERY_SUMMARY)
         return took_ns < rest_ns / PER_TOOK ? took_ns * PER_TOOK : rest_ns;
     return polled == POLL_FLEET || polled == POLL_WHY || polled == POLL_COMPARE ? rest_ns : 0;
 }

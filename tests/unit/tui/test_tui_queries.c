@@ -191,7 +191,11 @@ TEST_CASE(sides_of_a_comparison)
     assert_true(queries_rest_ns(POLL_COMPARE, 0, 0) > 0); // it reads the records themselves
     assert_true(queries_rest_ns(POLL_DEVICES, 64, 0) < UINT64_C(2000000000)); // every round
     assert_true(queries_rest_ns(POLL_DEVICES, 4000, 0) >
-                UINT64_C(2000000000));                      // not all of a large fleet
+                UINT64_C(2000000000)); // not all of a large fleet
+    // Of a small store every round; of a large one so that it hardly costs anything.
+    assert_int_equal(queries_rest_ns(POLL_SUMMARY, 1, 500000), 500000000);
+    assert_int_equal(queries_rest_ns(POLL_SUMMARY, 1, 50000000), UINT64_C(30000000000));
+    assert_int_equal(queries_rest_ns(POLL_NOW, 500, 50000000), 0);
     struct queries_scope scope = {.window = {.length = 1}}; // five minutes
     struct query query;
     struct error err;
