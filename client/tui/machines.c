@@ -149,7 +149,7 @@ static void set_trouble(struct join *join, const struct result *of, size_t row)
             continue;
         (void)snprintf(one, sizeof one, is_xid ? "XID %lld" : "ECC errors %lld",
                        (long long)result_integer(events, i, "code", 0));
-        if (is_xid || !strstr(text, "ecc_uncorrected"))
+        if (!strstr(text, is_xid ? "xid" : "ecc_uncorrected"))
             (void)text_append(text, sizeof text, ", ", text[0] ? "%s" : "! %s", one);
         *has = true;
     }

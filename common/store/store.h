@@ -191,9 +191,8 @@
 //   sample; null: it is not sampled) as_of_ns (as in NOW), the columns of device_sample and what is
 //   derived from them, of that sample; of its description memory_bytes? power_cap_watts?
 //   slowdown_celsius? sm_clock_max_hz? memory_clock_max_hz? pcie_generation_max? pcie_width_max?;
-//   processes? (text: at most 8, those with most memory first) events? (text: names of those that
-//   last, among the run's newest 1,000 records of events, and "memory_full" if over 95 % of its
-//   memory are in use); with a window window_ns? (null without
+//   processes? (text: at most 8, those with most memory first) events? (text: what is wrong with it
+//   now, "throttling, xid 48", see lasting.h); with a window window_ns? (null without
 //   since; widened to whole minutes from 10 minutes on, to whole hours from 10 hours on) samples
 //   and, of those in it,
 //   gpu_util_mean_ratio? gpu_util_max_ratio?

@@ -42,7 +42,7 @@ char *device_trouble_text(char *text, const struct result *result, size_t row)
     const int64_t errors = result_integer(result, row, "ecc_uncorrected", 0);
     const int64_t sampled_ns = result_integer(result, row, "sampled_ns", 0);
     const int64_t age_ns = result_integer(result, row, "as_of_ns", 0) - sampled_ns;
-    const char *said[2];
+    const char *said[3];
     unsigned said_count = 0;
     if (reasons) {
         (void)text_append(raw, TROUBLE_TEXT_SIZE, ", ", "throttled: %s",
@@ -54,9 +54,11 @@ char *device_trouble_text(char *text, const struct result *result, size_t row)
                           (long long)width_max);
         said[said_count++] = "pcie downgrade";
     }
-    if (errors > 0)
+    if (errors > 0) {
         (void)text_append(raw, TROUBLE_TEXT_SIZE, ", ", "%lld uncorrected ECC error%s",
                           (long long)errors, cli_plural(errors));
+        said[said_count++] = "ecc uncorrected";
+    }
     add_events(raw, result_get(result, row, "events"), said, said_count);
     add_events(raw, result_get(result, row, "device_events"), NULL, 0);
     if (sampled_ns > 0 && age_ns > STALE_NS)

@@ -11,19 +11,42 @@
 
 #define NAME_OF(id) "(SELECT n.text FROM main.name n WHERE n.id = " id ")"
 
-// $1: the host, or 0.
-static const char events_sql[] =
-    "SELECT host, " NAME_OF("event") ", since_ns, detail, devices, " NAME_OF(
-        "device") " FROM"
-                  " (SELECT host, event, min(started_ns) AS since_ns, max(detail) AS detail,"
-                  " count(DISTINCT device) AS devices, max(device) AS device"
-                  " FROM (SELECT r.host, e.device, e.event, e.started_ns, max(e.detail) AS detail"
-                  " FROM main.run r CROSS JOIN main.event e ON e.id IN (SELECT b.id FROM "
-                  "main.event b"
-                  " WHERE b.run = r.run ORDER BY b.started_ns DESC LIMIT 1000) WHERE r.\"end\" = 0"
-                  " AND $1 IN (0, r.host) GROUP BY e.run, e.device, e.event, e.started_ns"
-                  " HAVING count(e.duration_ns) = 0) GROUP BY host, event) ORDER BY host, devices "
-                  "DESC, 2";
+// The share of its memory in use from which on a device is in trouble, as in the built-in alert
+// device_memory.
+#define MEMORY_FULL "0.95"
+
+// Of the rows of one run and start, one has the duration once the event has ended.
+void lasting_select(sqlite3_str *sql, const char *runs, const char *newest)
+{
+    sqlite3_str_appendf(
+        sql,
+        "SELECT r.host, e.run, e.device, n.text, e.started_ns AS since_ns,"
+        " coalesce(max(e.detail), iif(n.text = 'xid', max(e.code), NULL)) AS detail FROM %s r"
+        " CROSS JOIN main.event e ON e.id IN (SELECT b.id FROM main.event b WHERE b.run = r.run"
+        "  ORDER BY b.started_ns DESC LIMIT 1000) CROSS JOIN main.name n ON n.id = e.event"
+        " WHERE r.\"end\" = 0 GROUP BY e.run, e.device, e.event, e.started_ns"
+        " HAVING count(e.duration_ns) = 0 OR (n.text = 'xid' AND e.started_ns >= $2 - %lld)"
+        " UNION ALL SELECT r.host, s.run, s.device, c.text, NULL, NULL FROM %s k"
+        " CROSS JOIN %s r ON r.run = k.run CROSS JOIN main.device_sample s ON s.id = k.id"
+        " CROSS JOIN (SELECT 'memory_full' AS text UNION ALL SELECT 'ecc_uncorrected') c"
+        " WHERE r.\"end\" = 0 AND iif(c.text = 'memory_full', s.memory_used_bytes > " MEMORY_FULL
+        " * s.memory_total_bytes, s.ecc_uncorrected > 0)",
+        runs, LASTING_ERROR_NS, newest, runs);
+}
+
+// $1: the host, or 0.  The samples of a run within one and a half periods are one pass over its
+// devices.
+static const char open_sql[] =
+    "WITH open AS MATERIALIZED (SELECT r.run, r.host, r.\"end\" FROM main.run r"
+    " WHERE r.\"end\" = 0 AND $1 IN (0, r.host)),"
+    " newest AS MATERIALIZED (SELECT s.run, s.device, max(s.id) AS id FROM open o"
+    " CROSS JOIN main.device_sample l ON l.id = (SELECT i.id FROM main.device_sample i"
+    "  WHERE i.run = o.run ORDER BY i.started_ns DESC LIMIT 1)"
+    " CROSS JOIN main.device_sample s ON s.run = o.run"
+    "  AND s.started_ns >= l.started_ns - coalesce(l.duration_ns, 1000000000) * 3 / 2"
+    " GROUP BY s.run, s.device) SELECT host, text, since_ns, detail, devices, " NAME_OF(
+        "device") " FROM (SELECT host, text, min(since_ns) AS since_ns, max(detail) AS detail,"
+                  " count(DISTINCT device) AS devices, max(device) AS device FROM (";
 
 enum { ROW_HOST, ROW_NAME, ROW_SINCE, ROW_DETAIL, ROW_DEVICES, ROW_DEVICE };
 
@@ -48,9 +71,15 @@ static enum status on_event(void *context, sqlite3_stmt *row, struct error *err)
 
 enum status lasting_read(struct lasting *out, struct store *store, int64_t host, struct error *err)
 {
+    int64_t numbers[] = {host, 0};
+    enum status status = reader_as_of(store, &numbers[1], err);
+    if (status != STATUS_OK)
+        return status;
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendall(sql, events_sql);
-    return reader_scan_with(store, sql, NULL, &host, 1, on_event, out, err);
+    sqlite3_str_appendall(sql, open_sql);
+    lasting_select(sql, "open", "newest");
+    sqlite3_str_appendall(sql, ") GROUP BY host, text) ORDER BY host, devices DESC, 2");
+    return reader_scan_with(store, sql, NULL, numbers, 2, on_event, out, err);
 }
 
 void lasting_deinit(struct lasting *lasting)

@@ -3,6 +3,7 @@
 #include <sqlite3.h>
 
 #include "common/store/aggregate/aggregate_scan.h"
+#include "common/store/query/lasting.h"
 #include "common/store/query/query_list.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/read/filter.h"
@@ -12,19 +13,13 @@
 
 #define DAY_NS INT64_C(86400000000000)
 
-// The share of its memory in use from which on a device is in trouble, as in the built-in alert
-// device_memory.
-#define MEMORY_FULL "0.95"
-
 // Newest samples, and newest processes, that are read of a run: of one with few devices, and of
-// others.  Enough for one sample of each device that a run can have.  Newest records of events of a
-// run, among which those are that last.
+// others.  Enough for one sample of each device that a run can have.
 enum {
     FEW_DEVICES = 16,
     NEWEST_OF_FEW = 32,
     NEWEST_OF_MANY = 160,
     PROCESSES_SHOWN = 8,
-    NEWEST_EVENTS = 1000,
 };
 
 // ---- What the answers have -------------------------------------------------------------
@@ -290,8 +285,7 @@ static void append_newest(sqlite3_str *sql, const char *table, const char *colum
 }
 
 // Runs that are open or were heard of in the last 24 hours (or in the window), what they say of
-// their devices, their newest samples and processes, and their events that have begun and not
-// ended.
+// their devices, their newest samples and processes, and what is wrong with them now.
 static void append_tables(sqlite3_str *sql, const struct query *query)
 {
     struct query_filter of_device = query->filter;
@@ -325,21 +319,11 @@ static void append_tables(sqlite3_str *sql, const struct query *query)
         " (PARTITION BY t.run, t.device) AS newest");
     append_newest(sql, "device_process",
                   "s.run, s.device, s.started_ns, s.pid, s.name, s.memory_bytes");
-    sqlite3_str_appendf(
-        sql,
-        "), lasting AS MATERIALIZED (SELECT r.host, e.run, e.device, " NAME_OF(
-            "e.event") " AS text FROM recent r"
-                       " CROSS JOIN event e ON e.id IN (SELECT b.id FROM event b WHERE b.run = "
-                       "r.run"
-                       " ORDER BY b.started_ns DESC LIMIT %d) WHERE r.\"end\" = 0"
-                       " GROUP BY e.run, e.device, e.event, e.started_ns HAVING "
-                       "count(e.duration_ns) = 0"
-                       " UNION ALL SELECT r.host, i.run, i.device, 'memory_full' FROM newest i"
-                       " CROSS JOIN recent r ON r.run = i.run CROSS JOIN device_sample s ON s.id = "
-                       "i.id"
-                       " WHERE r.\"end\" = 0 AND s.memory_used_bytes > " MEMORY_FULL
-                       " * s.memory_total_bytes) ",
-        NEWEST_EVENTS);
+    sqlite3_str_appendall(sql, "), lasting AS MATERIALIZED (SELECT host, run, device,"
+                               " text || iif(text = 'xid', coalesce(' ' || detail, ''), '') AS text"
+                               " FROM (");
+    lasting_select(sql, "recent", "newest");
+    sqlite3_str_appendall(sql, ")) ");
 }
 
 enum { FIRST_COLUMN = 2 }; // before it the host and the device, as ids

@@ -22,6 +22,7 @@ enum why_metric { WHY_E2E, WHY_TTFT, WHY_METRICS };
     X(PCIE_DOWNGRADE, "pcie_downgrade", "the device's PCIe link was below its best")               \
     X(ECC_CORRECTED, "ecc_corrected", "memory errors of the device were corrected")                \
     X(ECC_UNCORRECTED, "ecc_uncorrected", "the device had uncorrected memory errors")              \
+    X(MEMORY_FULL, "memory_full", "the device's memory was full")                                  \
     X(FOREIGN_PROCESS, "foreign_process", "another process used the device")                       \
     X(DEVICE_LOST, "device_lost", "the device did not answer")                                     \
     X(MEMORY_PRESSURE, "memory_pressure", "the host lacked memory")                                \

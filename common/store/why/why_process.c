@@ -74,24 +74,25 @@ static enum status add_event(struct why_reader *reader, const struct lasting_eve
     while (kind < WHY_LASTING_END &&
            strcmp(event->name, why_cause_name((enum why_cause_kind)kind)) != 0)
         kind++;
-    if (kind == WHY_LASTING_END)
+    char host[QUERY_TEXT_SIZE];
+    (void)answer_name_text(reader->store, event->host, host);
+    if (kind == WHY_LASTING_END || is_known(reader->out, (enum why_cause_kind)kind, host))
         return STATUS_OK;
     enum status status =
         why_add_cause(reader, &cause, (enum why_cause_kind)kind, 0, event->host, err);
     if (status == STATUS_OK)
-        why_say(cause, "%s%s, for %s", event->what[0] ? ": " : "", event->what,
-                unit_format_int(ago, UNIT_DURATION, reader->out->as_of_ns - event->since_ns));
+        why_say(cause, "%s%s%s%s", event->what[0] ? ": " : "", event->what,
+                event->since_ns ? ", for " : "",
+                event->since_ns
+                    ? unit_format_int(ago, UNIT_DURATION, reader->out->as_of_ns - event->since_ns)
+                    : "");
     return status;
 }
 
 enum status why_add_lasting(struct why_reader *reader, struct error *err)
 {
-    bool is_alone = false;
-    for (size_t i = 0; i < reader->out->subject_count; i++)
-        is_alone = is_alone || reader->out->subjects[i].usual_requests == 0;
     struct lasting lasting = {0};
-    enum status status =
-        is_alone ? lasting_read(&lasting, reader->store, reader->host, err) : STATUS_OK;
+    enum status status = lasting_read(&lasting, reader->store, reader->host, err);
     for (size_t i = 0; i < lasting.count && status == STATUS_OK; i++)
         status = add_event(reader, &lasting.list[i], err);
     lasting_deinit(&lasting);

@@ -76,6 +76,8 @@ static void event(int64_t run, const char *name, const char *device, int second,
         record_set_name(&record, EVENT_DEVICE, rows_name(db, device));
     if (seconds >= 0)
         record_set_int(&record, EVENT_DURATION_NS, seconds * SECOND);
+    if (strcmp(name, "xid") == 0)
+        record_set_int(&record, EVENT_CODE, 48);
     rows_add(db, run, &record);
 }
 
@@ -143,8 +145,8 @@ TEST_CASE(one_row_for_a_device_of_several_runs)
     result_free(result);
 }
 
-// A device of which the newest sample has over 95 % of its memory in use.
-TEST_CASE(memory_that_is_full)
+// A device of which the newest sample has over 95 % of its memory in use, or errors of its memory.
+TEST_CASE(trouble_of_the_newest_sample)
 {
     add_run(1, "a", RECORD_RUN_END_OPEN, START_NS + 9 * SECOND);
     struct record record;
@@ -153,19 +155,20 @@ TEST_CASE(memory_that_is_full)
         record_set_name(&record, DEVICE_SAMPLE_DEVICE, rows_name(db, i ? "cuda:1" : "cuda:0"));
         record_set_int(&record, DEVICE_SAMPLE_MEMORY_TOTAL, 1000);
         record_set_int(&record, DEVICE_SAMPLE_MEMORY_USED, 950 + i);
+        record_set_int(&record, DEVICE_SAMPLE_ECC_UNCORRECTED, 2 * i);
         rows_add(db, 1, &record);
     }
     health_host_sample(&record, &(struct health){.random = 1}, START_NS, SECOND);
     rows_add(db, 1, &record);
     struct result *result = devices();
     expect_text(result, 0, "events", NULL);
-    expect_text(result, 1, "events", "memory_full");
+    expect_text(result, 1, "events", "ecc_uncorrected, memory_full");
     result_free(result);
     event(1, "throttling", "cuda:0", 2, -1);
     event(1, "throttling", "cuda:1", 2, -1);
     result = ask(&(struct query){.kind = QUERY_HOST_HEALTH});
     expect_text(result, 0, "events", NULL);
-    expect_text(result, 0, "device_events", "throttling (2 devices), memory_full");
+    expect_text(result, 0, "device_events", "throttling (2 devices), ecc_uncorrected, memory_full");
     result_free(result);
 }
 
@@ -218,7 +221,7 @@ TEST_CASE(processes_on_a_device)
     result_free(result);
 }
 
-// Only what has begun and not ended, of a run that is open.
+// Only what has begun and not ended, and XIDs of the last 10 minutes, of a run that is open.
 TEST_CASE(events_that_last)
 {
     add_run(1, "a", RECORD_RUN_END_OPEN, START_NS);
@@ -239,6 +242,10 @@ TEST_CASE(events_that_last)
     rows_add(db, 1, &record);
     struct result *result = devices();
     expect_text(result, 0, "events", "pcie_downgrade, throttling");
+    expect_text(result, 1, "events", "xid 48");
+    result_free(result);
+    execf("UPDATE run SET heard_ns = heard_ns + %lld", (long long)(602 * SECOND + 1));
+    result = devices();
     expect_text(result, 1, "events", NULL);
     result_free(result);
     result = ask(&(struct query){.kind = QUERY_HOST_HEALTH});
@@ -342,4 +349,5 @@ TEST_CASE(filters)
 TEST_MAIN_EACH(set_up, store_tear_down, the_newest_sample_of_each_device,
                one_row_for_a_device_of_several_runs, samples_without_a_description,
                a_run_of_long_ago_counts_only_in_its_window, processes_on_a_device, events_that_last,
-               memory_that_is_full, figures_of_a_window, a_long_window, many_devices, filters)
+               trouble_of_the_newest_sample, figures_of_a_window, a_long_window, many_devices,
+               filters)

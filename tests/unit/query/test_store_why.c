@@ -329,6 +329,41 @@ TEST_CASE(test_nothing_before)
     result_free(result);
 }
 
+// What is wrong with a device is told also where all is as usual, and once.
+TEST_CASE(test_trouble_of_devices)
+{
+    struct record record;
+    why_fleet_make(&(struct why_planted){.since_ns = 0});
+    rows_run(db, 900, "gpu00", as_of() - HOUR, as_of());
+    exec("UPDATE run SET \"end\" = 0 WHERE run = 900");
+    record_init(&record, RECORD_KIND_EVENT, as_of() - MINUTE);
+    record_set_name(&record, EVENT_EVENT, rows_name(db, "xid"));
+    record_set_name(&record, EVENT_DEVICE, rows_name(db, "cuda:5"));
+    record_set_int(&record, EVENT_DURATION_NS, 0);
+    record_set_int(&record, EVENT_CODE, 48);
+    (void)rows_add(db, 900, &record);
+    record_init(&record, RECORD_KIND_DEVICE_SAMPLE, as_of() - 2 * MINUTE);
+    record_set_name(&record, DEVICE_SAMPLE_DEVICE, rows_name(db, "cuda:6"));
+    record_set_int(&record, DEVICE_SAMPLE_MEMORY_USED, 99);
+    record_set_int(&record, DEVICE_SAMPLE_MEMORY_TOTAL, 100);
+    record_set_int(&record, DEVICE_SAMPLE_ECC_UNCORRECTED, 2);
+    (void)rows_add(db, 900, &record);
+    struct result *result = ask(&(struct query){.kind = QUERY_WHY});
+    assert_int_equal(result_row_count(result), 4);
+    assert_true(is_cause(result, 0, WHY_ECC_UNCORRECTED));
+    assert_true(result_is(result, 0, "text", "the device had uncorrected memory errors: (cuda:6)"));
+    assert_true(is_cause(result, 1, WHY_MEMORY_FULL));
+    assert_true(is_cause(result, 2, WHY_XID));
+    assert_non_null(strstr(result_get(result, 2, "text").text.bytes, "48 (cuda:5), for 1m 00s"));
+    assert_true(is_cause(result, 3, WHY_AS_USUAL));
+    result_free(result);
+    result = ask(&(struct query){.kind = QUERY_NOW, .filter.by[QUERY_BY_HOST] = "gpu00"});
+    assert_true(result_is(result, 0, "reason",
+                          "as usual; ecc uncorrected (cuda:6);"
+                          " memory full (cuda:6); xid: 48 (cuda:5)"));
+    result_free(result);
+}
+
 // A pattern stands for hosts, whatever else has such a name.
 TEST_CASE(test_pattern_of_host)
 {
@@ -387,4 +422,5 @@ TEST_MAIN_EACH(why_fleet_set_up, why_fleet_tear_down, test_items_and_closed_loop
                test_weak_effects, test_budget, test_budget_of_loops, test_planted_causes_come_first,
                test_no_change_is_as_usual, test_replaced_process_and_losses,
                test_refusals_and_absurd_rows, test_slow_in_different_quantiles, test_window_of_file,
-               test_pattern_of_host, test_down_of_model, test_nothing_before)
+               test_pattern_of_host, test_down_of_model, test_nothing_before,
+               test_trouble_of_devices)
