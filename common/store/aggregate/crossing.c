@@ -24,12 +24,9 @@ struct spans {
 };
 
 struct search {
+    struct crossing *of;
     struct store *store;
     const struct query *query;
-    crossing_callback *callback;
-    void *context;
-    int64_t now_ns;
-    int64_t rows; // read so far
     struct rollup_span window;
     int64_t watermark; // of rollups of requests; 0: there are none
     struct gap_set gaps;
@@ -196,10 +193,12 @@ static enum status on_request(void *context, sqlite3_stmt *row, struct error *er
     struct search *search = context;
     const int64_t started_ns = sqlite3_column_int64(row, PLACE_STARTED);
     const int64_t e2e_ns = sqlite3_column_int64(row, PLACE_E2E);
-    search->rows++;
+    search->of->rows++;
     const int64_t ended_ns = saturate_add(started_ns, e2e_ns);
-    if (e2e_ns < 0 || e2e_ns > REACH_NS || ended_ns > search->now_ns ||
-        next_boundary(search, started_ns) > ended_ns)
+    const bool crosses = e2e_ns >= 0 && e2e_ns <= REACH_NS && ended_ns <= search->of->now_ns &&
+                         next_boundary(search, started_ns) <= ended_ns;
+    const bool begins_inside = is_inside(search, started_ns);
+    if (!crosses && !(search->of->reads_all && begins_inside))
         return STATUS_OK;
     const int64_t finish = sqlite3_column_int64(row, PLACE_FINISH);
     struct crossing_request request = {
@@ -207,8 +206,9 @@ static enum status on_request(void *context, sqlite3_stmt *row, struct error *er
         .ended_ns = ended_ns,
         .first_token_ns = earlier(
             saturate_add(started_ns, later(sqlite3_column_int64(row, PLACE_TTFT), 0)), ended_ns),
-        .begins_inside = is_inside(search, started_ns),
+        .begins_inside = begins_inside,
         .ends_inside = is_inside(search, ended_ns),
+        .crosses = crosses,
         .failed = finish == RECORD_FINISH_ERROR,
         .cancelled = finish == RECORD_FINISH_CANCELLED,
         .prompt_tokens = sqlite3_column_int64(row, PLACE_PROMPT),
@@ -222,20 +222,27 @@ static enum status on_request(void *context, sqlite3_stmt *row, struct error *er
                               ? GROUP_KEY_NONE
                               : sqlite3_column_int64(row, place);
     }
-    return search->callback(search->context, &request, err);
+    return search->of->callback(search->of->context, &request, err);
 }
 
-// The records that began in a span; those in rollups, or the others, found by id or by time.
-static enum status read_records(struct search *search, const struct rollup_span *span, bool is_tail,
-                                bool by_id, struct error *err)
+// Which records of a span: those in rollups, the others found by time or by id, or all.
+enum part { PART_IN_ROLLUPS, PART_BY_TIME, PART_BY_ID, PART_ALL };
+
+static enum status read_records(struct search *search, const struct rollup_span *span,
+                                enum part part, struct error *err)
 {
+    static const char *const ids[] = {[PART_IN_ROLLUPS] = " AND +t.id <= $3",
+                                      [PART_BY_TIME] = " AND +t.id > $3",
+                                      [PART_BY_ID] = " AND t.id > $3",
+                                      [PART_ALL] = ""};
     struct query_filter filter = search->query->filter;
     filter.since_ns = 0;
     filter.until_ns = 0;
     sqlite3_str *sql = sqlite3_str_new(search->store->db);
     sqlite3_str_appendall(sql,
                           "SELECT t.started_ns, t.e2e_ns, t.ttft_ns, t.finish,"
-                          " iif(t.prefill_ns > 0, t.prompt_tokens, t.cached_prompt_tokens),"
+                          " ifnull(iif(t.prefill_ns > 0, t.prompt_tokens - t.cached_prompt_tokens,"
+                          " 0), 0) + ifnull(t.cached_prompt_tokens, 0),"
                           " t.generated_tokens, iif(t.itl_max_ns >= 0 AND t.generated_tokens > 1,"
                           " t.generated_tokens - 1, 0), t.items");
     for (unsigned i = 0; i < search->query->group_count; i++)
@@ -245,10 +252,11 @@ static enum status read_records(struct search *search, const struct rollup_span 
     filter_where(sql, RECORD_KIND_INFERENCE, &filter);
     sqlite3_str_appendf(sql,
                         " AND %st.started_ns BETWEEN $1 AND $2 AND t.started_ns >= "
-                        "" SCHEMA_CLOCK_FLOOR_TEXT " AND " SCHEMA_IS_PLACED " AND %st.id %s $3",
-                        by_id ? "+" : "", by_id ? "" : "+", is_tail ? ">" : "<=");
+                        "" SCHEMA_CLOCK_FLOOR_TEXT " AND " SCHEMA_IS_PLACED "%s",
+                        part == PART_BY_ID ? "+" : "", ids[part]);
     const int64_t of[] = {span->first_ns, span->last_ns, search->watermark};
-    return reader_scan_with(search->store, sql, &filter, of, 3, on_request, search, err);
+    return reader_scan_with(search->store, sql, &filter, of, part == PART_ALL ? 2 : 3, on_request,
+                            search, err);
 }
 
 static enum status read_tail(struct search *search, const struct rollup_span *all,
@@ -260,8 +268,8 @@ static enum status read_tail(struct search *search, const struct rollup_span *al
     enum status status = reader_scan(search->store, sql, NULL, reader_on_integer, &last, err);
     if (status != STATUS_OK || last <= search->watermark)
         return status;
-    return read_records(search, all, true, search->watermark >= saturate_add(last, -SHORT_TAIL),
-                        err);
+    const bool by_id = search->watermark >= saturate_add(last, -SHORT_TAIL);
+    return read_records(search, all, by_id ? PART_BY_ID : PART_BY_TIME, err);
 }
 
 static enum status read_watermark(struct search *search, struct error *err)
@@ -273,17 +281,15 @@ static enum status read_watermark(struct search *search, struct error *err)
                             err);
 }
 
-enum status crossing_read(struct store *store, const struct query *query,
-                          const struct rollup_span *starts, int64_t now_ns,
-                          crossing_callback *callback, void *context, int64_t *rows,
-                          struct error *err)
+enum status crossing_read(struct crossing *crossing, struct error *err)
 {
+    struct store *store = crossing->store;
+    const struct query *query = crossing->query;
     const struct query_filter *filter = &query->filter;
-    struct search search = {.store = store,
+    const struct rollup_span *starts = &crossing->starts;
+    struct search search = {.of = crossing,
+                            .store = store,
                             .query = query,
-                            .callback = callback,
-                            .context = context,
-                            .now_ns = now_ns,
                             .window = {filter->since_ns     ? filter->since_ns
                                        : query->step_ns > 0 ? starts->first_ns
                                                             : INT64_MIN,
@@ -299,6 +305,9 @@ enum status crossing_read(struct store *store, const struct query *query,
     all.first_ns = later(all.first_ns, saturate_add(starts->first_ns, -REACH_NS));
     all.first_ns = later(all.first_ns, SCHEMA_CLOCK_FLOOR_NS);
     all.last_ns = earlier(all.last_ns, starts->last_ns);
+    const struct rollup_span inside = {search.window.first_ns, all.last_ns};
+    if (crossing->reads_all)
+        all.last_ns = earlier(all.last_ns, inside.first_ns - 1);
     enum status status = read_watermark(&search, err);
     if (status == STATUS_OK && search.watermark > 0) {
         status = gap_set_read(&search.gaps, store->db, RECORD_KIND_INFERENCE, ROLLUP_MODEL,
@@ -312,10 +321,11 @@ enum status crossing_read(struct store *store, const struct query *query,
         status = narrow(&search, &spans, err);
     }
     for (size_t i = 0; i < spans.count && status == STATUS_OK; i++)
-        status = read_records(&search, &spans.list[i], false, false, err);
+        status = read_records(&search, &spans.list[i], PART_IN_ROLLUPS, err);
     if (status == STATUS_OK)
         status = read_tail(&search, &all, err);
-    *rows += search.rows;
+    if (status == STATUS_OK && crossing->reads_all)
+        status = read_records(&search, &inside, PART_ALL, err);
     free(spans.list);
     gap_set_deinit(&search.gaps);
     return status;

@@ -5,6 +5,9 @@
 // To read few records, it looks only where a request may be in progress at a boundary: rollups tell
 // the longest request of each day, hour and minute.  Requests that took more than 31 days, or would
 // end after the present, are left out.
+//
+// A reader of short steps, of which there are no rollups, gets the requests that begin in the
+// window as well, in the same pass.
 #ifndef INFERSTAT_STORE_AGGREGATE_CROSSING_H
 #define INFERSTAT_STORE_AGGREGATE_CROSSING_H
 
@@ -23,6 +26,7 @@ struct crossing_request {
     int64_t started_ns, ended_ns;
     int64_t first_token_ns;          // from started_ns to ended_ns
     bool begins_inside, ends_inside; // the query's window
+    bool crosses;                    // a boundary
     bool failed, cancelled;
     int64_t prompt_tokens; // without a prefill only those in the cache
     int64_t generated_tokens;
@@ -33,13 +37,19 @@ struct crossing_request {
 typedef enum status crossing_callback(void *context, struct crossing_request *request,
                                       struct error *err);
 
-// Calls `callback` for each such request that matches the query's filter (but for the window).  The
-// boundaries are the ends of the window and the starts of time steps.  `starts` has the first and
-// last start of the requests in the window, `now_ns` is the present.  Adds the number of records
-// that were read to `*rows`.
-MUST_CHECK enum status crossing_read(struct store *store, const struct query *query,
-                                     const struct rollup_span *starts, int64_t now_ns,
-                                     crossing_callback *callback, void *context, int64_t *rows,
-                                     struct error *err);
+// The boundaries are the ends of the query's window and the starts of its time steps.
+struct crossing {
+    struct store *store;
+    const struct query *query;
+    struct rollup_span starts; // first and last start of the requests in the window
+    int64_t now_ns;            // the present
+    bool reads_all;            // also the requests that begin in the window and cross none
+    crossing_callback *callback;
+    void *context;
+    int64_t rows; // out: records read
+};
+
+// Calls `callback` for each such request that matches the query's filter (but for the window).
+MUST_CHECK enum status crossing_read(struct crossing *crossing, struct error *err);
 
 #endif

@@ -2,10 +2,12 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <sqlite3.h>
 
+#include "common/core/base/array.h"
 #include "common/core/base/saturate.h"
 #include "common/core/base/text.h"
 #include "common/store/aggregate/crossing.h"
@@ -150,20 +152,44 @@ static enum status find_step(const struct moving *moving, struct crossing_reques
     return find_sums(moving->throughput, request->keys, sums, err);
 }
 
-static enum status add_end(const struct moving *moving, struct crossing_request *request,
-                           int64_t time_ns, double sign, struct error *err)
+static void count_end(double *sums, const struct crossing_request *request, double sign)
 {
-    double *sums = NULL;
-    enum status status = find_step(moving, request, time_ns, &sums, err);
-    if (status != STATUS_OK)
-        return status;
     sums[THROUGHPUT_REQUESTS] += sign;
     sums[THROUGHPUT_JUDGED] += sign;
     sums[THROUGHPUT_FAILED] += request->failed ? sign : 0;
     sums[THROUGHPUT_CANCELLED] += request->cancelled ? sign : 0;
     sums[THROUGHPUT_PROMPT_TOKENS] += sign * (double)request->prompt_tokens;
     sums[THROUGHPUT_ITEMS] += sign * (double)request->items;
+}
+
+static void count_tokens(double *sums, const struct crossing_request *request, double share)
+{
+    sums[THROUGHPUT_OUTPUT_TOKENS] += share * (double)request->generated_tokens;
+    sums[THROUGHPUT_STREAMED] += share * (double)request->streamed_tokens;
+}
+
+// Where the request began.
+static enum status add_start(const struct moving *moving, struct crossing_request *request,
+                             double sign, struct error *err)
+{
+    double *sums = NULL;
+    enum status status = find_step(moving, request, request->started_ns, &sums, err);
+    if (status != STATUS_OK)
+        return status;
+    count_end(sums, request, sign);
+    if (moving->throughput->has_tokens)
+        count_tokens(sums, request, sign);
     return STATUS_OK;
+}
+
+static enum status add_end(const struct moving *moving, struct crossing_request *request,
+                           struct error *err)
+{
+    double *sums = NULL;
+    enum status status = find_step(moving, request, request->ended_ns, &sums, err);
+    if (status == STATUS_OK)
+        count_end(sums, request, 1);
+    return status;
 }
 
 static enum status add_tokens(const struct moving *moving, struct crossing_request *request,
@@ -171,11 +197,9 @@ static enum status add_tokens(const struct moving *moving, struct crossing_reque
 {
     double *sums = NULL;
     enum status status = find_step(moving, request, time_ns, &sums, err);
-    if (status != STATUS_OK)
-        return status;
-    sums[THROUGHPUT_OUTPUT_TOKENS] += share * (double)request->generated_tokens;
-    sums[THROUGHPUT_STREAMED] += share * (double)request->streamed_tokens;
-    return STATUS_OK;
+    if (status == STATUS_OK)
+        count_tokens(sums, request, share);
+    return status;
 }
 
 // Counts the tokens evenly from the first one to the end, as far as that is in the window.
@@ -209,15 +233,62 @@ static enum status spread_tokens(const struct moving *moving, struct crossing_re
 static enum status on_crossing(void *context, struct crossing_request *request, struct error *err)
 {
     const struct moving *moving = context;
-    const bool has_tokens = moving->throughput->has_tokens;
     enum status status = STATUS_OK;
     if (request->begins_inside)
-        status = add_end(moving, request, request->started_ns, -1, err);
-    if (status == STATUS_OK && request->begins_inside && has_tokens)
-        status = add_tokens(moving, request, request->started_ns, -1, err);
+        status = add_start(moving, request, -1, err);
     if (status == STATUS_OK && request->ends_inside)
-        status = add_end(moving, request, request->ended_ns, 1, err);
-    return status == STATUS_OK && has_tokens ? spread_tokens(moving, request, err) : status;
+        status = add_end(moving, request, err);
+    return status == STATUS_OK && moving->throughput->has_tokens
+               ? spread_tokens(moving, request, err)
+               : status;
+}
+
+// ---- One by one ------------------------------------------------------------------------------
+
+enum { CROSSED_MAX = 10000 };
+
+// Of all requests that are read, those that crossed a boundary: they move after the others have
+// been counted, so that sums of whole tokens stay exact until then.
+struct crossed {
+    struct moving moving;
+    struct crossing_request *list;
+    size_t count, room;
+};
+
+static enum status move_crossed(struct crossed *crossed, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < crossed->count && status == STATUS_OK; i++)
+        status = on_crossing(&crossed->moving, &crossed->list[i], err);
+    crossed->count = 0;
+    return status;
+}
+
+static enum status on_request(void *context, struct crossing_request *request, struct error *err)
+{
+    struct crossed *crossed = context;
+    enum status status = STATUS_OK;
+    if (request->begins_inside)
+        status = add_start(&crossed->moving, request, 1, err);
+    if (status != STATUS_OK || !request->crosses)
+        return status;
+    if (!ARRAY_RESERVE(&crossed->list, &crossed->room, crossed->count + 1))
+        return error_no_memory(err, "store");
+    crossed->list[crossed->count++] = *request;
+    return crossed->count < CROSSED_MAX ? STATUS_OK : move_crossed(crossed, err);
+}
+
+static enum status read_requests(struct crossed *crossed, struct crossing *crossing,
+                                 struct error *err)
+{
+    crossing->reads_all = true;
+    crossing->callback = on_request;
+    crossing->context = crossed;
+    enum status status = crossing_read(crossing, err);
+    if (status == STATUS_OK)
+        status = move_crossed(crossed, err);
+    free(crossed->list);
+    return status;
 }
 
 // ---- Gaps between tokens ---------------------------------------------------------------------
@@ -472,21 +543,47 @@ static bool can_stream(struct throughput *throughput, const struct query *query,
     return judged >= requests;
 }
 
-static enum status read_all(struct throughput *throughput, struct store *store,
-                            const struct query *query, struct aggregate_scan *scan, int64_t now_ns,
-                            struct error *err)
+// By start, then moved to the end.  Of short steps there are no rollups: their requests are read
+// one by one, unless some have expired and are in longer ones.
+static enum status read_inferences(struct throughput *throughput, struct store *store,
+                                   const struct query *query, const char *metric,
+                                   struct aggregate_scan *scan, int64_t now_ns, struct error *err)
 {
-    enum status status = aggregate_scan_run(scan, store, err);
+    struct crossed crossed = {.moving = {throughput, query}};
+    struct crossing crossing = {.store = store,
+                                .query = query,
+                                .now_ns = now_ns,
+                                .callback = on_crossing,
+                                .context = &crossed.moving};
+    const int64_t since_ns = query->filter.since_ns;
+    const bool is_short = since_ns && query->step_ns % MINUTE_NS != 0;
+    if (!is_short)
+        want(scan, metric);
+    enum status status = aggregate_scan_run(scan, store, err); // of no metric: the window alone
+    const bool is_whole = is_short && scan->expired_ns <= since_ns;
+    if (status == STATUS_OK && is_short && !is_whole) {
+        aggregate_scan_deinit(scan);
+        *scan = (struct aggregate_scan){.query = query, .kind = RECORD_KIND_INFERENCE};
+        want(scan, metric);
+        status = aggregate_scan_run(scan, store, err);
+    }
     if (status != STATUS_OK)
         return status;
-    struct moving moving = {throughput, query};
-    throughput->sketches = scan->sketches;
-    throughput->rows = scan->rows;
-    throughput->scanned = scan->window;
-    status = add_requests(throughput, scan, err);
+    crossing.starts = throughput->scanned = scan->window;
+    if (!is_whole)
+        status = add_requests(throughput, scan, err);
     if (status == STATUS_OK)
-        status = crossing_read(store, query, &scan->window, now_ns, on_crossing, &moving,
-                               &throughput->rows, err);
+        status = is_whole ? read_requests(&crossed, &crossing, err) : crossing_read(&crossing, err);
+    throughput->sketches = scan->sketches;
+    throughput->rows = scan->rows + crossing.rows;
+    return status;
+}
+
+static enum status read_all(struct throughput *throughput, struct store *store,
+                            const struct query *query, const char *metric,
+                            struct aggregate_scan *scan, int64_t now_ns, struct error *err)
+{
+    enum status status = read_inferences(throughput, store, query, metric, scan, now_ns, err);
     if (status == STATUS_OK && can_stream(throughput, query, scan)) {
         status = add_gaps(throughput, store, query, err);
         if (status == STATUS_OK)
@@ -512,8 +609,7 @@ enum status throughput_read(struct throughput *throughput, struct store *store,
         STATUS_OK)
         return error_no_memory(err, "store");
     struct aggregate_scan scan = {.query = query, .kind = RECORD_KIND_INFERENCE};
-    want(&scan, metric);
-    const enum status status = read_all(throughput, store, query, &scan, now_ns, err);
+    const enum status status = read_all(throughput, store, query, metric, &scan, now_ns, err);
     aggregate_scan_deinit(&scan);
     return status;
 }
