@@ -226,7 +226,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *of, cons
 
 // ---- Start and end --------------------------------------------------------------------------
 
-// Consumes `fd`, also on failure.
+// Consumes `fd`, also on failure; -1: listens nowhere.
 static enum status start_daemon(struct http_server *server, int fd,
                                 const struct http_server_settings *settings, struct error *err)
 {
@@ -238,14 +238,18 @@ static enum status start_daemon(struct http_server *server, int fd,
     }
     if (is_tls)
         flags |= MHD_USE_TLS;
-    server->daemon = MHD_start_daemon(
-        flags, 0, NULL, NULL, on_request, server, MHD_OPTION_LISTEN_SOCKET, fd,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)ACCEPTED_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)SILENCE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
-        // Without TLS the list of options ends here.
-        is_tls ? MHD_OPTION_HTTPS_MEM_KEY : MHD_OPTION_END, settings->key,
-        MHD_OPTION_HTTPS_MEM_CERT, settings->certificate, MHD_OPTION_END);
+    if (fd < 0)
+        flags |= MHD_USE_NO_LISTEN_SOCKET;
+    server->daemon =
+        MHD_start_daemon(flags, 0, NULL, NULL, on_request, server,
+                         fd < 0 ? MHD_OPTION_CONNECTION_LIMIT : MHD_OPTION_LISTEN_SOCKET,
+                         fd < 0 ? (int)ACCEPTED_MAX : fd, MHD_OPTION_CONNECTION_LIMIT,
+                         (unsigned)ACCEPTED_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+                         (unsigned)SILENCE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                         (size_t)REQUEST_BYTES, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
+                         // Without TLS the list of options ends here.
+                         is_tls ? MHD_OPTION_HTTPS_MEM_KEY : MHD_OPTION_END, settings->key,
+                         MHD_OPTION_HTTPS_MEM_CERT, settings->certificate, MHD_OPTION_END);
     if (server->daemon)
         return STATUS_OK; // where it fails, libmicrohttpd has closed the socket, too
     return is_tls ? fail_to_listen(settings, "the certificate or its key cannot be used",
@@ -271,6 +275,14 @@ static enum status start_at(struct http_server **out, int fd,
         *out = server;
     else
         http_server_stop(server);
+    return status;
+}
+
+enum status http_server_check(const struct http_server_settings *settings, struct error *err)
+{
+    struct http_server *server = NULL;
+    const enum status status = start_at(&server, -1, settings, err);
+    http_server_stop(server);
     return status;
 }
 

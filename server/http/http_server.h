@@ -47,6 +47,10 @@ struct http_server_settings {
 
 struct http_server;
 
+// Returns what http_server_start would for the certificate and its key, and listens nowhere.
+MUST_CHECK enum status http_server_check(const struct http_server_settings *settings,
+                                         struct error *err);
+
 // Listens and starts the thread.  The settings are copied, but not what `context` points to.
 // Returns STATUS_BUSY if the address is in use, STATUS_INVALID for an unusable certificate or key,
 // STATUS_UNSUPPORTED if libmicrohttpd lacks TLS.

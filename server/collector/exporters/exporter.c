@@ -116,6 +116,19 @@ static enum status secrets_read(struct secrets *secrets, const struct exporter_o
     return status;
 }
 
+static struct http_server_settings make_settings(const struct exporter_options *options,
+                                                 const struct secrets *secrets,
+                                                 http_handler *handler, void *context)
+{
+    return (struct http_server_settings){.host = options->listen.place,
+                                         .port = options->listen.port,
+                                         .token = secrets->texts[TOKEN],
+                                         .certificate = secrets->texts[CERTIFICATE],
+                                         .key = secrets->texts[KEY],
+                                         .handler = handler,
+                                         .context = context};
+}
+
 enum status exporter_check(const struct exporter_options *options, bool insecure, struct error *err)
 {
     struct secrets secrets = {.texts = {NULL}};
@@ -134,6 +147,10 @@ enum status exporter_check(const struct exporter_options *options, bool insecure
                          "in a network that you trust)",
                          options->listen.place, options->listen.port);
     enum status status = secrets_read(&secrets, options, err);
+    if (status == STATUS_OK && has_tls) {
+        const struct http_server_settings settings = make_settings(options, &secrets, NULL, NULL);
+        status = http_server_check(&settings, err);
+    }
     secrets_free(&secrets);
     return status;
 }
@@ -328,13 +345,8 @@ enum status exporter_reload(struct exporter *exporter, struct error *err)
     const struct exporter_options *options = exporter->options;
     enum status status = secrets_read(&secrets, options, err);
     if (status == STATUS_OK) {
-        const struct http_server_settings settings = {.host = options->listen.place,
-                                                      .port = options->listen.port,
-                                                      .token = secrets.texts[TOKEN],
-                                                      .certificate = secrets.texts[CERTIFICATE],
-                                                      .key = secrets.texts[KEY],
-                                                      .handler = on_request,
-                                                      .context = exporter};
+        const struct http_server_settings settings =
+            make_settings(options, &secrets, on_request, exporter);
         status = exporter->server ? http_server_restart(&exporter->server, &settings, err)
                                   : http_server_start(&exporter->server, &settings, err);
     }

@@ -34,7 +34,7 @@ struct exporter_options {
 struct exporter;
 
 // Checks that others than this host cannot get the page unprotected: that needs a token and TLS, or
-// `insecure`.  Reads the files, to see that they are usable as far as that shows.
+// `insecure`.  Reads the files, to see that they are usable and that the certificate has the key.
 MUST_CHECK enum status exporter_check(const struct exporter_options *options, bool insecure,
                                       struct error *err);
 

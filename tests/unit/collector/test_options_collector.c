@@ -310,15 +310,31 @@ static const char *write_mode(const char *name, const char *text, mode_t mode)
     return path;
 }
 
+// Makes NAME.pem, a certificate, and NAME.key.
+static void make_certificate(const char *name)
+{
+    char command[2048];
+    (void)snprintf(command, sizeof command,
+                   "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
+                   " -days 1 -subj /CN=test -keyout %s/%s.key -out %s/%s.pem 2>/dev/null",
+                   folder, name, folder, name);
+    assert_int_equal(system(command), 0);
+}
+
 TEST_CASE(test_who_may_have_the_metrics)
 {
     static const char token[] = "0123456789abcdef\n";
     const char *secret = write_mode("token", token, 0600);
-    const char *pem = write_mode("pem", "no PEM, which shows later", 0600);
+    char pem[FOLDER_PATH_SIZE], key[FOLDER_PATH_SIZE], other[FOLDER_PATH_SIZE];
+    make_certificate("one");
+    make_certificate("other");
+    (void)folder_path(pem, folder, "one.pem");
+    (void)folder_path(key, folder, "one.key");
+    (void)folder_path(other, folder, "other.key");
     static const char *const far[] = {"192.0.2.1:9464", "*:9464", "0.0.0.0:9464", "[::]:9464"};
     char all[1024];
     (void)snprintf(all, sizeof all, "--metrics-token %s --metrics-certificate %s --metrics-key %s",
-                   secret, pem, pem);
+                   secret, pem, key);
     for (size_t i = 0; i < COUNT_OF(far); i++) {
         char metrics[100];
         (void)snprintf(metrics, sizeof metrics, "--listen ipc:///x --metrics %s", far[i]);
@@ -326,7 +342,7 @@ TEST_CASE(test_who_may_have_the_metrics)
         expect_verdict(format_text("%s --metrics-token %s", metrics, secret), STATUS_DENIED,
                        "--metrics-certificate");
         expect_verdict(
-            format_text("%s --metrics-certificate %s --metrics-key %s", metrics, pem, pem),
+            format_text("%s --metrics-certificate %s --metrics-key %s", metrics, pem, key),
             STATUS_DENIED, "--metrics-token");
         expect_verdict(format_text("%s %s", metrics, all), STATUS_OK, NULL);
         expect_verdict(format_text("%s --insecure", metrics), STATUS_OK, NULL);
@@ -335,8 +351,11 @@ TEST_CASE(test_who_may_have_the_metrics)
     expect_verdict("--metrics localhost:9464", STATUS_OK, NULL);
     expect_verdict("--metrics [::1]:9464", STATUS_OK, NULL);
     expect_verdict(all, STATUS_INVALID, "need --metrics");
-    expect_verdict(format_text("--metrics [::1]:9464 --metrics-key %s", pem), STATUS_INVALID,
+    expect_verdict(format_text("--metrics [::1]:9464 --metrics-key %s", key), STATUS_INVALID,
                    "belong together");
+    expect_verdict(
+        format_text("--metrics [::1]:9464 --metrics-certificate %s --metrics-key %s", pem, other),
+        STATUS_INVALID, "the certificate or its key cannot be used");
 }
 
 TEST_CASE(test_tokens)
