@@ -94,7 +94,7 @@ expect_exit 3 "$INFERSTAT" alerts ack 4711
 expect_exit 2 "$INFERSTAT" alerts ack
 expect_exit 2 "$INFERSTAT" alerts silence busy
 expect_exit 2 "$INFERSTAT" alerts silence --for 2h
-expect_text "$WORK/err" "or --all"
+expect_text "$WORK/err" "a silence needs a rule"
 expect_exit 3 "$INFERSTAT" alerts silence bussy --for 2h
 expect_text "$WORK/err" "did you mean busy?"
 expect_exit 0 "$INFERSTAT" alerts silence busy --host "$name" --for 2h --text known --json

@@ -182,17 +182,13 @@ static enum status fill_edit(struct query *query, const struct cli *cli,
 {
     const struct cli_options *options = &cli->options;
     const char *argument = options->argument_count > 1 ? options->arguments[1] : NULL;
-    const struct query_filter *filter = &query->filter;
     enum status status = STATUS_OK;
     query->alert.edit = edit->edit;
     query->alert.for_ns = options->for_ns;
     if (edit->edit == QUERY_ALERT_SILENCE && !option_given(options, OPTION_FOR))
         return error_set(err, STATUS_INVALID, "alerts silence: --for TIME is missing");
-    if (edit->edit == QUERY_ALERT_SILENCE && !option_given(options, OPTION_ALL) && !argument &&
-        !filter->by[QUERY_BY_MODEL][0] && !filter->by[QUERY_BY_HOST][0] &&
-        !filter->by[QUERY_BY_DEVICE][0])
-        return error_set(err, STATUS_INVALID,
-                         "alerts silence: say RULE, --model, --host or --device, or --all");
+    if (edit->edit == QUERY_ALERT_SILENCE && !argument && option_given(options, OPTION_ALL))
+        argument = "*";
     if (edit->edit != QUERY_ALERT_SILENCE && !argument)
         return error_set(err, STATUS_INVALID, "alerts %s: ID is missing", edit->word);
     if (edit->edit == QUERY_ALERT_SILENCE && argument)

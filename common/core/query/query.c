@@ -369,6 +369,12 @@ static enum status check_alert_edit(const struct query *query, struct error *err
                            (long long)query->alert.id);
     if (status == STATUS_OK && is_silence && query->alert.for_ns < 1)
         status = error_set(err, STATUS_INVALID, "query: a silence has a duration above 0");
+    if (status == STATUS_OK && is_silence && !query->alert.rule[0] &&
+        !query->filter.by[QUERY_BY_MODEL][0] && !query->filter.by[QUERY_BY_HOST][0] &&
+        !query->filter.by[QUERY_BY_DEVICE][0])
+        status = error_set(err, STATUS_INVALID,
+                           "query: a silence needs a rule (\"*\": all rules), "
+                           "model, host or device");
     return status;
 }
 

@@ -182,7 +182,8 @@ struct query {
             enum query_alert_edit edit;
             int64_t id;                 // of the alert; QUERY_ALERT_UNSILENCE: of the silence
             int64_t for_ns;             // QUERY_ALERT_SILENCE: how long
-            char rule[QUERY_KEY_SIZE];  // QUERY_ALERTS, QUERY_ALERT_SILENCE: name; "": any
+            char rule[QUERY_KEY_SIZE];  // QUERY_ALERTS, QUERY_ALERT_SILENCE: name; "": any; of a
+                                        // silence that covers all alerts "*"
             char text[QUERY_RULE_SIZE]; // QUERY_ALERT_EDIT: the reason; QUERY_ALERT_TRY: the rule,
                                         // a line of an alert file
         } alert;                        // QUERY_ALERTS, QUERY_ALERT_EDIT, QUERY_ALERT_TRY

@@ -227,7 +227,7 @@ static enum status acknowledge(sqlite3 *db, const struct query *query, const cha
 static enum status silence(sqlite3 *db, const struct query *query, const char *actor,
                            int64_t now_ns, struct error *err)
 {
-    const char *rule = query->alert.rule;
+    const char *rule = strcmp(query->alert.rule, "*") == 0 ? "" : query->alert.rule;
     const char *names[ALERT_GROUP_NAMES];
     int64_t count = 0;
     for (int i = 0; i < ALERT_GROUP_NAMES; i++)

@@ -496,6 +496,14 @@ TEST_CASE(test_editing_alerts_is_the_owners)
     assert_int_equal(integer("SELECT count(*) FROM alert_silence WHERE rule = 'run_killed'"
                              " AND until_ns > since_ns"),
                      1);
+    silence.alert.rule[0] = '\0'; // of all by mistake, also with a filter that alerts do not have
+    assert_int_equal(edit("admin", silence, &id), REPLY_INVALID);
+    (void)snprintf(silence.filter.by[QUERY_BY_STAGE], QUERY_TEXT_SIZE, "e");
+    assert_int_equal(edit("admin", silence, &id), REPLY_INVALID);
+    assert_int_equal(integer("SELECT count(*) FROM alert_silence"), 1);
+    (void)snprintf(silence.alert.rule, sizeof silence.alert.rule, "*");
+    assert_int_equal(edit("admin", silence, &id), REPLY_OK);
+    assert_int_equal(integer("SELECT count(*) FROM alert_silence WHERE rule IS NULL"), 1);
     const struct query end = {.alert = {.edit = QUERY_ALERT_UNSILENCE, .id = id}};
     assert_int_equal(edit("query", end, &id), REPLY_DENIED);
     assert_int_equal(edit("admin", end, &id), REPLY_OK);

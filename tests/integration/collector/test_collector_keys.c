@@ -223,7 +223,7 @@ TEST_CASE(test_what_each_may_do)
     const struct query clear = {.kind = QUERY_CLEAR};
     assert_int_equal(ask_as(READER, ADDRESS_QUERY, &ping), REPLY_OK);
     const struct query silence = {.kind = QUERY_ALERT_EDIT,
-                                  .alert = {.edit = QUERY_ALERT_SILENCE, .for_ns = 1}};
+                                  .alert = {.edit = QUERY_ALERT_SILENCE, .for_ns = 1, .rule = "*"}};
     assert_int_equal(ask_as(READER, ADDRESS_QUERY, &clear), REPLY_DENIED);
     assert_int_equal(ask_as(READER, ADDRESS_QUERY, &silence), REPLY_DENIED);
     assert_int_equal(ask_as(ADMIN, ADDRESS_ADMIN, &silence), REPLY_OK);
