@@ -26,3 +26,6 @@ INSERT INTO alert_config VALUES ('rule', 'slow_tokens', 1774785700000000000,
 INSERT INTO alert_delivery VALUES
  (1, 1, 'pager', 'firing', 1774785800000000000, 3, 'no answer', 1774785720000000000),
  (2, 1, 'log', 'firing', 1774785800000000000, 0, NULL, 1774785720000000000);
+INSERT INTO meta VALUES ('rule:slow_tokens',
+  'avg tokens_per_second by host over 5m when p50 < 10t/s' || char(27) || '[31m'),
+ ('rule:device_hot', 'avg slowdown_margin_celsius over 1m when min < 3C for 1m clear 5C');

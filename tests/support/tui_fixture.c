@@ -214,7 +214,8 @@ void fixture_free(struct model *model)
 
 #define ALERTS                                                                                     \
     "id|rule|model|host|device|state|severity|since_ns:unix_ns|resolved_ns:unix_ns|value|"         \
-    "threshold|unit|why|acknowledged_ns:unix_ns|acknowledged_by|silenced_until_ns:unix_ns\n"
+    "threshold|unit|why|acknowledged_ns:unix_ns|acknowledged_by|silenced_until_ns:unix_ns|"        \
+    "rule_text\n"
 
 #define FAILED "kind|model|host|error|count|last_ns:unix_ns\n"
 #define FLEET  "model|device|host|metric|verdict|deviation_ratio:ratio|reason\n"
@@ -610,19 +611,21 @@ void fixture_pipelines(struct model *model)
 void fixture_alerts(struct model *model)
 {
     fixture_normal(model);
-    fixture_answer(model, POLL_ALERTS,
-                   ALERTS "7|slow_first_token|llama-3-8b-q8_0|gpu-17|-|firing|critical|"
-                          "1774785480000000000|-|4400000000|3000000000|ns|"
-                          "73 % more concurrent requests|-|-|-\n"
-                          "6|device_hot|-|gpu-18|cuda:3|firing|warning|1774785400000000000|-|94|"
-                          "92|celsius|-|-|-|-\n"
-                          "5|load_slow|-|gpu-19|-|pending|warning|1774785300000000000|-|"
-                          "31000000000|30000000000|ns|-|-|-|-\n"
-                          "4|host_silent|-|gpu-20|-|firing|critical|1774785200000000000|-|"
-                          "400000000000|120000000000|ns|-|1774785500000000000|root|-\n");
+    fixture_answer(
+        model, POLL_ALERTS,
+        ALERTS "7|slow_first_token|llama-3-8b-q8_0|gpu-17|-|firing|critical|"
+               "1774785480000000000|-|4400000000|3000000000|ns|"
+               "73 % more concurrent requests|-|-|-|avg ttft_ns by model,host over 5m when"
+               " p50 > 3s for 2m critical 4.5s least 5\n"
+               "6|device_hot|-|gpu-18|cuda:3|firing|warning|1774785400000000000|-|94|"
+               "92|celsius|-|-|-|-|-\n"
+               "5|load_slow|-|gpu-19|-|pending|warning|1774785300000000000|-|"
+               "31000000000|30000000000|ns|-|-|-|-|avg load.duration_ns over 10m when max > 30s\n"
+               "4|host_silent|-|gpu-20|-|firing|critical|1774785200000000000|-|"
+               "400000000000|120000000000|ns|-|1774785500000000000|root|-|-\n");
     fixture_answer(model, POLL_HISTORY,
                    ALERTS "3|xid|-|gpu-18|cuda:5|resolved|critical|1774785100000000000|"
-                          "1774785200000000000|1|0|count|-|-|-|-\n");
+                          "1774785200000000000|1|0|count|-|-|-|-|-\n");
 }
 
 char *fixture_text(const struct canvas *canvas)

@@ -50,6 +50,7 @@ static const struct column alert_columns[] = {
     {"threshold", "threshold", COLUMN_RIGHT(2), .cell = column_in_row_unit},
     {"since_ns", "since", COLUMN_LEFT(1)},
     {"resolved_ns", "resolved", COLUMN_LEFT(1), .is_optional = true},
+    {"rule_text", "means", COLUMN_LEFT(3), .is_optional = true},
 };
 static const struct columns alert_view = {alert_columns,
                                           sizeof alert_columns / sizeof *alert_columns, add_notes};

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/core/alert/alert_builtin.h"
 #include "common/core/base/unit.h"
 #include "common/core/query/result.h"
 
@@ -59,20 +58,6 @@ static const struct panel panels[PANELS] = {
 
 enum { LINE_SIZE = 640, NAME_SIZE = 128 };
 
-// "built-in rule: avg ... when p50 > 3s for 2m"; "" of a rule of the file.
-static void rule_text(char text[LINE_SIZE], const char *rule)
-{
-    char head[NAME_SIZE + 16];
-    (void)snprintf(head, sizeof head, "alert %s: ", rule);
-    const char *found = strstr(ALERT_BUILTIN_TEXT, head);
-    text[0] = '\0';
-    if (!found)
-        return;
-    found += strlen(head);
-    (void)snprintf(text, LINE_SIZE, "built-in rule (a file may have another): %.*s",
-                   (int)strcspn(found, "\n"), found);
-}
-
 // "4.4s, threshold 3.0s, critical, since 11:58:00".
 static void state_text(char text[LINE_SIZE], const struct result *result, size_t row)
 {
@@ -106,10 +91,12 @@ size_t view_alert_draw(struct canvas *canvas, struct rect area, int y, const str
                        size_t row)
 {
     enum { LINES = 4 };
-    char lines[LINES][LINE_SIZE], rule[NAME_SIZE], why[NAME_SIZE * 2];
+    char lines[LINES][LINE_SIZE] = {""}, rule[LINE_SIZE - 8], why[NAME_SIZE * 2];
     const bool has_why = result_get(result, row, "why").type == VALUE_TEXT;
     int used = 0;
-    rule_text(lines[0], result_text(rule, sizeof rule, result, row, "rule"));
+    if (result_get(result, row, "rule_text").type == VALUE_TEXT)
+        (void)snprintf(lines[0], LINE_SIZE, "rule: %s",
+                       result_text(rule, sizeof rule, result, row, "rule_text"));
     state_text(lines[1], result, row);
     (void)snprintf(lines[2], LINE_SIZE, "cause: %s",
                    has_why ? result_text(why, sizeof why, result, row, "why") : "none is known");

@@ -6,12 +6,6 @@
 #include "common/store/sqlite/database.h"
 #include "common/sys/clock.h"
 
-static void append_name(sqlite3_str *sql, const char *kind, const char *name)
-{
-    sqlite3_str_appendf(sql, "INSERT OR IGNORE INTO alert_config(kind, name) VALUES(%Q, %Q);", kind,
-                        name);
-}
-
 enum status alert_config_save(struct sqlite3 *db, const void *file, struct error *err)
 {
     const struct alert_file *saved = file;
@@ -20,11 +14,16 @@ enum status alert_config_save(struct sqlite3 *db, const void *file, struct error
                                " OR name NOT IN (''");
     for (size_t i = 0; i < saved->hook_count; i++)
         sqlite3_str_appendf(sql, ", %Q", saved->hooks[i].name);
-    sqlite3_str_appendall(sql, ");");
+    sqlite3_str_appendall(sql, ");DELETE FROM meta WHERE key GLOB '" ALERT_RULE_KEY "*';");
     for (size_t i = 0; i < saved->rule_count; i++)
-        append_name(sql, "rule", saved->rules[i].name);
+        sqlite3_str_appendf(sql,
+                            "INSERT INTO alert_config(kind, name) VALUES('rule', %Q);"
+                            "INSERT INTO meta VALUES('" ALERT_RULE_KEY "%q', %Q);",
+                            saved->rules[i].name, saved->rules[i].name, saved->rules[i].text);
     for (size_t i = 0; i < saved->hook_count; i++)
-        append_name(sql, "hook", saved->hooks[i].name);
+        sqlite3_str_appendf(sql,
+                            "INSERT OR IGNORE INTO alert_config(kind, name) VALUES('hook', %Q);",
+                            saved->hooks[i].name);
     sqlite3_str_appendall(sql, "DELETE FROM alert_delivery WHERE hook NOT IN"
                                " (SELECT name FROM alert_config WHERE kind = 'hook')");
     return database_exec_built(db, sql, err);

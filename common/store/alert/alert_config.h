@@ -9,8 +9,11 @@
 
 struct sqlite3;
 
-// Replaces the names of rules and hooks by those of `file`, a struct alert_file, which is right.
-// Removes the calls of hooks that are gone.
+// The key of a rule's text in the table meta, before its name.
+#define ALERT_RULE_KEY "rule:"
+
+// Replaces the names of rules and hooks, and the texts of rules, by those of `file`, a struct
+// alert_file, which is right.  Removes the calls of hooks that are gone.
 MUST_CHECK enum status alert_config_save(struct sqlite3 *db, const void *file, struct error *err);
 
 // Notes that the file could not be read again: why, as text.

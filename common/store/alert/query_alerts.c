@@ -3,6 +3,7 @@
 
 #include <sqlite3.h>
 
+#include "common/store/alert/alert_config.h"
 #include "common/store/alert/alert_evaluate.h"
 #include "common/store/alert/alert_queue.h"
 #include "common/store/query/query_list.h"
@@ -73,12 +74,14 @@ static void append_alerts(sqlite3_str *sql, const struct query *query, int64_t n
     const bool is_open = query->alert.list == QUERY_ALERTS_OPEN;
     sqlite3_str_appendall(sql, "SELECT a.id, a.rule, a.model, a.host, a.device, ");
     append_states(sql);
-    sqlite3_str_appendf(sql,
-                        ", coalesce(a.firing_ns, a.started_ns) AS since_ns, a.resolved_ns, a.value,"
-                        " a.threshold, a.unit, a.why, a.acknowledged_ns, a.acknowledged_by,"
-                        " a.acknowledged_text, " ALERT_SILENCED_UNTIL
-                        " AS silenced_until_ns FROM main.alert a WHERE ",
-                        (long long)now_ns, (long long)now_ns);
+    sqlite3_str_appendf(
+        sql,
+        ", coalesce(a.firing_ns, a.started_ns) AS since_ns, a.resolved_ns, a.value,"
+        " a.threshold, a.unit, a.why, a.acknowledged_ns, a.acknowledged_by,"
+        " a.acknowledged_text, " ALERT_SILENCED_UNTIL
+        " AS silenced_until_ns, (SELECT m.value FROM main.meta m WHERE m.key = '" ALERT_RULE_KEY
+        "' || a.rule) AS rule_text FROM main.alert a WHERE ",
+        (long long)now_ns, (long long)now_ns);
     if (is_open)
         sqlite3_str_appendall(sql, "a.resolved_ns IS NULL");
     else
@@ -113,6 +116,7 @@ enum status query_alerts(struct store *store, const struct query *query, struct 
         {"acknowledged_by", UNIT_NONE},
         {"acknowledged_text", UNIT_NONE},
         {"silenced_until_ns", UNIT_TIME},
+        {"rule_text", UNIT_NONE},
     };
     static const struct answer_column silences[] = {
         {"id", UNIT_NONE},       {"rule", UNIT_NONE},        {"model", UNIT_NONE},

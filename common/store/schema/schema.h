@@ -7,7 +7,7 @@
 //   meta       key, value: uuid of the store, its time of creation, and while a collector has the
 //              store open the marker (database_open.h).  In a store created before version 3 also
 //              the id of the last run before the upgrade (SCHEMA_NO_SET_HASHES): of runs up to this
-//              id, gone_sum (below) may be unknown
+//              id, gone_sum (below) may be unknown; of each alert rule its text (key rule:NAME)
 //   name       id, text: models, hosts, devices, operations, stages; owner (who reported it first;
 //              0: unknown, such as imported ones)
 //   run        one row per run: the columns in record.h, and heard_ns (when the collector last

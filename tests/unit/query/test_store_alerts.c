@@ -161,14 +161,23 @@ TEST_CASE(test_life)
     result_free(history);
 }
 
-// A rule that is gone ends its alerts; a pending one leaves nothing.
+// A rule that is gone ends its alerts; a pending one leaves nothing.  The rule of an alert stands
+// beside it as it is in the file.
 TEST_CASE(test_rule_gone)
 {
+    struct query query = {.kind = QUERY_ALERTS, .alert.rule = "slower"};
     read_rules(rules);
     request(1, 5 * SECOND);
     pass_after(0);
+    struct result *open = ask(&query);
+    assert_true(result_is(open, 0, "rule_text", "avg ttft_ns by model,host over 1m when max > 4s"));
+    result_free(open);
     read_rules("hook pager: command /bin/true\n");
     pass_after(10);
+    query.alert.list = QUERY_ALERTS_HISTORY;
+    struct result *over = ask(&query);
+    assert_int_equal(result_get(over, 0, "rule_text").type, VALUE_NULL);
+    result_free(over);
     assert_int_equal(integer("SELECT count(*) FROM alert WHERE rule = 'slow'"), 0);
     assert_int_equal(integer("SELECT count(*) FROM alert WHERE rule = 'slower'"
                              " AND resolved_ns IS NOT NULL"),
