@@ -1,5 +1,4 @@
 // WHY: planted causes, alone and two at once, come first, and where nothing changed it says so.
-// INFERSTAT_TEST_VOLUME=4 takes 120 stores of each.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,9 +69,12 @@ static bool are_found(const unsigned *kinds, unsigned count, enum why_noise nois
     struct result *result = ask(&query);
     bool found = true;
     for (unsigned i = 0; i < count; i++) {
+        // What is unexplained stands behind the parts, losses behind it.
         bool is_first = false;
-        for (unsigned k = 0; k < count; k++)
+        for (unsigned k = 0, first = 0; k < result_row_count(result) && first < count; k++) {
             is_first = is_first || is_cause(result, k, kinds[i]);
+            first += kinds[0] == WHY_UNEXPLAINED || !is_cause(result, k, WHY_UNEXPLAINED);
+        }
         found = found && is_first;
     }
     if (!found)
@@ -99,6 +101,7 @@ static const unsigned plants[] = {
     WHY_COPY,
     WHY_COPY_STARVED,
     WHY_SETTING,
+    WHY_LOSSES,
     WHY_HOST,
     WHY_DOWN,
     WHY_SILENT,
@@ -108,7 +111,7 @@ static const unsigned plants[] = {
 TEST_CASE(test_planted_causes_come_first)
 {
     unsigned found = 0;
-    const unsigned rounds = test_volume(36);
+    const unsigned rounds = test_volume(2 * COUNT_OF(plants));
     for (unsigned i = 0; i < rounds; i++) {
         unsigned pair[2] = {plants[i / 2 % COUNT_OF(plants)], 0};
         // `host` and `unexplained` get only what is left: beside others only longer answers leave
@@ -157,9 +160,10 @@ TEST_CASE(test_weak_effects)
         unsigned found = 0;
         for (unsigned i = 0; i < rounds * COUNT_OF(kinds); i++)
             found += are_found(&kinds[i % COUNT_OF(kinds)], 1, WHY_STEADY, factors[f]);
-        print_message("factor %.2f: %u of %zu\n", factors[f], found, rounds * COUNT_OF(kinds));
-        if (factors[f] >= 1.5)
-            assert_true(found * 100 >= rounds * COUNT_OF(kinds) * 95);
+        const size_t count = rounds * COUNT_OF(kinds);
+        print_message("factor %.2f: %u of %zu\n", factors[f], found, count);
+        if (factors[f] >= 1.5) // of few stores one is more than 5 in 100
+            assert_true(count - found <= (count + 19) / 20);
     }
 }
 
@@ -186,17 +190,12 @@ TEST_CASE(test_no_change_is_as_usual)
 TEST_CASE(test_replaced_process_and_losses)
 {
     const struct query query = {.kind = QUERY_WHY};
-    why_fleet_make(&(struct why_planted){.since_ns = 0});
+    why_fleet_make(
+        &(struct why_planted){.is[WHY_LOSSES] = true, .on[0] = true, .since_ns = window()});
     const int64_t run =
         why_fleet_add_run(0, WHY_FLEET_RUNS - 2, window() - HOUR, as_of() - 3 * MINUTE);
     (void)why_fleet_add_run(0, WHY_FLEET_RUNS - 1, as_of() - 2 * MINUTE, as_of());
     execf("UPDATE run SET \"end\" = 2, ended_ns = heard_ns WHERE run = %lld", (long long)run);
-    execf(
-        "INSERT INTO stream(run, stream, next, produced, unnumbered) VALUES(%lld, 0, 101, 100, 0);"
-        "INSERT INTO range(run, stream, first, last, state, reason) VALUES(%lld, 0, 1, 50, 0, "
-        "NULL),"
-        " (%lld, 0, 51, 100, 1, 1); INSERT INTO ledger(run, kind, stored) VALUES(%lld, 6, 50)",
-        (long long)run, (long long)run, (long long)run, (long long)run);
     struct result *result = ask(&query);
     assert_true(is_cause(result, 0, WHY_KILLED));
     assert_true(is_cause(result, result_row_count(result) - 1, WHY_AS_USUAL));

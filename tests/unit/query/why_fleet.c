@@ -269,6 +269,13 @@ static void plant_on(const struct why_planted *planted, int64_t run)
         execf("UPDATE run SET %s WHERE run = %lld",
               why_fleet_uniform() < 0.5 ? "driver = '560'" : "worker_version = '2.0'",
               (long long)run);
+    if (planted->is[WHY_LOSSES])
+        execf("INSERT INTO stream(run, stream, next, produced, unnumbered)"
+              " VALUES(%lld, 0, 101, 100, 0);"
+              "INSERT INTO range(run, stream, first, last, state, reason)"
+              " VALUES(%lld, 0, 1, 50, 0, NULL), (%lld, 0, 51, 100, 1, 1);"
+              "INSERT INTO ledger(run, kind, stored) VALUES(%lld, 6, 50)",
+              (long long)run, (long long)run, (long long)run, (long long)run);
     if (planted->is[WHY_DOWN] || planted->is[WHY_SILENT])
         execf("UPDATE run SET \"end\" = 3, heard_ns = %lld, ended_ns = nullif(%d, 0) * %lld"
               " WHERE run = %lld",
@@ -280,7 +287,8 @@ static void plant_on(const struct why_planted *planted, int64_t run)
 void why_fleet_make(const struct why_planted *planted)
 {
     exec("DELETE FROM inference; DELETE FROM run; DELETE FROM event; DELETE FROM load;"
-         "DELETE FROM pipeline; DELETE FROM model; BEGIN");
+         "DELETE FROM pipeline; DELETE FROM model; DELETE FROM stream; DELETE FROM range;"
+         "DELETE FROM ledger; BEGIN");
     (void)rows_name(db, "llama");
     (void)rows_name(db, "other");
     (void)rows_name(db, "cuda:0");
