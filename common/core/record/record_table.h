@@ -259,8 +259,8 @@
       "energy used since the driver's start")                                                      \
     X(DEVICE_SAMPLE_SM_CLOCK, "sm_clock_hz", INT, HERTZ, MAYBE, "clock of the multiprocessors")    \
     X(DEVICE_SAMPLE_MEMORY_CLOCK, "memory_clock_hz", INT, HERTZ, MAYBE, "clock of the memory")     \
-    X(DEVICE_SAMPLE_PCIE_GENERATION, "pcie_generation", INT, NONE, MAYBE, "PCIe generation now")   \
-    X(DEVICE_SAMPLE_PCIE_WIDTH, "pcie_width", INT, NONE, MAYBE, "PCIe lanes now")                  \
+    X(DEVICE_SAMPLE_PCIE_GENERATION, "pcie_generation", INT, COUNT, MAYBE, "PCIe generation now")  \
+    X(DEVICE_SAMPLE_PCIE_WIDTH, "pcie_width", INT, COUNT, MAYBE, "PCIe lanes now")                 \
     X(DEVICE_SAMPLE_THROTTLE, "throttle_reasons", INT, NONE, MAYBE,                                \
       "NVML's bits of why clocks are held back")                                                   \
     X(DEVICE_SAMPLE_SM_ACTIVE, "sm_active_ratio", REAL, RATIO, MAYBE,                              \
