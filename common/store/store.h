@@ -201,10 +201,12 @@
 //   energy_window_joules? throttled_mean_ratio?  The filter may have a host, a device and a run.
 // HOST_HEALTH, one row per host that such a run has sampled, by host: host sampled_ns as_of_ns, the
 //   columns of host_sample, devices (that the run describes) events?
-//   device_events? (those of its devices: "throttling (8 devices), memory_full"); with a window
-//   window_ns? samples cpu_util_mean_ratio? cpu_util_max_ratio? memory_available_min_bytes?
-//   memory_pressure_mean_ratio? memory_pressure_max_ratio? io_pressure_mean_ratio?
-//   cpu_pressure_mean_ratio?  The filter may have a host and a run.
+//   device_events? (those of its devices: "throttling (8 devices), memory_full")
+//   processes_cpu_ratio? processes_memory_bytes? (sums over the newest samples of its processes
+//   that run; the memory is resident); with a window window_ns? samples cpu_util_mean_ratio?
+//   cpu_util_max_ratio? memory_available_min_bytes? memory_pressure_mean_ratio?
+//   memory_pressure_max_ratio? io_pressure_mean_ratio? cpu_pressure_mean_ratio?  The filter
+//   may have a host and a run.
 // WHY, one row per cause, the most important first (why.h): model? (null: of no model) host? (null:
 //   several) cause (WHY_CAUSES) explained_ns? share_ratio? (of the quantile's difference; null:
 //   it is no part of a difference) text evidence (the command that shows it) quantile? (p50 or

@@ -198,7 +198,8 @@ void fixture_free(struct model *model)
 
 #define HOSTS                                                                                      \
     "host|events|cpu_util_ratio:ratio|memory_available_bytes:bytes|memory_total_bytes:bytes|"      \
-    "memory_pressure_ratio:ratio|devices|sampled_ns:unix_ns\n"
+    "memory_pressure_ratio:ratio|devices|sampled_ns:unix_ns|processes_cpu_ratio:ratio|"            \
+    "processes_memory_bytes:bytes\n"
 
 #define DEVICES                                                                                    \
     "host|device|events|gpu_util_ratio:ratio|memory_used_bytes:bytes|memory_bytes:bytes|"          \
@@ -376,7 +377,8 @@ void fixture_normal(struct model *model)
     fixture_answer(model, POLL_FAILED, FAILED);
     answer_run(model);
     fixture_answer(model, POLL_HOSTS,
-                   HOSTS "gpu-17|-|0.125|17179869184|34359738368|0.0|2|1774785599000000000\n"
+                   HOSTS "gpu-17|-|0.125|17179869184|34359738368|0.0|2|1774785599000000000|3.7|"
+                         "4294967296\n"
                          "gpu-18|-|0.75|4294967296|34359738368|0.31|2|1774785599000000000\n");
     fixture_answer(model, POLL_DEVICES,
                    DEVICES "gpu-17|cuda:0|-|0.97|75161927680|150323855360|61|95|540.5|16|16\n"

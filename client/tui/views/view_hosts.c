@@ -10,11 +10,11 @@
 
 static const struct grid_column columns[] = {
     {"host / device", "host", GRID_TREE, true, 13, 28, 0},
-    {"trouble", "trouble", GRID_MARKED, true, 7, 60, 2},
+    {"trouble", "trouble", GRID_MARKED, true, 10, 60, 2},
     {"CPU, GPU", "util_ratio", GRID_DRAWN, false, 9, 14, 1},
     {"memory", "memory_ratio", GRID_DRAWN, false, 9, 14, 1},
     {"temp", "temperature_celsius", GRID_UNIT, false, 6, 0, 2},
-    {"slowdown", "slowdown_celsius", GRID_UNIT, false, 8, 0, 9},
+    {"slowdown", "slowdown_celsius", GRID_UNIT, false, 8, 0, 7},
     {"power", "power_watts", GRID_UNIT, false, 7, 0, 3},
     {"limit", "power_cap_watts", GRID_UNIT, false, 7, 0, 6},
     {"clock", "sm_clock_hz", GRID_UNIT, false, 7, 0, 5},
@@ -25,6 +25,8 @@ static const struct grid_column columns[] = {
     {"pressure", "memory_pressure_ratio", GRID_UNIT, false, 8, 0, 4},
     {"of CPU", "cpu_pressure_ratio", GRID_UNIT, false, 7, 0, 7},
     {"of I/O", "io_pressure_ratio", GRID_UNIT, false, 7, 0, 7},
+    {"proc CPU", "processes_cpu_ratio", GRID_UNIT, false, 8, 0, 4},
+    {"proc mem", "processes_memory_bytes", GRID_UNIT, false, 9, 0, 4},
     {"load", "load_1m", GRID_UNIT, false, 5, 0, 8},
     {"used", "memory_used_bytes", GRID_UNIT, false, 9, 0, 8},
     {"available", "memory_available_bytes", GRID_UNIT, false, 9, 0, 9},

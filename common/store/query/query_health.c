@@ -97,6 +97,11 @@ static const struct expression host_keys[] = {
     {{"as_of_ns", UNIT_TIME}, "$2"},
 };
 
+// A sum over the newest samples of the host's processes that run.
+#define OF_PROCESSES(sum)                                                                          \
+    "(SELECT " sum " FROM recent o CROSS JOIN process_sample s ON s.id = (SELECT max(i.id)"        \
+    " FROM process_sample i WHERE i.run = o.run) WHERE o.host = c.host AND o.\"end\" = 0)"
+
 static const struct expression host_facts[] = {
     {{"devices", UNIT_COUNT}, "(SELECT count(DISTINCT i.name) FROM device i WHERE i.run = c.run)"},
     {{"events", UNIT_NONE}, EVENTS("l.host = c.host", "NULL")},
@@ -104,6 +109,9 @@ static const struct expression host_facts[] = {
      "(SELECT group_concat(text || iif(devices > 1, ' (' || devices || ' devices)', ''), ', ')"
      " FROM (SELECT l.text, count(DISTINCT l.device) AS devices FROM lasting l"
      " WHERE l.host = c.host AND l.device IS NOT NULL GROUP BY l.text ORDER BY 2 DESC, 1))"},
+    {{"processes_cpu_ratio", UNIT_RATIO}, OF_PROCESSES("sum(s.cpu_ratio)")},
+    {{"processes_memory_bytes", UNIT_BYTES},
+     OF_PROCESSES("CAST(sum(s.host_memory_bytes * 1.0) AS INTEGER)")},
 };
 
 // What differs between the two queries.

@@ -259,6 +259,41 @@ TEST_CASE(events_that_last)
     result_free(result);
 }
 
+static void process_sample(int64_t run, int second, double cpu, int64_t memory_bytes)
+{
+    struct record record;
+    record_init(&record, RECORD_KIND_PROCESS_SAMPLE, START_NS + second * SECOND);
+    record_set_real(&record, PROCESS_SAMPLE_CPU, cpu);
+    record_set_int(&record, PROCESS_SAMPLE_HOST_MEMORY, memory_bytes);
+    rows_add(db, run, &record);
+}
+
+// The newest sample of each process of a host that runs; memory of any size.
+TEST_CASE(processes_of_a_host)
+{
+    struct record record;
+    for (int64_t run = 1; run <= 4; run++)
+        add_run(run, run < 4 ? "a" : "b", RECORD_RUN_END_OPEN, START_NS + 9 * SECOND);
+    health_host_sample(&record, &(struct health){.random = 1}, START_NS, SECOND);
+    rows_add(db, 1, &record);
+    rows_add(db, 4, &record);
+    process_sample(1, 1, 8, 1000);
+    process_sample(1, 2, 0.5, 5000);
+    process_sample(2, 1, 1.25, 300);
+    process_sample(3, 1, 16, 70);
+    exec("UPDATE run SET \"end\" = 2 WHERE run = 3");
+    struct result *result = ask(&(struct query){.kind = QUERY_HOST_HEALTH});
+    assert_true(result_number(result, 0, "processes_cpu_ratio", 0) == 1.75);
+    assert_int_equal(result_integer(result, 0, "processes_memory_bytes", 0), 5300);
+    expect_text(result, 1, "processes_cpu_ratio", NULL);
+    expect_text(result, 1, "processes_memory_bytes", NULL);
+    result_free(result);
+    process_sample(1, 3, 0.5, INT64_MAX);
+    result = ask(&(struct query){.kind = QUERY_HOST_HEALTH});
+    assert_int_equal(result_integer(result, 0, "processes_memory_bytes", 0), INT64_MAX);
+    result_free(result);
+}
+
 TEST_CASE(figures_of_a_window)
 {
     add_run(1, "a", RECORD_RUN_END_OPEN, START_NS + 100 * SECOND);
@@ -348,6 +383,6 @@ TEST_CASE(filters)
 
 TEST_MAIN_EACH(set_up, store_tear_down, the_newest_sample_of_each_device,
                one_row_for_a_device_of_several_runs, samples_without_a_description,
-               a_run_of_long_ago_counts_only_in_its_window, processes_on_a_device, events_that_last,
-               trouble_of_the_newest_sample, figures_of_a_window, a_long_window, many_devices,
-               filters)
+               a_run_of_long_ago_counts_only_in_its_window, processes_on_a_device,
+               processes_of_a_host, events_that_last, trouble_of_the_newest_sample,
+               figures_of_a_window, a_long_window, many_devices, filters)
