@@ -9,7 +9,7 @@
 #define PLACES   OPTION_MODEL, OPTION_HOST, OPTION_DEVICE, OPTION_RUN
 #define SETTINGS OPTION_WORKLOAD, OPTION_SYNC, OPTION_CHUNK_BYTES, OPTION_POOL_SIZE, OPTION_SOURCE
 #define CLASSES  OPTION_OPERATION, OPTION_STATUS, SETTINGS
-#define NAMES    PLACES, CLASSES, OPTION_STAGE
+#define NAMES    PLACES, CLASSES, OPTION_STAGE, OPTION_EVENT
 #define FILTERS  NAMES, WINDOW
 #define ROWS     OPTION_JSON, OPTION_CSV, OPTION_WIDE, OPTION_FIELDS, OPTION_WATCH
 #define LISTING  SOURCE, OPTION_HOST, OPTION_RUN, WINDOW, ROWS, OPTION_LIMIT, OPTION_OLDEST
@@ -126,8 +126,8 @@ const struct cli_command cli_commands[] = {
             "pressure,\nother processes on the device.  Below an event: each model's requests "
             "while it lasted,\ncompared with those of the hour before and after, with a 99 % "
             "interval.",
-        .examples = {"events --since today", "events --host gpu07 --json"},
-        .options = TAKES(SOURCE, PLACES, WINDOW, ROWS, OPTION_LIMIT),
+        .examples = {"events --since today", "events --event xid --host gpu07 --json"},
+        .options = TAKES(SOURCE, PLACES, OPTION_EVENT, WINDOW, ROWS, OPTION_LIMIT),
         .run = command_events,
     },
     {

@@ -92,11 +92,23 @@ static size_t find_host(struct join *join, struct value name)
     return join->slots[at] - 1;
 }
 
-// True for errors of the window that no lasting event tells.
-static bool is_error(const struct result *events, size_t row)
+static bool is_same(const struct result *a, size_t row, const struct result *b, size_t other,
+                    const char *key)
 {
-    return result_is(events, row, "event", "xid") ||
-           result_is(events, row, "event", "ecc_uncorrected");
+    return value_is_same(result_get(a, row, key), result_get(b, other, key));
+}
+
+// True for errors of the window that no lasting event tells, the newest of each device and kind.
+static bool is_error(const struct join *join, size_t row)
+{
+    const struct result *events = join->from->events;
+    bool is_new = result_is(events, row, "event", "xid") ||
+                  result_is(events, row, "event", "ecc_uncorrected");
+    for (size_t n = 0; is_new && n < join->error_count; n++)
+        is_new = !(is_same(events, row, events, join->errors[n], "device") &&
+                   is_same(events, row, events, join->errors[n], "host") &&
+                   is_same(events, row, events, join->errors[n], "event"));
+    return is_new;
 }
 
 static void find_hosts(struct join *join)
@@ -113,7 +125,7 @@ static void find_hosts(struct join *join)
         join->hosts[host].in_trouble |= result_get(from->devices, row, "events").type != VALUE_NULL;
     }
     for (size_t row = 0; row < rows_of(from->events) && join->error_count < ERRORS_MAX; row++) {
-        if (!is_error(from->events, row))
+        if (!is_error(join, row))
             continue;
         join->errors[join->error_count++] = row;
         const struct value name = result_get(from->events, row, "host");
@@ -134,24 +146,20 @@ static void set_real(struct join *join, enum own own, double value)
 static void set_trouble(struct join *join, const struct result *of, size_t row)
 {
     char text[TROUBLE_SIZE] = "", one[TROUBLE_SIZE / 2];
-    bool has_xid = false, has_ecc = false;
     const struct result *events = join->from->events;
-    const struct value host = result_get(of, row, "host"), device = result_get(of, row, "device");
     if (result_get(of, row, "events").type != VALUE_NULL)
         (void)text_append(text, sizeof text, "", "! %s",
                           result_text(one, sizeof one, of, row, "events"));
-    for (size_t n = 0; device.type == VALUE_TEXT && n < join->error_count; n++) {
+    for (size_t n = 0; result_get(of, row, "device").type == VALUE_TEXT && n < join->error_count;
+         n++) {
         const size_t i = join->errors[n];
         const bool is_xid = result_is(events, i, "event", "xid");
-        bool *has = is_xid ? &has_xid : &has_ecc;
-        if (*has || !value_is_same(result_get(events, i, "host"), host) ||
-            !value_is_same(result_get(events, i, "device"), device))
+        if (!is_same(events, i, of, row, "host") || !is_same(events, i, of, row, "device"))
             continue;
         (void)snprintf(one, sizeof one, is_xid ? "XID %lld" : "ECC errors %lld",
                        (long long)result_integer(events, i, "code", 0));
         if (!strstr(text, is_xid ? "xid" : "ecc_uncorrected"))
             (void)text_append(text, sizeof text, ", ", text[0] ? "%s" : "! %s", one);
-        *has = true;
     }
     if (text[0])
         (void)result_set_text(join->out, join->own[OWN_TROUBLE], text, strlen(text));

@@ -58,7 +58,7 @@ static const struct {
     [POLL_COMPARE] = {QUERY_COMPARE, 0, 0, ANSWER, 0, true, NULL},
     [POLL_ALERTS] = {QUERY_ALERTS, 0, 0, BY(HOST) | BY(MODEL) | BY(DEVICE), 0, false, NULL},
     [POLL_HISTORY] = {QUERY_ALERTS, 0, 200, BY(HOST) | BY(MODEL) | BY(DEVICE), 0, true, NULL},
-    [POLL_EVENTS] = {QUERY_RECORDS, RECORD_KIND_EVENT, 200, BY(HOST) | BY(DEVICE), KIND(EVENT),
+    [POLL_EVENTS] = {QUERY_RECORDS, RECORD_KIND_EVENT, 1000, BY(HOST) | BY(DEVICE), KIND(EVENT),
                      true, NULL},
     [POLL_MACHINE_USE] = {QUERY_AVERAGE, 0, 0, BY(HOST) | BY(DEVICE), 0, true, "gpu_util_ratio"},
     [POLL_MACHINE_MORE] = {QUERY_AVERAGE, 0, 0, BY(HOST) | BY(DEVICE), 0, true, "power_watts"},
@@ -205,6 +205,8 @@ static bool fill_own(enum polled_query polled, const struct queries_scope *scope
     const struct window all = {.length = window_lengths() - 1};
     if (polled == POLL_HISTORY)
         query->alert.list = QUERY_ALERTS_HISTORY;
+    if (polled == POLL_EVENTS) // of their names, xid and ecc_uncorrected match
+        (void)snprintf(query->filter.by[QUERY_BY_EVENT], QUERY_TEXT_SIZE, "*[xn][ic][do]*");
     if (polled == POLL_FAILED) {
         query->group_by[query->group_count++] = QUERY_BY_MODEL;
         query->group_by[query->group_count++] = QUERY_BY_HOST;

@@ -21,6 +21,7 @@ static const size_t filter_texts[QUERY_DIMENSION_COUNT] = {
     [QUERY_BY_CHUNK_BYTES] = offsetof(Inferstat__Filter, chunk_bytes),
     [QUERY_BY_POOL_SIZE] = offsetof(Inferstat__Filter, pool_size),
     [QUERY_BY_SOURCE] = offsetof(Inferstat__Filter, source),
+    [QUERY_BY_EVENT] = offsetof(Inferstat__Filter, event),
 };
 
 // A text that does not fit `size` bytes, or has a NUL inside, is left unterminated:

@@ -64,13 +64,15 @@
       "only pipelines with N slots")                                                               \
     X(SOURCE, "source", 0, "NAME", TEXT_AT(where[QUERY_BY_SOURCE]),                                \
       "only pipelines whose samples came from NAME")                                               \
+    X(EVENT, "event", 0, "NAME", TEXT_AT(where[QUERY_BY_EVENT]),                                   \
+      "only events of this name, or of all like a pattern: 'ecc*'")                                \
     X(SINCE, "since", 0, "WHEN", TEXT_AT(since),                                                   \
       "started at WHEN or later: 1h (ago), today, yesterday, 2026-03-29 [14:30] (local), "         \
       "RFC 3339, unix seconds")                                                                    \
     X(UNTIL, "until", 0, "WHEN", TEXT_AT(until), "started before WHEN")                            \
     X(BY, "by", 0, "LIST", WORDS_AT(by, dimension_word),                                           \
       "group by model, host, device, run, operation, stage, workload, status, sync, chunk_bytes, " \
-      "pool_size, source (separated by commas)")                                                   \
+      "pool_size, source, event (separated by commas)")                                            \
     X(STEP, "step", 0, "TIME", TEXT_AT(step), "a row for each time step (1m, 1h, ...)")            \
     X(SLO, "slo", 0, "LIST", TEXT_AT(slo),                                                         \
       "objectives of a request, such as ttft=200ms,tpot=30ms")                                     \

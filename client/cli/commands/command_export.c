@@ -100,10 +100,10 @@ static enum status write_out(struct cli *cli, const struct query *query, uint32_
 static enum status export_query(struct cli *cli, struct error *err)
 {
     static const enum cli_option others[] = {
-        OPTION_MODEL,     OPTION_HOST,        OPTION_DEVICE,    OPTION_RUN,
-        OPTION_OPERATION, OPTION_STAGE,       OPTION_WORKLOAD,  OPTION_STATUS,
-        OPTION_SYNC,      OPTION_CHUNK_BYTES, OPTION_POOL_SIZE, OPTION_SOURCE,
-        OPTION_SINCE,     OPTION_UNTIL,       OPTION_LIMIT,     OPTION_COUNT};
+        OPTION_MODEL,     OPTION_HOST,     OPTION_DEVICE, OPTION_RUN,   OPTION_OPERATION,
+        OPTION_STAGE,     OPTION_WORKLOAD, OPTION_STATUS, OPTION_SYNC,  OPTION_CHUNK_BYTES,
+        OPTION_POOL_SIZE, OPTION_SOURCE,   OPTION_EVENT,  OPTION_SINCE, OPTION_UNTIL,
+        OPTION_LIMIT,     OPTION_COUNT};
     if (cli->options.argument_count > 0 ||
         options_first_given(&cli->options, others) != OPTION_COUNT)
         return error_set(err, STATUS_INVALID,

@@ -61,7 +61,7 @@ enum query_role {
 
 // Dimensions: what queries filter and group by.  The text is the name on the command line and the
 // key of the column in results.  STATUS is the status of a load, a pipeline run or an inference.
-// SYNC and what follows are settings of a pipeline.
+// SYNC and what follows up to SOURCE are settings of a pipeline, EVENT is what happened.
 #define QUERY_DIMENSIONS(X)                                                                        \
     X(MODEL, "model")                                                                              \
     X(HOST, "host")                                                                                \
@@ -74,7 +74,8 @@ enum query_role {
     X(SYNC, "sync")                                                                                \
     X(CHUNK_BYTES, "chunk_bytes")                                                                  \
     X(POOL_SIZE, "pool_size")                                                                      \
-    X(SOURCE, "source")
+    X(SOURCE, "source")                                                                            \
+    X(EVENT, "event")
 
 enum query_dimension {
 #define QUERY_DIMENSION_ENUM(name, text) QUERY_BY_##name,

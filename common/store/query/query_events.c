@@ -80,7 +80,7 @@ enum { RUN_COLUMN, HOST_COLUMN, DEVICE_COLUMN, MODEL_COLUMN, EVENT_COLUMN };
 struct event {
     int64_t run, host, device, name; // ids of the table name; device 0: it is of the host
     int64_t device_key;              // equal for names of one device
-    bool is_of_device;               // that of the query's filter
+    bool is_asked_for;               // of the query's device and name
     struct event_span span;
     bool lasts;
     bool has_code;
@@ -109,7 +109,7 @@ enum {
     ROW_HOST,
     ROW_DEVICE,
     ROW_KEY,
-    ROW_IS_OF_DEVICE,
+    ROW_IS_ASKED_FOR,
     ROW_EVENT,
     ROW_STARTED,
     ROW_ENDED,
@@ -128,7 +128,7 @@ static enum status on_event(void *context, sqlite3_stmt *row, struct error *err)
         .host = sqlite3_column_int64(row, ROW_HOST),
         .device = sqlite3_column_int64(row, ROW_DEVICE),
         .device_key = sqlite3_column_int64(row, ROW_KEY),
-        .is_of_device = sqlite3_column_int(row, ROW_IS_OF_DEVICE) != 0,
+        .is_asked_for = sqlite3_column_int(row, ROW_IS_ASKED_FOR) != 0,
         .name = sqlite3_column_int64(row, ROW_EVENT),
         .span = {sqlite3_column_int64(row, ROW_STARTED), sqlite3_column_int64(row, ROW_ENDED)},
         .lasts = sqlite3_column_type(row, ROW_ENDED) == SQLITE_NULL,
@@ -191,11 +191,18 @@ static enum status read_events(struct events *events, struct error *err)
              " t.code, NULL) FROM main.name n WHERE n.id = t.event))"
              " SELECT t.run, r.host, t.device, dense_rank() OVER (ORDER BY r.host, "
              "coalesce(t.uuid, t.device)),"
-             " $2 <> 0 AND " IS_OF_DEVICE ", t.event, t.started_ns,"
-             " coalesce(t.started_ns + max(t.duration_ns, 0),"
-             " iif(r.\"end\" = 0, NULL, coalesce(r.ended_ns, r.heard_ns))),"
-             " t.code, t.detail FROM last t CROSS JOIN main.run r ON r.run = t.run"
-             " ORDER BY t.started_ns DESC, t.id DESC");
+             " ($2 = 0 OR " IS_OF_DEVICE ")");
+    if (asked->by[QUERY_BY_EVENT][0]) { // the others are left out of what is usual
+        memcpy(filter->by[QUERY_BY_EVENT], asked->by[QUERY_BY_EVENT], QUERY_TEXT_SIZE);
+        sqlite3_str_appendall(sql, " AND t.event");
+        filter_append_name(sql, filter, QUERY_BY_EVENT);
+    }
+    sqlite3_str_appendall(sql,
+                          ", t.event, t.started_ns,"
+                          " coalesce(t.started_ns + max(t.duration_ns, 0),"
+                          " iif(r.\"end\" = 0, NULL, coalesce(r.ended_ns, r.heard_ns))),"
+                          " t.code, t.detail FROM last t CROSS JOIN main.run r ON r.run = t.run"
+                          " ORDER BY t.started_ns DESC, t.id DESC");
     const int64_t numbers[] = {filter->since_ns, events->device};
     return reader_scan_with(events->store, sql, filter, numbers, 2, on_event, events, err);
 }
@@ -206,9 +213,7 @@ static bool is_asked_for(const struct events *events, const struct event *event)
 {
     const struct query_filter *filter = &events->query->filter;
     const struct event_span span = event->span;
-    if (events->device && !event->is_of_device)
-        return false;
-    return (!filter->until_ns || span.since_ns < filter->until_ns) &&
+    return event->is_asked_for && (!filter->until_ns || span.since_ns < filter->until_ns) &&
            (span.until_ns > filter->since_ns || span.since_ns >= filter->since_ns);
 }
 
@@ -409,9 +414,9 @@ enum status query_events(struct store *store, const struct query *query, struct 
     struct events events = {.store = store, .query = query};
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
         if (query->filter.by[i][0] && i != QUERY_BY_HOST && i != QUERY_BY_DEVICE &&
-            i != QUERY_BY_MODEL)
+            i != QUERY_BY_MODEL && i != QUERY_BY_EVENT)
             return error_set(err, STATUS_INVALID,
-                             "events: filters are host, device and model, not %s",
+                             "events: filters are host, device, model and event, not %s",
                              query_dimension_name((enum query_dimension)i));
     if (query->limit > EVENTS_LIMIT_MAX)
         return error_set(err, STATUS_INVALID, "events are %d at most", EVENTS_LIMIT_MAX);

@@ -36,6 +36,7 @@ static const char *const dimension_columns[QUERY_DIMENSION_COUNT] = {
     [QUERY_BY_WORKLOAD] = "t.workload",   [QUERY_BY_STATUS] = "t.status",
     [QUERY_BY_SYNC] = "t.sync",           [QUERY_BY_CHUNK_BYTES] = "t.chunk_bytes",
     [QUERY_BY_POOL_SIZE] = "t.pool_size", [QUERY_BY_SOURCE] = "t.source",
+    [QUERY_BY_EVENT] = "t.event",
 };
 
 const char *schema_dimension(enum record_kind kind, enum query_dimension dimension)

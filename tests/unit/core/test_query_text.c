@@ -173,7 +173,7 @@ TEST_CASE(test_refusals)
         {"avg ttft_ns where", "                 ", "a dimension"},
         {"avg ttft_ns where x=y", "                  ^",
          "unknown dimension \"x\" (one of model, host, device, run, operation, stage, workload,"
-         " status, sync, chunk_bytes, pool_size, source)"},
+         " status, sync, chunk_bytes, pool_size, source, event)"},
         {"avg ttft_ns where status=eror", "                         ^^^^",
          "column 26: unknown status \"eror\" (did you mean error?)"},
         {"avg ttft_ns where status=bad", "                         ^^^",

@@ -237,6 +237,42 @@ TEST_CASE(test_window_filter_and_limit)
     }
 }
 
+// Of one name, or of those like a pattern.
+TEST_CASE(test_events_of_a_name)
+{
+    static const struct {
+        const char *host, *device, *event;
+        size_t rows;
+    } cases[] = {{"", "", "xid", 1},     {"", "", "t*ing", 2},      {"alpha", "", "t*", 2},
+                 {"beta", "", "t*", 0},  {"", "cuda:1", "xid", 0},  {"", "gpu", "xid", 1},
+                 {"", "cuda:1", "*", 2}, {"", "", "unheard_of", 0}, {"", "", "", 4}};
+    add_event(SAMPLER, throttling, sampled, AT(0), -1, 4); // lasts
+    add_event(SAMPLER, throttling, sampled, AT(10), 20 * SECOND, 4);
+    add_event(SAMPLER, xid, gpu, AT(50), 0, 79);
+    add_event(OTHER_HOST, pressure, 0, AT(95000), 10 * SECOND, 0);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct query query = {.kind = QUERY_EVENTS};
+        const char *const texts[] = {cases[i].host, cases[i].device, cases[i].event};
+        const enum query_dimension by[] = {QUERY_BY_HOST, QUERY_BY_DEVICE, QUERY_BY_EVENT};
+        for (unsigned d = 0; d < COUNT_OF(by); d++)
+            (void)snprintf(query.filter.by[by[d]], QUERY_TEXT_SIZE, "%s", texts[d]);
+        if (cases[i].rows == 0) {
+            expect_error(&query, STATUS_NO_DATA, "no events that match");
+            continue;
+        }
+        struct result *result = ask(&query);
+        assert_int_equal(result_row_count(result), cases[i].rows);
+        result_free(result);
+    }
+    struct query query = {.kind = QUERY_RECORDS, .records.kind = RECORD_KIND_EVENT};
+    (void)snprintf(query.filter.by[QUERY_BY_EVENT], QUERY_TEXT_SIZE, "xid");
+    struct result *result = ask(&query);
+    assert_int_equal(result_row_count(result), 1);
+    result_free(result);
+    query.records.kind = RECORD_KIND_LOAD;
+    expect_error(&query, STATUS_INVALID, "no event to filter by");
+}
+
 // The requests of an engine and the events of a sampler meet by the UUID of the device.
 TEST_CASE(test_cost_is_what_was_planted)
 {
@@ -322,24 +358,27 @@ TEST_CASE(test_cost_of_a_moment)
     result_free(result);
 }
 
-// Requests that other events touched are not usual.
+// Requests that other events touched are not usual, also of events that are not asked for.
 TEST_CASE(test_other_events_are_left_out)
 {
     add_history(2000, 1000, 2000, 3);
     add_event(SAMPLER, throttling, sampled, AT(999), 100 * SECOND, 4);
     add_event(SAMPLER, pressure, 0, AT(1099), 901 * SECOND, 0);
     add_event(SAMPLER, throttling, gpu, AT(0), 900 * SECOND, 4); // of another device
-    const struct query query = {.kind = QUERY_EVENTS};
-    struct result *result = ask(&query);
-    assert_int_equal(result_row_count(result), 3); // no requests on the other device
-    size_t row = 0;
-    while (!result_is(result, row, "device", "cuda:1"))
-        row++;
-    assert_int_equal(result_integer(result, row, "requests", 0), 50);
-    assert_int_equal(result_integer(result, row, "usual_requests", 0),
-                     499); // the last reaches into it
-    expect_close(round(real_of(result, row, "usual_tokens_per_second")), 100, "speed");
-    result_free(result);
+    for (int named = 0; named < 2; named++) {
+        struct query query = {.kind = QUERY_EVENTS};
+        (void)snprintf(query.filter.by[QUERY_BY_EVENT], QUERY_TEXT_SIZE, named ? "thr*" : "");
+        struct result *result = ask(&query);
+        assert_int_equal(result_row_count(result), 3 - named); // no requests on the other device
+        size_t row = 0;
+        while (!result_is(result, row, "device", "cuda:1"))
+            row++;
+        assert_int_equal(result_integer(result, row, "requests", 0), 50);
+        assert_int_equal(result_integer(result, row, "usual_requests", 0),
+                         499); // the last reaches into it
+        expect_close(round(real_of(result, row, "usual_tokens_per_second")), 100, "speed");
+        result_free(result);
+    }
 }
 
 // Requests of other hosts, 400 a second, do not keep those of the event's device from being found.
@@ -471,7 +510,7 @@ TEST_CASE(test_refusals_and_absurd_rows)
     struct query query = {.kind = QUERY_EVENTS};
     expect_error(&query, STATUS_NO_DATA, "no events that match");
     (void)snprintf(query.filter.by[QUERY_BY_STAGE], QUERY_TEXT_SIZE, "x");
-    expect_error(&query, STATUS_INVALID, "filters are host, device and model, not stage");
+    expect_error(&query, STATUS_INVALID, "filters are host, device, model and event, not stage");
     query = (struct query){.kind = QUERY_EVENTS, .limit = 1001};
     expect_error(&query, STATUS_INVALID, "events are 1000 at most");
     query.limit = 0;
@@ -493,6 +532,7 @@ TEST_CASE(test_refusals_and_absurd_rows)
 }
 
 TEST_MAIN_EACH(set_up, store_tear_down, test_records_are_merged, test_window_filter_and_limit,
-               test_cost_is_what_was_planted, test_cost_of_a_moment, test_other_events_are_left_out,
-               test_a_busy_fleet, test_names_of_a_device, test_energy_of_a_host,
-               test_what_is_unknown_is_null, test_no_change_is_none, test_refusals_and_absurd_rows)
+               test_events_of_a_name, test_cost_is_what_was_planted, test_cost_of_a_moment,
+               test_other_events_are_left_out, test_a_busy_fleet, test_names_of_a_device,
+               test_energy_of_a_host, test_what_is_unknown_is_null, test_no_change_is_none,
+               test_refusals_and_absurd_rows)

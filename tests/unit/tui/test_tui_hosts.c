@@ -88,6 +88,26 @@ TEST_CASE(machines_are_joined_once_a_round)
     drop(model);
 }
 
+// A device that repeats an error, however often, hides no other's; of its own the newest is told.
+TEST_CASE(many_errors_hide_none)
+{
+    static char text[65536] = "host|device|event|code\n";
+    size_t used = strlen(text);
+    for (int i = 0; i < 900; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "a|cuda:0|xid|%d\n", 1000 - i);
+    (void)snprintf(text + used, sizeof text - used,
+                   "a|cuda:0|ecc_uncorrected|3\nb|cuda:0|xid|79\n");
+    struct result *devices = fixture_result("host|device\na|cuda:0\nb|cuda:0\n");
+    struct result *events = fixture_result(text);
+    struct result *joined = machines_join(&(struct machines){.devices = devices, .events = events});
+    assert_int_equal(result_row_count(joined), 4);
+    assert_true(result_is(joined, 1, "trouble", "! XID 1000, ECC errors 3"));
+    assert_true(result_is(joined, 3, "trouble", "! XID 79"));
+    result_free(joined);
+    result_free(events);
+    result_free(devices);
+}
+
 // The ledger tells how fast the store grows, and runs that lost records come first.
 TEST_CASE(the_ledger_tells_losses_and_growth)
 {
@@ -174,6 +194,6 @@ TEST_CASE(a_join_costs_by_its_rows)
     assert_in_range(join_ns(false), 1, 2 * join_ns(true));
 }
 
-TEST_MAIN(an_open_detail_keeps_its_row, what_has_trouble_comes_first,
+TEST_MAIN(an_open_detail_keeps_its_row, what_has_trouble_comes_first, many_errors_hide_none,
           machines_are_joined_once_a_round, the_ledger_tells_losses_and_growth,
           answers_may_be_missing, a_join_costs_by_its_rows)

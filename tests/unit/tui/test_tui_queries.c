@@ -2,6 +2,7 @@
 #include "tests/support/test.h"
 
 #include "client/tui/queries.h"
+#include "common/monitor/sampler/health_events.h"
 #include "tests/support/tui_fixture.h"
 
 #define HOUR_NS INT64_C(3600000000000)
@@ -122,6 +123,18 @@ TEST_CASE(a_filter_goes_as_far_as_the_dimensions_do)
     assert_string_equal(query.filter.by[QUERY_BY_DEVICE], "cpu");
     assert_true(queries_fill(POLL_INFERENCES, &scope, FIXTURE_WALL_NS, &query));
     assert_memory_equal(&query.filter, &scope.filter, sizeof scope.filter);
+}
+
+// Of what the sampler reports, the errors of devices that do not last.
+TEST_CASE(hosts_ask_for_errors_alone)
+{
+    struct query query;
+    struct queries_scope scope = {0};
+    assert_true(queries_fill(POLL_EVENTS, &scope, 0, &query));
+    for (int kind = 0; kind < HEALTH_KINDS; kind++)
+        assert_int_equal(query_name_matches(query.filter.by[QUERY_BY_EVENT],
+                                            health_kind_name((enum health_kind)kind)),
+                         kind == HEALTH_XID || kind == HEALTH_ECC_UNCORRECTED);
 }
 
 TEST_CASE(stages_are_those_of_the_load)
@@ -280,7 +293,8 @@ TEST_CASE(machines_have_metrics_of_their_own)
 
 TEST_MAIN(steps_are_of_the_time_that_is_shown, machines_have_metrics_of_their_own,
           every_ask_is_a_query_that_makes_sense, answers_are_of_the_window,
-          a_filter_goes_as_far_as_the_dimensions_do, stages_are_those_of_the_load,
+          a_filter_goes_as_far_as_the_dimensions_do, hosts_ask_for_errors_alone,
+          stages_are_those_of_the_load,
           marks_of_failures_read_the_failed_alone_while_records_have_them,
           loads_are_set_beside_others, a_request_is_explained_by_its_peers, sides_of_a_comparison,
           without_a_load_there_are_no_stages_to_ask_for, records_make_answers_stale)
