@@ -41,6 +41,7 @@ static const struct {
     [POLL_FAILED] = {QUERY_ERRORS, 0, 50, ANSWER, KIND(INFERENCE), true, NULL},
     [POLL_HISTOGRAM] = {QUERY_AVERAGE, 0, 0, ANSWER, KIND(INFERENCE), true, NULL},
     [POLL_LOADS] = {QUERY_RECORDS, RECORD_KIND_LOAD, 100, ANSWER, KIND(LOAD), true, NULL},
+    [POLL_STARTUPS] = {QUERY_RECORDS, RECORD_KIND_STARTUP, 100, LIFE, KIND(STARTUP), true, NULL},
     [POLL_STAGES] = {QUERY_RECORDS, RECORD_KIND_LOAD_STAGE, 256, BY(RUN), KIND(LOAD_STAGE), false,
                      NULL},
     [POLL_STAGES_BEFORE] = {QUERY_RECORDS, RECORD_KIND_LOAD_STAGE, 256, BY(RUN), 0, false, NULL},
@@ -180,7 +181,7 @@ static bool fill_about(enum polled_query polled, const struct queries_scope *sco
                        struct query *query)
 {
     const struct query_filter *subject = &scope->subjects[about[polled].subject];
-    if (subject->since_ns == 0)
+    if (subject->since_ns == 0 || (polled == POLL_STAGES_USUAL && !subject->by[QUERY_BY_MODEL][0]))
         return false;
     query->filter = *subject;
     query->records.oldest_first = polls[polled].record_kind == RECORD_KIND_LOAD_STAGE;

@@ -29,8 +29,9 @@ enum polled_query {
     POLL_FAILED,        // failures of the window by model, host and error
     POLL_HISTOGRAM,     // of the times of all requests of the window
     POLL_LOADS,         // the newest loads of the window
-    POLL_STAGES,        // the stages of the load at the cursor
-    POLL_STAGES_BEFORE, // the stages of the load before it, of the same model, host and device
+    POLL_STARTUPS,      // likewise startups
+    POLL_STAGES,        // the stages of the load, or startup, at the cursor
+    POLL_STAGES_BEFORE, // the stages of the one before it, of the same model, host and device
     POLL_STAGES_USUAL,  // the usual stages of these, of the month before the load
     POLL_EXPLANATION,   // why the request that is opened took so long
     POLL_REQUESTS_THEN, // requests of its host about that time
@@ -105,7 +106,8 @@ bool queries_select(struct queries_scope *scope, enum queries_subject subject,
 bool queries_select_machine(struct queries_scope *scope, const struct result *machines, size_t row);
 
 // The row of the newest load before that of row `row`, of the same model, host and device; SIZE_MAX
-// if there is none.  `loads` is an answer to POLL_LOADS.
+// if there is none.  `loads` is an answer to POLL_LOADS or
+// POLL_STARTUPS.
 size_t queries_load_before(const struct result *loads, size_t row);
 
 // The queries about a subject; a bit set.

@@ -36,11 +36,11 @@ static void select_subject(struct model *model, enum queries_subject subject,
 // The load of the cursor, and the one before it; the request whose details are open.
 static unsigned select_subjects(struct model *model)
 {
-    const struct result *loads = model_answer(model, POLL_LOADS);
     const bool is_open = model->overlay == OVERLAY_DETAIL &&
                          view_current(model) == &view_requests && current(model)->focus == 0;
     size_t row;
-    if (view_current(model) == &view_loads && view_selected(model, 0, &row)) {
+    const struct result *loads = view_current(model) == &view_loads ? view_load(model, &row) : NULL;
+    if (loads) {
         select_subject(model, SUBJECT_LOAD, loads, row);
         select_subject(model, SUBJECT_LOAD_BEFORE, loads, queries_load_before(loads, row));
     }

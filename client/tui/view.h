@@ -75,6 +75,10 @@ bool view_selected(const struct model *model, unsigned number, size_t *row);
 // The answer that the focused panel shows; NULL if there is none.
 const struct result *view_result(const struct model *model);
 
+// The load, or startup, at the cursor in view_loads, row `*row` of the answer; NULL if there is
+// none.
+const struct result *view_load(const struct model *model, size_t *row);
+
 // The indices of its rows that the focused panel shows, in their order, `*count` of them; the
 // caller frees it.  NULL if there are none, or if memory is short.
 size_t *view_rows(const struct model *model, size_t *count);

@@ -162,7 +162,8 @@ void fixture_free(struct model *model)
     "model_bytes:bytes|page_cache_ratio:ratio|memory_delta_bytes:bytes|"                           \
     "load_bytes_per_second:bytes/s|host_memory_before_bytes:bytes|host_memory_after_bytes:bytes\n"
 
-#define LOAD_NS (FIXTURE_WALL_NS - INT64_C(600000000000))
+#define LOAD_NS    (FIXTURE_WALL_NS - INT64_C(600000000000))
+#define STARTUP_NS (LOAD_NS - 110000000)
 
 #define STAGES                                                                                     \
     "run|host|stream|number|started_ns:unix_ns|parent|ordinal|stage|duration_ns:ns|model|device\n"
@@ -272,6 +273,13 @@ static void answer_load(struct model *model, const char *name)
                          "74296195.1|16777216|80740352\n",
                    load_run, (long long)LOAD_NS, name, (long long)(LOAD_NS - 900000000000), name);
     fixture_answer(model, POLL_LOADS, text);
+    (void)snprintf(text, sizeof text,
+                   "run|stream|number|host|started_ns:unix_ns|duration_ns:ns|memory_start_bytes:"
+                   "bytes|memory_ready_bytes:bytes|memory_delta_bytes:bytes\n"
+                   "%s|1|9|gpu-17|%lld|1310000000|8388608|80740352|72351744\n"
+                   "before|1|5|gpu-17|%lld|900000000|8388608|80740352|72351744\n",
+                   load_run, (long long)STARTUP_NS, (long long)(STARTUP_NS - 900000000000));
+    fixture_answer(model, POLL_STARTUPS, text);
 }
 
 void fixture_stages(struct model *model)
@@ -291,6 +299,10 @@ void fixture_stages(struct model *model)
                          "%s|gpu-17|1|%u|%lld|8|%u|%s|%lld|synthetic-15m|cpu\n", load_run, 3 + i,
                          (long long)(LOAD_NS + stages[i].start_ns), i, stages[i].name,
                          (long long)stages[i].duration_ns);
+    used += snprintf(text + used, sizeof text - (size_t)used,
+                     "%s|gpu-17|1|1|%lld|9|0|open_prompts|110000000|-|-\n"
+                     "%s|gpu-17|1|2|%lld|9|1|load_model|1200000000|-|-\n",
+                     load_run, (long long)STARTUP_NS, load_run, (long long)LOAD_NS);
     (void)snprintf(text + used, sizeof text - (size_t)used,
                    "run-2|gpu-17|1|3|1774785000000000000|8|0|device_selection|1400000|broken|cpu\n"
                    "run-2|gpu-17|1|4|1774785000001400000|8|1|file_opening|200000|broken|cpu\n"

@@ -1,5 +1,5 @@
-// Loads of models: the newest of the window, and the stages of the one at the cursor, beside the
-// usual ones of its model, host and device, or the load before it.
+// Loads of models and startups of processes: the newest of the window, and the stages of the one at
+// the cursor, beside the usual ones of its model, host and device, or the one before it.
 #include "client/tui/view.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "common/core/base/unit.h"
 #include "common/core/query/result.h"
 
-enum panel_number { PANEL_LIST, PANEL_STAGES, PANELS };
+enum panel_number { PANEL_LIST, PANEL_STAGES, PANEL_STARTUPS, PANELS };
 
 static const struct grid_column columns[] = {
     {"time", "started_ns", GRID_CLOCK, true, 8, 8, 0},
@@ -33,12 +33,26 @@ static const char *const identity[] = {"run", "stream", "number", NULL};
 static const struct grid load_grid = {
     .columns = columns, .count = sizeof columns / sizeof *columns, .identity = identity};
 
+static const struct grid_column startup_columns[] = {
+    {"time", "started_ns", GRID_CLOCK, true, 8, 8, 0},
+    {"host", "host", GRID_NAME, true, 6, 24, 0},
+    {"total", "duration_ns", GRID_UNIT, false, 7, 0, 0},
+    {"mem start", "memory_start_bytes", GRID_UNIT, false, 9, 0, 2},
+    {"mem ready", "memory_ready_bytes", GRID_UNIT, false, 9, 0, 1},
+    {"delta", "memory_delta_bytes", GRID_UNIT, false, 9, 0, 3},
+};
+static const struct grid startup_grid = {.columns = startup_columns,
+                                         .count = sizeof startup_columns / sizeof *startup_columns,
+                                         .identity = identity};
+
 enum { STAGES_MAX = 64, NAME_MAX_WIDTH = 24 };
 
-// The load at the cursor; NULL if there is none.
-static const struct result *selected_load(const struct model *model, size_t *row)
+const struct result *view_load(const struct model *model, size_t *row)
 {
-    return view_selected(model, PANEL_LIST, row) ? model_answer(model, POLL_LOADS) : NULL;
+    const bool is_startup = model->views[VIEW_LOADS].focus == PANEL_STARTUPS;
+    return view_selected(model, is_startup ? PANEL_STARTUPS : PANEL_LIST, row)
+               ? model_answer(model, is_startup ? POLL_STARTUPS : POLL_LOADS)
+               : NULL;
 }
 
 // The stages of a load in an answer, in their order.
@@ -138,7 +152,7 @@ static size_t stages_of_load(const struct model *model, struct plot_stage stages
                              struct beside *beside)
 {
     size_t at;
-    const struct result *load = selected_load(model, &at);
+    const struct result *load = view_load(model, &at);
     *beside = (struct beside){0};
     if (!load)
         return 0;
@@ -157,31 +171,35 @@ static bool load_failed(const struct model *model)
 {
     char status[32];
     size_t at;
-    const struct result *load = selected_load(model, &at);
-    return load && strcmp(result_text(status, sizeof status, load, at, "status"), "ok") != 0;
+    const struct result *load = view_load(model, &at);
+    return load && result_get(load, at, "status").type == VALUE_TEXT &&
+           strcmp(result_text(status, sizeof status, load, at, "status"), "ok") != 0;
 }
 
 static void load_facts(const struct model *model, struct rect area, struct segments *facts)
 {
     (void)area;
     size_t at;
-    const struct result *load = selected_load(model, &at);
+    const struct result *load = view_load(model, &at);
     if (!load)
         return;
     char text[128], number[UNIT_TEXT_SIZE];
     if (load_failed(model))
         segments_add(facts, 0, STYLE_BAD, "✗ %s",
                      result_text(text, sizeof text, load, at, "status"));
+    const bool is_startup = result_get(load, at, "model").type == VALUE_NULL;
     segments_add_name(facts, 1, STYLE_STRONG, NAME_MAX_WIDTH,
-                      result_text(text, sizeof text, load, at, "model"));
-    segments_add_name(facts, 4, STYLE_PLAIN, NAME_MAX_WIDTH,
-                      result_text(text, sizeof text, load, at, "device"));
+                      is_startup ? "startup" : result_text(text, sizeof text, load, at, "model"));
+    if (!is_startup)
+        segments_add_name(facts, 4, STYLE_PLAIN, NAME_MAX_WIDTH,
+                          result_text(text, sizeof text, load, at, "device"));
     segments_add_name(facts, 7, STYLE_PLAIN, NAME_MAX_WIDTH,
                       result_text(text, sizeof text, load, at, "host"));
     segments_add(facts, 0, STYLE_STRONG, "%s",
                  unit_format(number, UNIT_DURATION, result_number(load, at, "duration_ns", NAN)));
-    segments_add(facts, 2, STYLE_PLAIN, "%s",
-                 unit_format(number, UNIT_BYTES, result_number(load, at, "model_bytes", NAN)));
+    if (!is_startup)
+        segments_add(facts, 2, STYLE_PLAIN, "%s",
+                     unit_format(number, UNIT_BYTES, result_number(load, at, "model_bytes", NAN)));
     double rate = result_number(load, at, "load_bytes_per_second", NAN);
     if (isfinite(rate))
         segments_add(facts, 6, STYLE_PLAIN, "%s", unit_format(number, UNIT_BYTES_PER_SECOND, rate));
@@ -204,10 +222,10 @@ static int load_head_rows(const struct model *model, struct rect area)
 {
     size_t at;
     (void)area;
-    return selected_load(model, &at) ? HEAD_ROWS + load_failed(model) : 0;
+    return view_load(model, &at) ? HEAD_ROWS + load_failed(model) : 0;
 }
 
-// "total 1.2s +33.3 % · usual 0.9s, of 12 warm loads · d: the load before it".
+// "total 1.2s +33.3 % · usual 0.9s, of 12 warm loads · d: one before".
 static void draw_beside(const struct model *model, struct canvas *canvas, struct rect area, int y,
                         const struct beside *beside, double total_ns)
 {
@@ -225,9 +243,9 @@ static void draw_beside(const struct model *model, struct canvas *canvas, struct
     else
         segments_add(&line, 0, STYLE_DIM, "%s",
                      !is_asked               ? "asking what is usual ..."
-                     : model->against_before ? "no load before it in the window"
+                     : model->against_before ? "none before it in the window"
                                              : "what is usual is not known");
-    segments_add(&line, 1, STYLE_DIM, "d: %s", model->against_before ? "the usual" : "load before");
+    segments_add(&line, 1, STYLE_DIM, "d: %s", model->against_before ? "the usual" : "one before");
     (void)segments_draw(&line, canvas, area, 0, y, area.width, ALIGN_LEFT);
 }
 
@@ -238,10 +256,11 @@ static void draw_memory(struct canvas *canvas, struct rect area, int y, const st
     static const struct {
         const char *name, *before, *after;
     } memories[] = {{"memory", "host_memory_before_bytes", "host_memory_after_bytes"},
+                    {"memory", "memory_start_bytes", "memory_ready_bytes"},
                     {"device", "device_memory_before_bytes", "device_memory_after_bytes"}};
     char text[3][UNIT_TEXT_SIZE];
     struct segments line = {.separator = " · "};
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < sizeof memories / sizeof *memories; i++) {
         const double before = result_number(load, at, memories[i].before, NAN);
         const double after = result_number(load, at, memories[i].after, NAN);
         if (isfinite(before) && isfinite(after))
@@ -260,7 +279,7 @@ static void draw_load_head(const struct model *model, struct canvas *canvas, str
     struct beside beside;
     size_t at;
     int y = 0;
-    const struct result *load = selected_load(model, &at);
+    const struct result *load = view_load(model, &at);
     if (!load)
         return;
     const size_t count = stages_of_load(model, stages, &beside);
@@ -277,7 +296,7 @@ static size_t load_rows(const struct model *model)
 {
     struct plot_stage stages[STAGES_MAX];
     size_t at;
-    const struct result *load = selected_load(model, &at);
+    const struct result *load = view_load(model, &at);
     return load ? find_stages(stages, model_answer(model, POLL_STAGES), load, at) + 1 : 0;
 }
 
@@ -287,7 +306,7 @@ static void draw_load(const struct model *model, struct canvas *canvas, struct r
     struct plot_stage stages[STAGES_MAX];
     struct beside beside;
     size_t at;
-    const struct result *load = selected_load(model, &at);
+    const struct result *load = view_load(model, &at);
     if (!load)
         return;
     const size_t count = stages_of_load(model, stages, &beside);
@@ -308,25 +327,36 @@ static const struct panel panels[PANELS] = {
                       .draw_head = draw_load_head,
                       .list_rows = load_rows,
                       .draw_list = draw_load},
+    [PANEL_STARTUPS] = {.title = "Startups",
+                        .none = "no process started in the window",
+                        .polled = POLL_STARTUPS,
+                        .grid = &startup_grid},
 };
 
-// The list beside the stages where both have room, else above them.
+// The lists beside the stages where both have room, else around them; startups have a place only
+// when there are some, and on a high screen.
 static void arrange(const struct model *model, struct rect body, struct rect *out)
 {
-    enum { TITLE_AND_HEADING = 2, TITLE = 1, BESIDE = 110, GAP = 2 };
-    const struct layout_want list = {4, TITLE_AND_HEADING + 4, 0, true};
-    const struct layout_want stages = {
-        3, TITLE + load_head_rows(model, body) + (int)load_rows(model), 1, false};
-    const struct layout_want wants[] = {list, stages};
-    if (body.width >= BESIDE)
-        layout_beside(body, body.width * 45 / 100, GAP, &out[PANEL_LIST], &out[PANEL_STAGES]);
-    else
-        layout_stack(body, wants, PANELS, out);
+    enum { TITLE_AND_HEADING = 2, TITLE = 1, BESIDE = 110, GAP = 2, HIGH = 18 };
+    const bool is_beside = body.width >= BESIDE;
+    const int rows = (int)view_panel_rows(model, &panels[PANEL_STARTUPS]), most = body.height / 5;
+    const int startups = rows == 0 || body.height < HIGH ? 0 : rows < most ? rows : most;
+    const int stages = is_beside ? 0 : TITLE + load_head_rows(model, body) + (int)load_rows(model);
+    const struct layout_want wants[] = {
+        {4, TITLE_AND_HEADING + 4, 0, true},
+        {stages < 3 ? stages : 3, stages, 1, false},
+        {startups ? 3 : 0, startups ? TITLE_AND_HEADING + startups : 0, 2, false}};
+    struct rect lists = body, beside = {0};
+    if (is_beside)
+        layout_beside(body, body.width * 45 / 100, GAP, &lists, &beside);
+    layout_stack(lists, wants, PANELS, out);
+    if (is_beside)
+        out[PANEL_STAGES] = beside;
 }
 
 const struct view view_loads = {
     .name = "Loads",
-    .polls = POLL(LOADS) | POLL(STAGES),
+    .polls = POLL(LOADS) | POLL(STAGES) | POLL(STARTUPS),
     .panels = panels,
     .panel_count = PANELS,
     .arrange = arrange,

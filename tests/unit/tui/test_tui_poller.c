@@ -145,7 +145,7 @@ enum status remote_live_next(struct remote *remote, uint64_t timeout_ns, int wak
     return poll(&wake, 1, 5) > 0 ? STATUS_CANCELLED : STATUS_TIMEOUT;
 }
 
-static const char load_answer[] = "run|started_ns|duration_ns\nabcdef|9000000000|5\n";
+static const char load_answer[] = "run|model|started_ns|duration_ns\nabcdef|m|9000000000|5\n";
 
 // What is asked for: all queries, of a load.
 static struct queries_scope all(const char *host)

@@ -20,6 +20,36 @@ TEST_CASE(stages_follow_the_cursor)
     fixture_free(model);
 }
 
+// A startup at the cursor of its list has its stages and memory beside it, and nothing usual;
+// the one before it is of the same host.
+TEST_CASE(stages_of_a_startup)
+{
+    struct model *model = fixture_new(120, 40, fixture_normal);
+    struct query query;
+    fixture_key(model, '4');
+    fixture_key(model, '\t');
+    assert_true(queries_fill(POLL_STAGES_USUAL, &model->scope, 0, &query));
+    assert_int_equal(fixture_key(model, '\t'), EFFECT_SCOPE | EFFECT_SUBJECT);
+    assert_true(queries_fill(POLL_STAGES, &model->scope, 0, &query));
+    assert_false(queries_fill(POLL_STAGES_USUAL, &model->scope, 0, &query));
+    assert_string_equal(model->scope.subjects[SUBJECT_LOAD_BEFORE].by[QUERY_BY_RUN], "before");
+    fixture_stages(model);
+    char *screen = fixture_screen(model, false);
+    assert_non_null(strstr(screen, "open_prompts"));
+    assert_null(strstr(screen, "read_header"));
+    assert_non_null(strstr(screen, "memory 8.0 MB before, 77.0 MB after, +69.0 MB"));
+    assert_null(strstr(screen, "✗"));
+    free(screen);
+    fixture_key(model, '\r');
+    screen = fixture_screen(model, false);
+    assert_non_null(strstr(screen, "memory_ready"));
+    free(screen);
+    fixture_key(model, KEY_CODE_ESCAPE);
+    fixture_key(model, '\t'); // back to the loads
+    assert_true(queries_fill(POLL_STAGES_USUAL, &model->scope, 0, &query));
+    fixture_free(model);
+}
+
 // What is asked about a request is asked once, when it is opened; again after a silence.
 TEST_CASE(a_request_is_asked_about_when_it_is_opened)
 {
@@ -170,6 +200,6 @@ TEST_CASE(details_stay_in_the_body)
     fixture_free(model);
 }
 
-TEST_MAIN(details_stay_in_the_body, stages_follow_the_cursor,
+TEST_MAIN(details_stay_in_the_body, stages_follow_the_cursor, stages_of_a_startup,
           a_request_is_asked_about_when_it_is_opened, what_is_compared_is_chosen_by_keys,
           random_keys_in_views_of_records)
