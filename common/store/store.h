@@ -14,18 +14,14 @@
 // STATUS_NO_DATA if an average has no rows or no record matches a summary's filter, STATUS_FULL if
 // the answer would have too many groups, STATUS_TIMEOUT if it exceeds the time budget (session.h).
 //
-// The rest lists the columns of the answers by query kind (query.h).  "?" after a column: may be
-// null.  A run is the lifetime of one monitored process.  Rollups are aggregates of records,
-// computed in advance (rollup.h).  A record expires when retention deletes it; a deletion by
-// QUERY_CLEAR clears it.  A lost record was produced but never stored.
+// The rest says what answers have by query kind (query.h), beyond the keys of columns that
+// proto/inferstat.proto lists.  "?" after a column: may be null.  A run is the lifetime of one
+// monitored process.  Rollups are aggregates of records, computed in advance (rollup.h).  A record
+// expires when retention deletes it; a deletion by QUERY_CLEAR clears it.  A lost record was
+// produced but never stored.
 //
-// PING: version protocol store uptime_ns? now_ns store_bytes runs_open store_error? (why the
-//   collector's last write failed), and of a collector log_bytes (write-ahead log) disk_free_bytes
-//   memory_bytes (resident) queue_messages queue_bytes (waiting for the writer) unsent_bytes (of
-//   answers that peers have not taken) commits (since its start) commit_p50_ns commit_p99_ns (of
-//   the last 1024), rejected_REASON for each reason for which messages were ever rejected.  What
-//   only a collector knows is null if a file is queried directly
-// ADMIN_LOG, one row per act, newest first: at_ns actor action detail outcome rows
+// PING: what only a collector knows is null if a file is queried directly
+// ADMIN_LOG, one row per act, newest first
 // SUMMARY, one row: runs runs_open hosts models loads loads_failed inferences inferences_failed
 //   operations prompt_tokens generated_tokens tokens_per_second (total tokens over total time)
 //   mean_tokens_per_second (mean of the requests' rates) ttft_mean_ns ttft_p95_ns e2e_mean_ns
@@ -50,13 +46,11 @@
 //   AVERAGE; inferences_failed, loads_failed and pipelines_failed count only records that have not
 //   expired
 // AVERAGE, one row per group; with step_ns one per group and time step that has values, oldest
-//   first: the dimensions by name, [started_ns: start of the step, a multiple of step_ns], metric
-//   unit count mean total_over_total? (of a rate: sum of numerators over sum of denominators) min
-//   max p50 p90 p95 p99 met_ratio? coverage_ratio lost, and of the whole answer: sketches (rollups
-//   read) rows (records read) note? (text: expired records and what replaces them; why many rollups
-//   were read), then sum? (of tokens and throughput;
-//   of running_requests and waiting_requests the mean in all processes together) window_ns? (of
-//   throughput).
+//   first (started_ns: start of the step, a multiple of step_ns): also total_over_total? (of a
+//   rate: sum of numerators over sum of denominators) met_ratio?, and of the whole answer sketches
+//   (rollups read) rows (records read).  note?: expired records and what replaces them; why many
+//   rollups were read.  sum? is of tokens and throughput; of running_requests and waiting_requests
+//   the mean in all processes together.
 //   A window of 10 minutes or more of samples of devices and hosts is widened to whole minutes,
 //   unless steps are shorter; the note has its bounds.
 //   Throughput (throughput.h): count is the number of requests that ended; mean is the rate or
@@ -79,19 +73,18 @@
 //   in the window).  runs_open and device_memory_bytes are from the newest 4,000 inferences and
 //   loads; for a row without any of these, last_ns may be the start of its newest rollup: of a day,
 //   or of a month that has expired and has no rollups of days
-// RECORDS: run host stream number started_ns received_ns, the kind's columns (names and
-//   enumerations as text; a sketch as hexadecimal), its derived columns.  load_stage also has the
-//   model and device of its load.  run has no stream and number, but dropped unnumbered lost,
-//   dropped_REASON, coverage_ratio, in_flight, and balanced? (1 if v_ledger (schema.h) finds no
-//   contradiction, else 0; null while the run is open or silent).  Sorted by started_ns, newest
-//   first or oldest first.  An answer ends after limit rows or some megabytes of text; the cursor
-//   continues after it.
-// AUDIT, one row per run, oldest first: run host started_ns end produced stored lost dropped_REASON
-//   expired cleared duplicates in_flight rows (counted) verdict (balanced, unbalanced, open,
-//   unknown) finding? (contradictions in words, separated by "; ").  Orphan rows, whose run is not
-//   in the store, are reported in a row of their own, with null for the run; so are, without a
-//   filter, the sums of removed runs (verdict forgotten).  audit.h lists the checks.  The cursor
-//   continues after limit runs (QUERY_ROWS_MAX at most), or fewer if they have many streams.
+// RECORDS: load_stage also has the model and device of its load.  run has no stream and number, but
+//   dropped unnumbered lost, dropped_REASON, coverage_ratio, in_flight, and balanced? (1 if
+//   v_ledger (schema.h) finds no contradiction, else 0; null while the run is open or silent).
+//   Derived columns follow the kind's; names and enumerations are texts.  Sorted by started_ns,
+//   newest first or oldest first.  An answer ends after limit rows or some megabytes of text; the
+//   cursor continues after it.
+// AUDIT, one row per run, oldest first: also started_ns dropped_REASON expired cleared duplicates
+//   in_flight rows (counted).  finding?: contradictions in words, separated by "; ".  Orphan rows,
+//   of a run that the store does not have, are reported in a row of their own, with null for the
+//   run; so are, without a filter, the sums of removed runs (verdict forgotten).  audit.h lists the
+//   checks. The cursor continues after limit runs (QUERY_ROWS_MAX at most), or fewer if they have
+//   many streams.
 //
 // COPY, one row: copy.h lists the columns.  Creates the file at query->file.path.
 // BASELINES, one row per stored baseline: baseline created_ns filter (in words) since_ns until_ns
@@ -141,11 +134,9 @@
 //   time of all loads) load_bytes_per_second? storage_bytes_per_second? page_cache_ratio? note?.  A
 //   load is cold if at most 0.1 of its file was in the page cache, warm from 0.9.  Covers the
 //   newest 100,000 loads.
-// ERRORS, one row per group, kind (inference, load, operation) and error, most failures first, 100
-//   of them (or limit, at most 1,000): the dimensions, kind error? (the text with # for numbers and
-//   ids: text_pattern.h; null: none was recorded) count first_ns last_ns example? (the text
-//   that arrived last) note? (what the counts lack).  A last row of kind null, error "other",
-//   counts failures that are in no other row.  Covers the newest 100,000 failures of each kind.
+// ERRORS, one row per group, kind and error, most failures first, 100 of them (or limit, at most
+//   1,000): error? is null where none was recorded, example? the text that arrived last, note? what
+//   the counts lack.  Covers the newest 100,000 failures of each kind.
 // EVENTS, newest first, 100 events (or limit, at most 1,000) that overlap the window; one row per
 //   event and model that ran requests then, else one row of model null: run host device? (null: the
 //   event is of the host) model? event started_ns ended_ns? (null: it lasts; what lasted when its
@@ -159,13 +150,9 @@
 //   host, a device, a model and an event.  Reads the newest 20,000 records of events up to the
 //   window's end; before the window a day of them, and of each open run the newest 64
 // ALERTS, one row per alert that is open, those that fire first (alert.list: or that ever fired, by
-//   the filter's window, the newest first): id rule model? host? device? state (alert_state.h)
-//   severity since_ns (it fired; pending: the condition holds) resolved_ns? value threshold unit
-//   why? acknowledged_ns? acknowledged_by? acknowledged_text? silenced_until_ns?.  Silences that
-//   have not ended: id rule? model? host? device? since_ns until_ns silenced_by text.  Trouble:
-//   kind (file, hook, rule) name? since_ns waiting? dropped? (calls of the hook) text
-// ALERT_TRY, one row per group of the rule that has values: model? host? device? value? count
-//   severity? (that the condition has now) unit
+//   the filter's window, the newest first); since_ns: it fired; pending: the condition holds.
+//   Silences that have not ended; trouble
+// ALERT_TRY, one row per group of the rule that has values
 // FLEET, one row per model, device, host and metric (query->metric, or decode, prefill, item and
 //   load rates and ttft), outliers first: model device host metric unit verdict (worse, different,
 //   better, usual; few values, few hosts: not compared) deviation_ratio? score? (distance from the
@@ -174,47 +161,27 @@
 //   model (nor device), means in place of medians, and no reason
 //
 // NOW, one row per model and host of the processes that are open or were heard of in the last 24
-//   hours, those that need attention first: model? (null: processes without a model yet) host state
-//   (now.h) since_ns? reason? window_ns (of the figures: 5 min, or from filter.since_ns on, but not
-//   before the first process began), and
-//   unless no process is open: requests failed error_ratio? request_rate output_token_rate
-//   prompt_token_rate (throughput.h) ttft_p50_ns? ttft_p95_ns? tokens_per_second_p50? and, if its
-//   requests have items, item_rate? e2e_p50_ns? e2e_p95_ns? (then rates of tokens are null);
-//   running_requests? waiting_requests? (of the model in its open processes, as last sampled; of
-//   processes whose samples do not say of which model, all of the process); as_of_ns (a file
-//   is judged as of its last message) note? store_error? (as in PING).  The usual level is that of
-//   the same hour of the 14 days before.  The filter may have a model and a host.
+//   hours, those that need attention first (now.h): model is null for processes without a model
+//   yet.  Figures are null where no process is open, of 5 min or from filter.since_ns on, but not
+//   before the first process began; item_rate? e2e_p50_ns? e2e_p95_ns? only if its requests have
+//   items (then rates of tokens are null).  running_requests? waiting_requests? are of the model in
+//   its open processes, as last sampled; of processes whose samples do not say of which model, all
+//   of the process.  A file is judged as of its last message.  The usual level is that of the same
+//   hour of the 14 days before.
 //
 // DEVICE_HEALTH, one row per device of the runs that are open or were heard of in the last 24 hours
-//   (with a window: whose lives overlap it), by host and device: host device (as the run calls it
-//   that samples it) uuid? parent_uuid? driver? sampled_ns? (end of the period of its newest
-//   sample; null: it is not sampled) as_of_ns (as in NOW), the columns of device_sample and what is
-//   derived from them, of that sample; of its description memory_bytes? power_cap_watts?
-//   slowdown_celsius? sm_clock_max_hz? memory_clock_max_hz? pcie_generation_max? pcie_width_max?;
-//   processes? (text: at most 8, those with most memory first) events? (text: what is wrong with it
-//   now, "throttling, xid 48", see lasting.h); with a window window_ns? (null without
-//   since; widened to whole minutes from 10 minutes on, to whole hours from 10 hours on) samples
-//   and, of those in it,
-//   gpu_util_mean_ratio? gpu_util_max_ratio?
-//   memory_used_mean_bytes? memory_used_max_bytes? temperature_mean_celsius?
-//   temperature_max_celsius? power_mean_watts? power_max_watts? sm_clock_mean_hz? sm_clock_min_hz?
-//   energy_window_joules? throttled_mean_ratio?  The filter may have a host, a device and a run.
-// HOST_HEALTH, one row per host that such a run has sampled, by host: host sampled_ns as_of_ns, the
-//   columns of host_sample, devices (that the run describes) events?
-//   device_events? (those of its devices: "throttling (8 devices), memory_full")
-//   processes_cpu_ratio? processes_memory_bytes? (sums over the newest samples of its processes
-//   that run; the memory is resident); with a window window_ns? samples cpu_util_mean_ratio?
-//   cpu_util_max_ratio? memory_available_min_bytes? memory_pressure_mean_ratio?
-//   memory_pressure_max_ratio? io_pressure_mean_ratio? cpu_pressure_mean_ratio?  The filter
-//   may have a host and a run.
-// WHY, one row per cause, the most important first (why.h): model? (null: of no model) host? (null:
-//   several) cause (WHY_CAUSES) explained_ns? share_ratio? (of the quantile's difference; null:
-//   it is no part of a difference) text evidence (the command that shows it) quantile? (p50 or
-//   p95); of the model metric? (e2e_ns or ttft_ns) verdict? (WORSE, SAME, BETTER, UNDECIDED) usual?
-//   (which time) requests? usual_requests? hosts? slow_hosts? p50_ns? usual_p50_ns? p95_ns?
-//   usual_p95_ns? (of its slow hosts and devices, if there are any);
-//   since_ns as_of_ns (the window, of 10 min or from filter.since_ns on; as in NOW) note?.  The
-//   filter may have a model and a host.
+//   (with a window: whose lives overlap it), by host and device: device (as the run calls it that
+//   samples it) sampled_ns? (null: it is not sampled) processes? (at most 8, those with most memory
+//   first) events? (what is wrong with it now, "throttling, xid 48": lasting.h) window_ns? (null
+//   without since; widened to whole minutes from 10 minutes on, to whole hours from 10 hours on).
+//   The filter may have a host, a device and a run.
+// HOST_HEALTH, one row per host that such a run has sampled, by host: devices (that the run
+//   describes) device_events? (of its devices: "throttling (8 devices), memory_full"); in a window
+//   memory_available_min_bytes? cpu_pressure_mean_ratio?.  The filter may have a host and a run.
+// WHY, one row per cause, the most important first (why.h): host? (null: several) share_ratio? (of
+//   the quantile's difference; null: it is no part of a difference) usual? (which time); quantiles
+//   are of its slow hosts and devices, if there are any.  The window is of 10 min or from
+//   filter.since_ns on.  The filter may have a model and a host.
 //
 // coverage_ratio is stored / (stored + lost) over all kinds of records; it is 1 if nothing was
 // lost, and null if it could not be counted within the time budget.  It and `lost` cover the
