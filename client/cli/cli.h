@@ -35,6 +35,9 @@ struct cli {
     char nothing[512];     // set by cli_ask: why an answer has nothing; "": unknown
 };
 
+// Runs a command, which `cli` has.
+typedef enum status cli_command_run(struct cli *cli, struct error *err);
+
 // A row of the table of commands.  If the command has a verb of the query language, its arguments
 // and options are the clauses of that verb.
 struct cli_command {
@@ -47,7 +50,7 @@ struct cli_command {
     const char *examples[2];               // what follows "inferstat "
     const enum cli_option *options;        // accepted options, ended by OPTION_COUNT
     unsigned arguments_min, arguments_max; // accepted number of arguments
-    enum status (*run)(struct cli *cli, struct error *err);
+    cli_command_run *run;
 };
 
 // All commands, in the order of the help text; the end has no name (command_table.c).
@@ -151,46 +154,14 @@ static inline const char *cli_plural(int64_t count)
 // Implements `export --bundle`: writes the matching records to a new store file, the bundle.
 MUST_CHECK enum status cli_bundle(struct cli *cli, struct error *err);
 
-// The functions of the command table (commands.c).
-MUST_CHECK enum status command_top(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_now(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_why(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_summary(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_average(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_query(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_loads(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_list(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_models(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_devices(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_hosts(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_events(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_alerts(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_errors(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_fleet(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_metrics(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_tail(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_export(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_backup(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_restore(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_import(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_audit(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_spool(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_clear(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_forget(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_doctor(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_ping(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_help(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_keygen(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_trust(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_authorize(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_revoke(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_keys(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_baseline(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_compare(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_completion(struct cli *cli, struct error *err);
-
-// Variants of `inferences` and `loads`: --slowest N; --average.
-MUST_CHECK enum status command_slowest(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_load_average(struct cli *cli, struct error *err);
+// The functions of the command table, and variants of `inferences` and `loads`: --slowest N;
+// --average.
+MUST_CHECK cli_command_run command_top, command_now, command_why, command_summary, command_average,
+    command_query, command_loads, command_list, command_models, command_devices, command_hosts,
+    command_events, command_alerts, command_errors, command_fleet, command_metrics, command_tail,
+    command_export, command_backup, command_restore, command_import, command_audit, command_spool,
+    command_clear, command_forget, command_doctor, command_ping, command_help, command_keygen,
+    command_trust, command_authorize, command_revoke, command_keys, command_baseline,
+    command_compare, command_completion, command_slowest, command_load_average;
 
 #endif

@@ -18,24 +18,9 @@ struct store;
 typedef enum status query_answer(struct store *store, const struct query *query,
                                  struct result **out, struct error *err);
 
-query_answer query_ping;
-query_answer query_summary;
-query_answer query_average;
-query_answer query_overview;
-query_answer query_records;
-query_answer query_slowest;
-query_answer query_stages;
-query_answer query_errors;
-query_answer query_events;
-query_answer query_fleet;
-query_answer query_admin_log;
-query_answer query_baselines;
-query_answer query_now;
-query_answer query_device_health;
-query_answer query_host_health;
-query_answer query_alerts;
-query_answer query_alert_try;
-query_answer query_why;
+query_answer query_ping, query_summary, query_average, query_overview, query_records, query_slowest,
+    query_stages, query_errors, query_events, query_fleet, query_admin_log, query_baselines,
+    query_now, query_device_health, query_host_health, query_alerts, query_alert_try, query_why;
 
 // Metrics that SUMMARY and OVERVIEW share.  The enums are their indexes in an aggregation:
 // aggregate_scan_want_inferences and aggregate_scan_want_loads add the metrics in this order.
