@@ -475,7 +475,14 @@ static enum status read_processes(struct now *now, struct error *err)
     struct query_filter of_host = {.since_ns = 0};
     memcpy(of_host.by[QUERY_BY_HOST], now->filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE);
     sqlite3_str *sql = sqlite3_str_new(now->store->db);
-    sqlite3_str_appendall(sql, "WITH recent AS MATERIALIZED (SELECT t.* FROM main.run t");
+    sqlite3_str_appendf(
+        sql,
+        "WITH recent AS MATERIALIZED (SELECT t.run, t.host, t.\"end\", t.owner, t.received_ns,"
+        " t.started_ns, t.ended_ns, t.heard_ns, t.last_activity, iif(t.\"end\" <> 1,"
+        "  (SELECT id FROM (SELECT id, model FROM main.process_sample WHERE run = t.run"
+        "   ORDER BY id DESC LIMIT %d) WHERE model IS NULL LIMIT 1), NULL) AS sampled"
+        " FROM main.run t",
+        SAMPLE_ROWS);
     filter_where(sql, RECORD_KIND_RUN, &of_host);
     sqlite3_str_appendf(
         sql,
@@ -499,13 +506,10 @@ static enum status read_processes(struct now *now, struct error *err)
         "model) m"
         "  ON m.run = r.run"
         "  WINDOW host AS (PARTITION BY r.host), model AS (PARTITION BY m.model, r.host)),"
-        " last AS MATERIALIZED (SELECT s.run, s.started_ns, s.running_requests, s.waiting_requests"
-        "  FROM recent r CROSS JOIN main.process_sample s ON s.id = (SELECT id FROM"
-        "   (SELECT id, model FROM main.process_sample WHERE run = r.run ORDER BY id DESC LIMIT %d)"
-        "   WHERE model IS NULL LIMIT 1) WHERE r.\"end\" <> 1),"
         " by_model AS MATERIALIZED (SELECT s.run, s.model,"
         "  max(s.running_requests) AS running_requests, max(s.waiting_requests) AS waiting_requests"
-        "  FROM last l CROSS JOIN main.process_sample s ON s.id IN"
+        "  FROM recent r CROSS JOIN main.process_sample l ON l.id = r.sampled"
+        "  CROSS JOIN main.process_sample s ON s.id IN"
         "   (SELECT id FROM main.process_sample WHERE +run = l.run AND started_ns = l.started_ns"
         "    ORDER BY id DESC LIMIT %d)"
         "  WHERE s.model IS NOT NULL GROUP BY s.run, s.model)"
@@ -518,15 +522,15 @@ static enum status read_processes(struct now *now, struct error *err)
         "  t.received_ns, coalesce(t.ended_ns, t.heard_ns), t.last_activity, t.at,"
         "  %s, %s,"
         "  (SELECT iif(sum(count) < 20000, 0, min(first)) FROM newest), t.run"
-        " FROM process t LEFT JOIN last s ON s.run = t.run"
+        " FROM process t LEFT JOIN main.process_sample s ON s.id = t.sampled"
         "  LEFT JOIN by_model o ON o.run = t.run AND o.model = t.model"
         " WHERE t.model IS NOT NULL OR t.served IS NULL OR t.\"end\" <> 0"
         "  OR coalesce(t.last_activity, 'idle') <> 'idle' OR NOT EXISTS (SELECT 1 FROM main.ledger "
         "g"
         "   WHERE g.run = t.run AND g.kind = %d AND g.stored > 0)"
         " ORDER BY t.model, t.host",
-        SAMPLE_ROWS, SAMPLE_ROWS, NOW_OK, NOW_ENDED, NOW_DOWN, NOW_SILENT,
-        SAMPLED("running_requests"), SAMPLED("waiting_requests"), RECORD_KIND_HOST_SAMPLE);
+        SAMPLE_ROWS, NOW_OK, NOW_ENDED, NOW_DOWN, NOW_SILENT, SAMPLED("running_requests"),
+        SAMPLED("waiting_requests"), RECORD_KIND_HOST_SAMPLE);
     const int64_t numbers[] = {now->as_of_ns - DAY_NS, now->filter.since_ns};
     enum status status =
         reader_scan_with(now->store, sql, &of_host, numbers, 2, on_process, now, err);
