@@ -79,6 +79,9 @@ open_terminal 80 24 "$INFERSTAT" top --db store.db
 shows "every 5.0s"
 ! terminal capture-pane -p -e | grep -qE $'\e\\[[0-9;]*(3[0-8]|9[0-7])[0-9;]*m' ||
   fail "colours in spite of theme = mono"
+for look in 1 2 7; do # bold, dim, reversed
+  terminal capture-pane -p -e | grep -qE $'\e\\[([0-9;]*;)?'"$look"'[;m]' || fail "mono lacks $look"
+done
 press q
 ended 0
 open_terminal 80 24 "$INFERSTAT" top --db store.db --interval 1s # goes before the file

@@ -642,6 +642,33 @@ void fixture_alerts(struct model *model)
                           "1774785200000000000|1|0|count|-|-|-|-|-\n");
 }
 
+// How screen.c shows a cell without colours: bold, dim, underlined and bold, reversed; of the
+// cursor's line, capital.
+static char look_of(const struct cell *cell)
+{
+    static const char looks[STYLE_COUNT] = {
+        [STYLE_DIM] = 'd',     [STYLE_STRONG] = 'b',  [STYLE_TITLE] = 'b', [STYLE_FOCUS] = 'u',
+        [STYLE_HEADING] = 'd', [STYLE_SORTED] = 'b',  [STYLE_KEY] = 'b',   [STYLE_WARNING] = 'b',
+        [STYLE_BAD] = 'r',     [STYLE_BAR_REST] = 'd'};
+    const char look = looks[cell->style];
+    if (cell->reversed)
+        return look ? (char)(look - 'a' + 'A') : 'R';
+    return look == 'r' || (look && cell->code != ' ') ? look : ' ';
+}
+
+char *fixture_looks(const struct model *model)
+{
+    struct canvas canvas;
+    canvas_init(&canvas, false);
+    must(canvas_resize(&canvas, model->width, model->height));
+    view_draw(model, &canvas);
+    for (size_t i = 0; i < (size_t)(canvas.width * canvas.height); i++)
+        canvas.cells[i] = (struct cell){.code = (uint32_t)look_of(&canvas.cells[i]), .width = 1};
+    char *text = fixture_text(&canvas);
+    canvas_deinit(&canvas);
+    return text;
+}
+
 char *fixture_text(const struct canvas *canvas)
 {
     enum { BYTES_MAX = 4 }; // of a character

@@ -56,4 +56,7 @@ char *fixture_text(const struct canvas *canvas);
 // The model's screen as text, to be freed.
 char *fixture_screen(const struct model *model, bool ascii);
 
+// How a terminal without colours shows each character of it, a letter each, to be freed.
+char *fixture_looks(const struct model *model);
+
 #endif

@@ -249,8 +249,9 @@ static void filtered_empty(struct model *model)
     fixture_empty(model);
 }
 
-// ASCII: only such characters; SIZES: drawn at every size, too; AGAIN: answered after the keys.
-enum { ASCII = 1, SIZES = 2, AGAIN = 4 };
+// ASCII: only such characters; SIZES: drawn at every size, too; AGAIN: answered after the keys;
+// MONO: with the looks that a terminal without colours gives the characters, below the screen.
+enum { ASCII = 1, SIZES = 2, AGAIN = 4, MONO = 8 };
 
 static const struct {
     const char *name;
@@ -382,6 +383,15 @@ static const struct {
     {"compact-80x3", compact, "", 80, 3, SIZES},
     {"compact-quiet-40x3", compact_quiet, "", 40, 3, 0},
     {"export-80x24", fixture_normal, "e", 80, 24, 0},
+    {"alerts-now-mono-80x24", fixture_alerts, "", 80, 24, MONO},
+    {"fleet-mono-80x24", fixture_fleet, ">j", 80, 24, MONO},
+    {"hosts-mono-80x24", fixture_normal, "2", 80, 24, MONO},
+    {"requests-mono-80x24", fixture_losses, "3", 80, 24, MONO},
+    {"loads-mono-80x24", loads_failed, "", 80, 24, MONO},
+    {"pipelines-mono-80x24", fixture_pipelines, "5", 80, 24, MONO},
+    {"compare-mono-80x24", fixture_normal, "6", 80, 24, MONO},
+    {"alerts-mono-80x24", fixture_alerts, "7", 80, 24, MONO},
+    {"ledger-mono-80x24", fixture_losses, "8", 80, 24, MONO},
     {"too-small-40x10", fixture_normal, "", 40, 10, 0},
     {"too-small-10x2", fixture_normal, "", 10, 2, 0},
 };
@@ -408,6 +418,13 @@ TEST_CASE(screens_are_as_they_were)
             cases[i].fill(&model);
         char *screen = fixture_screen(&model, cases[i].how & ASCII);
         trim(screen);
+        if (cases[i].how & MONO) {
+            char *text = screen, *looks = fixture_looks(&model);
+            trim(looks);
+            assert_true(asprintf(&screen, "%s%s", text, looks) > 0);
+            free(looks);
+            free(text);
+        }
         if (getenv("INFERSTAT_GOLDEN_UPDATE"))
             write_text(path, screen);
         char *golden = access(path, R_OK) == 0 ? read_file(path, NULL) : NULL;
