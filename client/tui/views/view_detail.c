@@ -17,8 +17,9 @@ static const struct result *selected(const struct model *model, size_t *row)
     return view_selected(model, focus, row) ? view_result(model) : NULL;
 }
 
-// The name of a column without its unit, which the value has: "ttft_ns" is "ttft".
-static const char *bare_name(char *text, size_t size, const char *key)
+// The name of a column without its unit, which the value has: "ttft_ns" is "ttft"; "model_bytes",
+// beside a column "model", is itself.
+static const char *bare_name(char *text, size_t size, const struct result *result, const char *key)
 {
     static const char *const units[] = {"_ns",    "_bytes",  "_ratio", "_celsius",
                                         "_watts", "_joules", "_hz"};
@@ -29,7 +30,7 @@ static const char *bare_name(char *text, size_t size, const char *key)
         if (length > unit && strcmp(text + length - unit, units[i]) == 0)
             text[length - unit] = '\0';
     }
-    return text;
+    return strcmp(text, key) != 0 && result_find(result, text) >= 0 ? key : text;
 }
 
 // Columns for the tables alone.
@@ -102,7 +103,7 @@ static size_t lay_out(const struct model *model, struct canvas *canvas, struct r
         grid_value_text(value, &model->choice, result, row, column, 0);
         if (canvas)
             canvas_fit(canvas, area, MARGIN, y + (int)lines, NAME_WIDTH, ALIGN_LEFT, STYLE_DIM,
-                       bare_name(name, sizeof name, key));
+                       bare_name(name, sizeof name, result, key));
         lines += (size_t)canvas_wrap(canvas, area, x, y + (int)lines, STYLE_PLAIN, value);
     }
     return lines;

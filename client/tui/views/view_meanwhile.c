@@ -48,42 +48,31 @@ static void put_bar(struct page *page, enum style style, const char *label, doub
 
 // ---- Why ------------------------------------------------------------------------------
 
-// The row of the answer that is about this request; its row count if there is none.
-static size_t find_explained(const struct result *answer, const struct result *request, size_t row)
+// True if row `i` of the answer is the request itself.
+static bool is_itself(const struct result *answer, size_t i, const struct result *request,
+                      size_t row)
 {
-    size_t i = 0;
-    while (i < result_row_count(answer) &&
-           (!value_is_same(result_get(answer, i, "run"), result_get(request, row, "run")) ||
-            result_integer(answer, i, "request", 0) != result_integer(request, row, "request", 0) ||
-            result_integer(answer, i, "started_ns", -1) !=
-                result_integer(request, row, "started_ns", -2)))
-        i++;
-    return i;
+    return value_is_same(result_get(answer, i, "run"), result_get(request, row, "run")) &&
+           result_integer(answer, i, "request", 0) == result_integer(request, row, "request", 0) &&
+           result_integer(answer, i, "started_ns", -1) ==
+               result_integer(request, row, "started_ns", -2);
 }
 
-// "throttle (power cap)": the name of a part, from its column "throttle_excess_ns".
-static void part_name(char *text, size_t size, const struct result *answer, size_t row,
-                      const char *key, size_t stem)
-{
-    char why[THROTTLE_TEXT_SIZE];
-    (void)snprintf(text, size, "  %.*s", (int)stem, key);
-    const int64_t reasons = result_integer(answer, row, "throttle_reasons", 0);
-    if (strncmp(key, "throttle", stem) == 0 && throttle_text(why, reasons)[0])
-        (void)snprintf(text, size, "  throttle (%s)", why);
-}
-
+// A bar for each "throttle_excess_ns" and the like: "throttle (power cap)".
 static void put_parts(struct page *page, const struct result *answer, size_t row, double excess_ns)
 {
-    static const char end[] = "_excess_ns";
     char name[THROTTLE_TEXT_SIZE + 32], took[UNIT_TEXT_SIZE], share[UNIT_TEXT_SIZE],
-        figures[2 * UNIT_TEXT_SIZE];
+        figures[2 * UNIT_TEXT_SIZE], why[THROTTLE_TEXT_SIZE];
+    (void)throttle_text(why, result_integer(answer, row, "throttle_reasons", 0));
     for (unsigned i = 0; i < result_column_count(answer); i++) {
         const char *key = result_column(answer, i)->key;
-        const char *stem = strstr(key, end);
+        const char *stem = strstr(key, "_excess_ns");
         const double part_ns = value_number(result_cell(answer, row, i), 0);
         if (!stem || stem == key || fabs(part_ns) < part_least * excess_ns)
             continue;
-        part_name(name, sizeof name, answer, row, key, (size_t)(stem - key));
+        const bool has_why = strncmp(key, "throttle_", 9) == 0 && why[0];
+        (void)snprintf(name, sizeof name, "  %.*s%s%s%s", (int)(stem - key), key,
+                       has_why ? " (" : "", has_why ? why : "", has_why ? ")" : "");
         (void)snprintf(figures, sizeof figures, "%s %s", unit_format(took, UNIT_DURATION, part_ns),
                        unit_format(share, UNIT_RATIO, part_ns / excess_ns));
         put_bar(page, part_ns > 0 ? STYLE_WARNING : STYLE_GOOD, name, 0, fabs(part_ns) / excess_ns,
@@ -96,7 +85,9 @@ static void put_explanation(struct page *page, const struct model *model,
 {
     char line[256], took[UNIT_TEXT_SIZE], usual[UNIT_TEXT_SIZE], more[UNIT_TEXT_SIZE], text[128];
     const struct result *answer = model_answer(model, POLL_EXPLANATION);
-    const size_t at = answer ? find_explained(answer, request, row) : 0;
+    size_t at = 0;
+    while (answer && at < result_row_count(answer) && !is_itself(answer, at, request, row))
+        at++;
     if (!answer || at == result_row_count(answer)) {
         put_line(page, STYLE_DIM,
                  model->answers[POLL_EXPLANATION].known ? "Why: nothing is known of its peers"
@@ -140,15 +131,6 @@ static const struct meanwhile {
     {POLL_REQUESTS_THEN, "request", "model", "e2e_ns", STYLE_BAR_REST},
 };
 enum { MEANWHILES = sizeof meanwhiles / sizeof *meanwhiles };
-
-// The request itself is not something else.
-static bool is_itself(const struct result *answer, size_t i, const struct result *request,
-                      size_t row)
-{
-    return value_is_same(result_get(answer, i, "run"), result_get(request, row, "run")) &&
-           result_integer(answer, i, "stream", -1) == result_integer(request, row, "stream", -2) &&
-           result_integer(answer, i, "number", -1) == result_integer(request, row, "number", -2);
-}
 
 // What overlapped the request, on its scale; at most ROWS_MAX rows of a kind.
 static void put_meanwhile(struct page *page, const struct meanwhile *kind,

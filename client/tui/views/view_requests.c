@@ -112,65 +112,26 @@ static const struct grid failed_grid = {.columns = failed_columns,
                                         .count = sizeof failed_columns / sizeof *failed_columns,
                                         .identity = failed_identity};
 
-enum { SPEEDS_MAX = 512 };
-
-// The speeds that a sparkline in the area shows: those of the newest inferences, oldest first, NaN
-// where an inference has none; the lowest and the highest, NaN when it shows nothing.  They are of
-// items where the newest inference has items, else of tokens.
-struct speeds {
-    enum unit unit;
-    double values[SPEEDS_MAX];
-    size_t count;
-    double lowest, highest;
-};
-
-static void read_speeds(struct speeds *out, const struct model *model, struct rect area)
-{
-    const struct result *result = model_answer(model, POLL_INFERENCES);
-    const size_t width = area.width < 0 ? 0 : (size_t)area.width;
-    const size_t most = width < SPEEDS_MAX ? width : SPEEDS_MAX;
-    const size_t rows = result ? result_row_count(result) : 0;
-    out->count = rows < most ? rows : most;
-    out->lowest = out->highest = NAN;
-    const bool are_items = rows > 0 && result_get(result, 0, "items").type != VALUE_NULL;
-    const char *const key = are_items ? "items_per_second" : "tokens_per_second";
-    out->unit = are_items ? UNIT_ITEMS_PER_SECOND : UNIT_TOKENS_PER_SECOND;
-    for (size_t i = 0; i < out->count; i++) { // the answer has the newest first
-        const double speed = result_number(result, i, key, NAN);
-        out->values[out->count - 1 - i] = speed;
-        out->lowest = fmin(out->lowest, speed); // of a NaN and a number: the number
-        out->highest = fmax(out->highest, speed);
-    }
-}
-
-// A speed without its unit.
-static const char *bare_speed(char *text, enum unit unit, double speed)
-{
-    (void)unit_format(text, unit, speed);
-    text[strcspn(text, " ")] = '\0';
-    return text;
-}
-
+// The speed of the newest request, of items where it has items, and the average of the window.
 static void inference_facts(const struct model *model, struct rect area, struct segments *facts)
 {
     char text[UNIT_TEXT_SIZE];
-    struct speeds speeds;
-    read_speeds(&speeds, model, area);
-    if (!isfinite(speeds.highest))
-        return;
+    const struct result *result = model_answer(model, POLL_INFERENCES);
     const struct result *window = model_answer(model, POLL_WINDOW);
-    const bool are_items = speeds.unit == UNIT_ITEMS_PER_SECOND;
+    (void)area;
+    if (!result)
+        return;
+    const bool are_items = result_get(result, 0, "items").type != VALUE_NULL;
     const char *const key = are_items ? "items_per_second" : "tokens_per_second";
+    const enum unit unit = are_items ? UNIT_ITEMS_PER_SECOND : UNIT_TOKENS_PER_SECOND;
+    const double last = result_number(result, 0, key, NAN);
     const double mean = window ? result_number(window, 0, key, NAN) : (double)NAN;
-    segments_add(facts, 0, STYLE_STRONG, "last %s",
-                 unit_format(text, speeds.unit, speeds.values[speeds.count - 1]));
+    if (isfinite(last))
+        segments_add(facts, 0, STYLE_STRONG, "last %s", unit_format(text, unit, last));
     if (isfinite(mean))
-        segments_add(facts, 0, STYLE_PLAIN, "average %s", bare_speed(text, speeds.unit, mean));
-    segments_add(facts, 1, STYLE_PLAIN, "low %s", bare_speed(text, speeds.unit, speeds.lowest));
-    segments_add(facts, 1, STYLE_PLAIN, "high %s", bare_speed(text, speeds.unit, speeds.highest));
+        segments_add(facts, 0, STYLE_PLAIN, "average %s", unit_format(text, unit, mean));
 }
 
-// The histogram, and beside it the speeds.
 static int head_rows(const struct model *model, struct rect area)
 {
     (void)model;
@@ -181,17 +142,6 @@ static int head_rows(const struct model *model, struct rect area)
         if (area.height >= heights[i].panel)
             return heights[i].head;
     return 0;
-}
-
-// A speed of 0 is the ground of the sparkline: equal speeds look equal.
-static void draw_speeds(const struct model *model, struct canvas *canvas, struct rect area)
-{
-    struct speeds speeds;
-    read_speeds(&speeds, model, area);
-    (void)canvas_put(canvas, area, 0, 0, STYLE_TITLE,
-                     speeds.unit == UNIT_ITEMS_PER_SECOND ? "items/s, newest right"
-                                                          : "t/s, newest right");
-    plot_sparkline(canvas, rect_below(area, 1), speeds.values, speeds.count, speeds.highest);
 }
 
 static void draw_times(const struct model *model, struct canvas *canvas, struct rect area)
@@ -226,17 +176,9 @@ static void draw_times(const struct model *model, struct canvas *canvas, struct 
 
 static void draw_head(const struct model *model, struct canvas *canvas, struct rect area)
 {
-    enum { BESIDE = 110, GAP = 3 };
     const int rows = head_rows(model, rect_below(area, -1)); // with its title
-    const struct rect head = {area.x + 1, area.y, area.width - 2, rows};
-    struct rect left = head, right = {0};
-    if (rows == 0)
-        return;
-    if (area.width >= BESIDE)
-        layout_beside(head, head.width * 6 / 10, GAP, &left, &right);
-    draw_times(model, canvas, left);
-    if (!rect_is_empty(right))
-        draw_speeds(model, canvas, right);
+    if (rows > 0)
+        draw_times(model, canvas, (struct rect){area.x + 1, area.y, area.width - 2, rows});
 }
 
 static const struct panel panels[PANELS] = {

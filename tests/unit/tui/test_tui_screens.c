@@ -132,11 +132,11 @@ static void explained(struct model *model)
                    "s|1774785598200000000|-|throttling|cuda:0\n");
     char requests[4096];
     int used = snprintf(requests, sizeof requests, "%s",
-                        "run|stream|number|started_ns|e2e_ns:ns|model|device\n"
-                        "r|1|128|1774785598000000000|728300000|synthetic-15m|cpu\n");
+                        "run|started_ns|e2e_ns:ns|model|device\n"
+                        "r|1774785598000000000|728300000|synthetic-15m|cpu\n");
     for (int i = 0; i < 10; i++)
         used += snprintf(requests + used, sizeof requests - (size_t)used,
-                         "q|1|%d|%lld|300000000|synthetic-15m|cpu\n", i,
+                         "q|%lld|300000000|synthetic-15m|cpu\n",
                          1774785598000000000LL + i * 70000000LL);
     fixture_answer(model, POLL_REQUESTS_THEN, requests);
 }
