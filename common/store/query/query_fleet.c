@@ -241,7 +241,10 @@ static void compare(struct member *members, size_t count, double *values, size_t
         const double distance = member->value - usual.median;
         member->median = usual.median;
         member->spread = usual.spread;
-        member->deviation = fabs(usual.median) > 0 ? distance / fabs(usual.median) : 0;
+        // Of a share that is usually 0, the share itself.
+        member->deviation = fabs(usual.median) > 0               ? distance / fabs(usual.median)
+                            : member->metric->unit == UNIT_RATIO ? distance
+                                                                 : 0;
         member->score = distance == 0 ? 0 : distance / hypot(usual.spread, member->error);
         member->verdict = judge(member);
     }

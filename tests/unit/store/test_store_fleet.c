@@ -352,6 +352,7 @@ TEST_CASE(test_metrics_of_samples)
         const char *metric, *device;
         double value, median;
     } cases[] = {{"sm_clock_hz", "gpu", 1.13625e9, 1.57125e9},
+                 {"throttled_ratio", "gpu", 0.75, 0},
                  {"memory_available_bytes", "", 4e9, 8e9}};
     const struct host odd = {.sm_clock_hz = 1400000000, .throttle = 0x04};
     char text[FLEET_REASON_SIZE];
