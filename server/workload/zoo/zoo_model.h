@@ -1,37 +1,12 @@
 // Small models as text: parses a description into layers, infers and checks their shapes, and
-// counts parameters and multiplications.
+// counts parameters and multiplications.  inferstat-worker(1) describes the language:
 //
-//     # a comment
-//     name: ds-cnn
-//     category: anchor
-//     task: keyword spotting, 12 words
-//     parameters: 24908 exactly
-//     input: sound 1x49x10
 //     x = sound -> conv 64 10x4 stride 2 norm relu
 //     y = x -> 4 * (depthwise 3 norm relu -> conv 64 1 norm relu)
-//     words = y -> avgpool global -> dense 12 -> softmax
-//     output: words
 //
-// A line `NAME = SOURCE, ... -> LAYER -> LAYER` names the last layer's result; sources are inputs
-// and names of lines above, so that a model has no cycles.  Inputs are CHANNELSxHEIGHTxWIDTH,
-// CHANNELSxLENGTH, FEATURES, or `ids LENGTH of VOCABULARY`.  `N * (LAYER -> ...)` repeats layers.
-// Without a line `output:` the last line is the output.
-//
-//   conv OUT KERNEL        depthwise KERNEL      dense OUT           embed DIM
-//   gru UNITS              maxpool KERNEL        avgpool KERNEL      upsample FACTOR
-//   add | multiply | concat    of all sources, or with a name: add x
-//   relu relu6 sigmoid tanh softmax                   like NAME: the layers and weights of a line
-//
-// Options of conv and depthwise: stride S, pad P|same|valid (default same), dilate D, groups G
-// (conv); of these and of dense: nobias, norm (batch norm), and an activation; of pools: stride S
-// (default: the kernel), pad (default valid), or `global` in place of the kernel, which makes a
-// vector; of gru (over a sequence, or a map of height 1): last, which makes a vector.  Kernels,
-// strides, dilations, pads and factors are 3 or 10x4 (height, width).  `same` pads so that the
-// result has ceil(size / stride) elements, the odd one below and right (as TensorFlow does).
-//
-// `dense` flattens its input.  `add` and `multiply` have two sources; the second of `multiply` may
-// be a vector.  `like` repeats a line with one source; where that line uses its source once more
-// (`add x`), the new line uses its own.
+// Sources are inputs and names of lines above, so a model has no cycles.  `same` pads as TensorFlow
+// does; norm is batch norm; gru takes a sequence, or a map of height 1.  `like` repeats a line with
+// one source; where that line uses its source once more (`add x`), the new line uses its own.
 //
 // A parsed model is immutable; any thread may read it.
 #ifndef INFERSTAT_SERVER_WORKLOAD_ZOO_ZOO_MODEL_H
