@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/core/base/text.h"
 #include "common/store/query/now_devices.h"
 #include "common/store/query/now_parts.h"
 #include "common/store/read/answer_cells.h"
@@ -252,19 +253,26 @@ static void set_group(const struct now *now, const struct figures *figures, int6
     set_figures(now, figures, answer);
 }
 
+// Whether a row is what its group is in trouble for.  That of a host is no trouble of one model.
+static bool is_bad(const struct now *now, const struct now_row *row)
+{
+    return row->verdict.state <= NOW_SLOW || (row->has_trouble && now->by == 0);
+}
+
 // Rows of one group follow each other.  A group of one row that has not ended needs no row of its
 // own.
 static enum status add_group(const struct now *now, struct result *answer,
                              const struct now_row *rows, size_t count, struct error *err)
 {
     struct figures figures = no_figures();
-    int64_t size = 0, live = 0;
+    int64_t size = 0, live = 0, bad = 0;
     for (size_t i = 0; i < count; i++) {
         if (rows[i].verdict.state == NOW_ENDED)
             continue;
         add_row_figures(now, &rows[i], &figures);
         size++;
         live += rows[i].is_live;
+        bad += is_bad(now, &rows[i]);
     }
     if (size < 2)
         return STATUS_OK;
@@ -272,11 +280,13 @@ static enum status add_group(const struct now *now, struct result *answer,
     for (size_t i = 0; i < count && has_figures; i++) // what others ended before they were down
         if (!rows[i].has_figures && rows[i].keys[0] != GROUP_KEY_NONE)
             add_requests(now, &rows[i], &figures);
-    char member[QUERY_TEXT_SIZE], reason[QUERY_TEXT_SIZE + NOW_REASON_SIZE + 2];
+    char member[QUERY_TEXT_SIZE], reason[QUERY_TEXT_SIZE + NOW_REASON_SIZE + 32];
     (void)answer_name_text(now->store, rows->keys[!now->by], member);
-    const bool is_of_one = member[0] && rows->verdict.state <= NOW_SLOW;
+    const bool is_of_one = member[0] && is_bad(now, rows);
     (void)snprintf(reason, sizeof reason, "%s%s%s", is_of_one ? member : "", is_of_one ? ": " : "",
                    rows->verdict.reason);
+    if (is_of_one && bad > 1)
+        (void)text_append(reason, sizeof reason, "; ", "%lld more in trouble", (long long)bad - 1);
     set_whole(data_of(now->wholes, &rows->keys[now->by]), &figures);
     answer_row(answer);
     enum status status =

@@ -609,6 +609,37 @@ TEST_CASE(test_groups)
     expect_error(&query, STATUS_INVALID, "by model or by host");
 }
 
+// A model names the host whose device is in trouble, and how many more are.
+TEST_CASE(test_group_in_trouble)
+{
+    const struct process open = {RECORD_RUN_END_OPEN, 900, 0, 0, true, NULL};
+    const char *const hosts[] = {"a", "b", "c"};
+    for (size_t i = 0; i < COUNT_OF(hosts); i++) {
+        const int64_t run = add_process(hosts[i], &open);
+        add_requests(run, before(60), 20, 0, SECOND);
+        struct record record;
+        record_init(&record, RECORD_KIND_EVENT, before(60));
+        record_set_name(&record, EVENT_EVENT, rows_name(db, "throttling"));
+        record_set_name(&record, EVENT_DEVICE, rows_name(db, "cuda:3"));
+        if (i > 0)
+            (void)rows_add(db, run, &record);
+    }
+    struct query query = {.kind = QUERY_NOW, .group_by = {QUERY_BY_MODEL}, .group_count = 1};
+    struct result *result = ask(&query);
+    result_free(result_take_all(result));
+    assert_true(result_is(result, 0, "reason", "b: throttling (cuda:3); 1 more in trouble"));
+    assert_true(result_is(result, 1, "host", "b"));
+    assert_true(result_is(result, 1, "reason", "throttling (cuda:3)"));
+    result_free(result);
+    exec("UPDATE run SET host = (SELECT host FROM run ORDER BY run DESC LIMIT 1);"
+         "UPDATE inference SET model = (SELECT id FROM name WHERE text = 'b') WHERE run % 2 = 1");
+    query.group_by[0] = QUERY_BY_HOST;
+    result = ask(&query);
+    result_free(result_take_all(result));
+    assert_true(result_is(result, 0, "reason", "throttling (cuda:3)"));
+    result_free(result);
+}
+
 // Before groups stands a row of all requests of the window, those of what is down or began in it
 // included: no sum of what its rows have.
 TEST_CASE(test_all)
@@ -764,5 +795,5 @@ TEST_CASE(test_refusals)
 
 TEST_MAIN_EACH(set_up, store_tear_down, test_processes, test_usual, test_usual_is_kept, test_items,
                test_window, test_requests_by_model, test_many_samples, test_failed_loads,
-               test_imported, test_samplers, test_lost_requests, test_groups, test_all, test_trend,
+               test_imported, test_samplers, test_lost_requests, test_groups, test_group_in_trouble, test_all, test_trend,
                test_devices, test_refusals)
