@@ -150,6 +150,8 @@ static void set_trouble(struct join *join, const struct result *of, size_t row)
     if (result_get(of, row, "events").type != VALUE_NULL)
         (void)text_append(text, sizeof text, "", "! %s",
                           result_text(one, sizeof one, of, row, "events"));
+    if (result_get(of, row, "sampler_ended_ns").type == VALUE_INT)
+        (void)text_append(text, sizeof text, ", ", text[0] ? "not sampled" : "! not sampled");
     for (size_t n = 0; result_get(of, row, "device").type == VALUE_TEXT && n < join->error_count;
          n++) {
         const size_t i = join->errors[n];

@@ -50,7 +50,8 @@ static const struct figure host_figures[] = {
 };
 
 // A column of the answer with its SQL expression: over c (the newest description or sample), r (its
-// run), d (the description of the device) and t (the newest sample).  $2 is the time of asking.
+// run), d (the description of the device) and t (the newest sample; null if the run has ended: what
+// it said is no more).  $2 is the time of asking.
 struct expression {
     struct answer_column column;
     const char *sql;
@@ -63,13 +64,17 @@ struct expression {
     "(SELECT group_concat(text, ', ') FROM (SELECT DISTINCT l.text FROM lasting l"                 \
     " WHERE " run_condition " AND l.device IS " device " ORDER BY l.text))"
 
+#define SAMPLED(table)                                                                             \
+    "(SELECT l.started_ns + coalesce(l.duration_ns, 0) FROM " table " l WHERE l.id = c.sample)"
+
 static const struct expression device_keys[] = {
     {{"host", UNIT_NONE}, NAME_OF("c.host")},
     {{"device", UNIT_NONE}, NAME_OF("c.name")},
     {{"uuid", UNIT_NONE}, "d.uuid"},
     {{"parent_uuid", UNIT_NONE}, "d.parent_uuid"},
     {{"driver", UNIT_NONE}, "r.driver"},
-    {{"sampled_ns", UNIT_TIME}, "t.started_ns + coalesce(t.duration_ns, 0)"},
+    {{"sampled_ns", UNIT_TIME}, SAMPLED("device_sample")},
+    {{"sampler_ended_ns", UNIT_TIME}, "iif(r.\"end\", r.ended_ns, NULL)"},
     {{"as_of_ns", UNIT_TIME}, "$2"},
 };
 
@@ -82,7 +87,8 @@ static const struct expression device_facts[] = {
     {{"pcie_generation_max", UNIT_NONE}, "d.pcie_generation_max"},
     {{"pcie_width_max", UNIT_NONE}, "d.pcie_width_max"},
     {{"processes", UNIT_NONE},
-     "CASE WHEN coalesce(t.process_count, 1) > 0 THEN (SELECT group_concat(text, ', ') FROM"
+     "CASE WHEN r.\"end\" = 0 AND coalesce(t.process_count, 1) > 0 THEN (SELECT group_concat(text, "
+     "', ') FROM"
      " (SELECT coalesce(p.name || ' ', '') || p.pid || CASE WHEN p.memory_bytes IS NULL THEN ''"
      " WHEN p.memory_bytes < 1073741824 THEN printf(' %.1f MB', p.memory_bytes / 1048576.0)"
      " ELSE printf(' %.1f GB', p.memory_bytes / 1073741824.0) END AS text FROM process p"
@@ -93,7 +99,8 @@ static const struct expression device_facts[] = {
 
 static const struct expression host_keys[] = {
     {{"host", UNIT_NONE}, NAME_OF("c.host")},
-    {{"sampled_ns", UNIT_TIME}, "t.started_ns + coalesce(t.duration_ns, 0)"},
+    {{"sampled_ns", UNIT_TIME}, SAMPLED("host_sample")},
+    {{"sampler_ended_ns", UNIT_TIME}, "iif(r.\"end\", r.ended_ns, NULL)"},
     {{"as_of_ns", UNIT_TIME}, "$2"},
 };
 
@@ -142,7 +149,7 @@ static const struct subject devices = {
             " sample DESC, id DESC) AS place FROM (SELECT *, coalesce(uuid, max(uuid) OVER"
             " (PARTITION BY host, name), name) AS key FROM known)) c"
             " JOIN recent r ON r.run = c.run LEFT JOIN device d ON d.id = c.id"
-            " LEFT JOIN device_sample t ON t.id = c.sample WHERE c.place = 1"
+            " LEFT JOIN device_sample t ON t.id = c.sample AND r.\"end\" = 0 WHERE c.place = 1"
             " ORDER BY host, rtrim(" NAME_OF("c.name") ", '0123456789'),"
                                                        " length(" NAME_OF("c.name") "), \"device\"",
 };
@@ -160,7 +167,9 @@ static const struct subject hosts = {
             " ORDER BY sample DESC) AS place FROM (SELECT host, run, (SELECT s.id"
             " FROM host_sample s WHERE s.run = o.run ORDER BY s.started_ns DESC LIMIT 1) AS sample"
             " FROM recent o)) c"
-            " JOIN host_sample t ON t.id = c.sample WHERE c.place = 1 ORDER BY host",
+            " JOIN recent r ON r.run = c.run"
+            " LEFT JOIN host_sample t ON t.id = c.sample AND r.\"end\" = 0"
+            " WHERE c.place = 1 AND c.sample IS NOT NULL ORDER BY host",
 };
 
 // ---- The window --------------------------------------------------------------------------
@@ -299,7 +308,8 @@ static void append_tables(sqlite3_str *sql, const struct query *query)
     struct query_filter of_device = query->filter;
     of_device.since_ns = of_device.until_ns = 0;
     sqlite3_str_appendall(sql, "WITH recent AS MATERIALIZED (SELECT t.run, t.host,"
-                               " t.\"end\", t.driver FROM main.run t");
+                               " t.\"end\", t.driver, coalesce(t.ended_ns, t.heard_ns) AS ended_ns"
+                               " FROM main.run t");
     filter_where(sql, RECORD_KIND_RUN, &query->filter);
     if (!has_window(query))
         sqlite3_str_appendall(sql, " AND t.run IN (SELECT run FROM main.run WHERE \"end\" = 0"

@@ -202,6 +202,40 @@ TEST_CASE(a_run_of_long_ago_counts_only_in_its_window)
                  STATUS_NO_DATA, "no device");
 }
 
+// What a sampler said last is no more once it has ended; its window has its means.
+TEST_CASE(a_sampler_that_has_ended)
+{
+    add_run(1, "a", RECORD_RUN_END_KILLED, START_NS + 9 * SECOND);
+    exec("UPDATE run SET ended_ns = heard_ns - 1000000000");
+    describe(1, "cuda:0", NULL, 87);
+    sample(1, "cuda:0", 1, 0.25, 4);
+    process(1, "cuda:0", 1, 7, "gone", 1);
+    struct record record;
+    health_host_sample(&record, &(struct health){.random = 1}, START_NS, SECOND);
+    rows_add(db, 1, &record);
+    struct query query = {.kind = QUERY_DEVICE_HEALTH, .filter.since_ns = START_NS};
+    struct result *result = ask(&query);
+    static const char *const none[] = {"gpu_util_ratio", "throttle_reasons", "throttled_ratio",
+                                       "processes"};
+    for (size_t i = 0; i < COUNT_OF(none); i++)
+        expect_text(result, 0, none[i], NULL);
+    assert_int_equal(result_integer(result, 0, "sampled_ns", 0), START_NS + 2 * SECOND);
+    assert_int_equal(result_integer(result, 0, "sampler_ended_ns", 0), START_NS + 8 * SECOND);
+    assert_true(result_number(result, 0, "slowdown_celsius", 0) == 87);
+    assert_true(result_number(result, 0, "gpu_util_mean_ratio", 0) == 0.25);
+    result_free(result);
+    query.kind = QUERY_HOST_HEALTH;
+    result = ask(&query);
+    expect_text(result, 0, "cpu_util_ratio", NULL);
+    assert_int_equal(result_integer(result, 0, "sampler_ended_ns", 0), START_NS + 8 * SECOND);
+    result_free(result);
+    exec("UPDATE run SET \"end\" = 0, ended_ns = NULL");
+    result = ask(&query);
+    expect_text(result, 0, "sampler_ended_ns", NULL);
+    assert_int_equal(result_get(result, 0, "cpu_util_ratio").type, VALUE_REAL);
+    result_free(result);
+}
+
 // The processes of the newest record of them, the largest first, and none once there are none.
 TEST_CASE(processes_on_a_device)
 {
@@ -384,5 +418,6 @@ TEST_CASE(filters)
 TEST_MAIN_EACH(set_up, store_tear_down, the_newest_sample_of_each_device,
                one_row_for_a_device_of_several_runs, samples_without_a_description,
                a_run_of_long_ago_counts_only_in_its_window, processes_on_a_device,
-               processes_of_a_host, events_that_last, trouble_of_the_newest_sample,
-               figures_of_a_window, a_long_window, many_devices, filters)
+               processes_of_a_host, a_sampler_that_has_ended, events_that_last,
+               trouble_of_the_newest_sample, figures_of_a_window, a_long_window, many_devices,
+               filters)

@@ -795,5 +795,5 @@ TEST_CASE(test_refusals)
 
 TEST_MAIN_EACH(set_up, store_tear_down, test_processes, test_usual, test_usual_is_kept, test_items,
                test_window, test_requests_by_model, test_many_samples, test_failed_loads,
-               test_imported, test_samplers, test_lost_requests, test_groups, test_group_in_trouble, test_all, test_trend,
-               test_devices, test_refusals)
+               test_imported, test_samplers, test_lost_requests, test_groups, test_group_in_trouble,
+               test_all, test_trend, test_devices, test_refusals)

@@ -134,6 +134,12 @@ TEST_CASE(answers_may_be_missing)
         fixture_result("host|device|pcie_width|pcie_width_max|gpu_util_ratio\n"
                        "b|cuda:0|16|16|0.5\na|cuda:0|-|-|-\nb|cuda:1|8|16|1\n");
     struct result *hosts = fixture_result("host|events|cpu_util_ratio\na|disk\nc|-|0.25\n");
+    struct result *ended = fixture_result("host|events|sampler_ended_ns\na|-|5\nb|disk|5\n");
+    struct result *marked = machines_join(&(struct machines){.hosts = ended});
+    assert_true(result_is(marked, 1, "trouble", "! not sampled"));
+    assert_true(result_is(marked, 0, "trouble", "! disk, not sampled"));
+    result_free(marked);
+    result_free(ended);
     static const struct {
         bool has_hosts, has_devices;
         const char *rows; // host, and device of those
