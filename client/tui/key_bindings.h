@@ -66,6 +66,7 @@ enum action {
     ACTION_ZOOM_OUT,    // a longer window
     ACTION_EARLIER,     // move the window back by half its length
     ACTION_LATER,       // move it on, at most to now
+    ACTION_LIVE,        // let it end now again
     ACTION_ACKNOWLEDGE, // open the prompt that acknowledges the cursor's alert
     ACTION_SILENCE,     // open the prompt that silences it for two hours
     ACTION_GROUP,       // rows by model, or by host

@@ -99,6 +99,8 @@ static unsigned change_window(struct model *model, enum action action)
         window_zoom(window, 1);
     else if (action == ACTION_ZOOM_IN)
         window_zoom(window, -1);
+    else if (action == ACTION_LIVE)
+        window->until_ns = 0;
     else
         window_pan(window, action == ACTION_EARLIER ? -1 : 1, model_reference_ns(model));
     if (before.length == window->length && before.until_ns == window->until_ns)
@@ -346,6 +348,7 @@ static unsigned act(struct model *model, enum action action)
     case ACTION_ZOOM_OUT:
     case ACTION_EARLIER:
     case ACTION_LATER:
+    case ACTION_LIVE:
         return change_window(model, action);
     case ACTION_EXPORT:
         prompts_open(model, OVERLAY_EXPORT, "inferstat.csv");

@@ -172,7 +172,9 @@ static void draw_panel(const struct model *model, const struct panel *panel,
         panel->draw_list(model, canvas, list, state->top);
     const char *why = !model->answers[panel->polled].known       ? "asking ..."
                       : model->filtered || model->choice.only[0] ? "nothing that the filter covers"
-                                                                 : panel->none;
+                      : panel->polled == POLL_MACHINES && !window_is_live(&model->scope.window)
+                          ? "no samples in this window (0: up to now)"
+                          : panel->none;
     if (view_panel_rows(model, panel) == 0)
         canvas_fit(canvas, list, 0, panel->grid ? HEADING_ROWS : 0, list.width, ALIGN_LEFT,
                    STYLE_DIM, why);

@@ -101,17 +101,14 @@ struct title {
 enum { TITLE_MARGIN = 1 };
 static const char program[] = "inferstat";
 
-// "14:03", or "03-29 14:03" of another day.
-static const char *minute_text(char *text, int64_t time_ns, int64_t now_ns)
+// "14:03:20", or "03-29 14:03:20" of another day.
+static const char *end_text(char *text, int64_t time_ns, int64_t now_ns)
 {
     char now[UNIT_TEXT_SIZE];
-    enum { DATE = 10, MINUTE = 16 }; // bytes of "2026-03-29" and "2026-03-29 14:03"
+    enum { YEAR = 5, DATE = 10 }; // bytes of "2026-" and "2026-03-29"
     (void)unit_format_int(now, UNIT_TIME, now_ns);
-    (void)unit_format_int(text, UNIT_TIME, time_ns);
-    if (strlen(text) <= MINUTE)
-        return text;
-    text[MINUTE] = '\0';
-    return text + (strncmp(text, now, DATE) == 0 ? DATE + 1 : 5);
+    const char *clock = view_clock_text(text, time_ns);
+    return clock == text || strncmp(text, now, DATE) == 0 ? clock : text + YEAR;
 }
 
 // "window 5m", and when it ends unless that is now.
@@ -125,7 +122,7 @@ static void add_window(struct segments *segments, const struct model *model)
         segments_add(segments, 0, STYLE_STRONG, "window %s", window_text(window));
     else
         segments_add(segments, 0, STYLE_WARNING, "%s until %s", window_text(window),
-                     minute_text(end, window->until_ns, model->wall_now_ns));
+                     end_text(end, window->until_ns, model->wall_now_ns));
 }
 
 static void lay_out_title(struct title *title, const struct model *model, struct rect area)
@@ -326,6 +323,8 @@ static bool is_of_use(const struct model *model, enum action action)
         return view_overlay_rows(model, body) > (size_t)body.height;
     if (action == ACTION_COMPLETE || action == ACTION_UP)
         return model->overlay == OVERLAY_FILTER || model->overlay == OVERLAY_SEARCH;
+    if (action == ACTION_LIVE)
+        return !window_is_live(&model->scope.window);
     return view_current(model)->panel_count > 1 ||
            (action != ACTION_NEXT_PANEL && action != ACTION_ENLARGE);
 }

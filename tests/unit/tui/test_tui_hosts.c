@@ -75,6 +75,23 @@ TEST_CASE(an_open_detail_keeps_its_row)
     drop(model);
 }
 
+// Without samples in a window of the past a sampler may well run.
+TEST_CASE(a_past_window_without_samples_asks_for_no_sampler)
+{
+    static const char *const texts[] = {"no samples: inferstat-worker watch makes them",
+                                        "no samples in this window (0: up to now)"};
+    struct model *model = fresh(fixture_normal);
+    fixture_key(model, '2');
+    for (int is_past = 0; is_past < 2; is_past++) {
+        answer_hosts(model, "host|events\n");
+        char *screen = fixture_screen(model, false);
+        assert_non_null(strstr(screen, texts[is_past]));
+        free(screen);
+        fixture_key(model, '[');
+    }
+    drop(model);
+}
+
 // Hosts, devices and events are joined at the end of their round.
 TEST_CASE(machines_are_joined_once_a_round)
 {
@@ -202,4 +219,5 @@ TEST_CASE(a_join_costs_by_its_rows)
 
 TEST_MAIN(an_open_detail_keeps_its_row, what_has_trouble_comes_first, many_errors_hide_none,
           machines_are_joined_once_a_round, the_ledger_tells_losses_and_growth,
-          answers_may_be_missing, a_join_costs_by_its_rows)
+          answers_may_be_missing, a_past_window_without_samples_asks_for_no_sampler,
+          a_join_costs_by_its_rows)

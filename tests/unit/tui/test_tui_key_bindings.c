@@ -43,7 +43,7 @@ TEST_CASE(finds_keys)
         {KEYS_VIEW, KEY_CODE_F1, ACTION_HELP},
         {KEYS_VIEW, '1', ACTION_VIEW},
         {KEYS_VIEW, '8', ACTION_VIEW},
-        {KEYS_VIEW, '0', ACTION_NONE},
+        {KEYS_VIEW, '0', ACTION_LIVE},
         {KEYS_HELP, '2', ACTION_VIEW},
         {KEYS_PROMPT, '2', ACTION_NONE},
         {KEYS_VIEW, 'r', ACTION_REFRESH},

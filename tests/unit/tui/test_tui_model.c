@@ -265,6 +265,12 @@ TEST_CASE(the_window_changes)
     fixture_key(model, ']');
     assert_int_equal(model->scope.window.until_ns, 0);
     assert_int_equal(view_shown(model), VIEW_NOW);
+    assert_int_equal(fixture_key(model, '0'), 0); // it ends now
+    for (int i = 0; i < 3; i++)
+        fixture_key(model, '[');
+    assert_int_equal(fixture_key(model, '0'), EFFECT_SCOPE | EFFECT_ASK);
+    assert_int_equal(model->scope.window.until_ns, 0);
+    assert_string_equal(window_text(&model->scope.window), "1h");
     for (int i = 0; i < 9; i++)
         fixture_key(model, '-');
     assert_string_equal(window_text(&model->scope.window), "all");
