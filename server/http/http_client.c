@@ -28,7 +28,6 @@ static size_t discard(const char *bytes, size_t size, size_t count, void *contex
 static CURLcode set_options(CURL *easy, const char *url, const char *body, size_t size,
                             const struct curl_slist *headers, size_t *received)
 {
-    CURLcode code = curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     const struct {
         CURLoption option;
         long value;
@@ -44,25 +43,27 @@ static CURLcode set_options(CURL *easy, const char *url, const char *body, size_
         {CURLOPT_POST, 1},
         {CURLOPT_POSTFIELDSIZE, (long)size},
     };
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && code == CURLE_OK; i++)
-        code = curl_easy_setopt(easy, numbers[i].option, numbers[i].value);
-    if (code == CURLE_OK)
-        code = curl_easy_setopt(easy, CURLOPT_PROXY, "");
-    if (code == CURLE_OK)
-        code = curl_easy_setopt(easy, CURLOPT_USERAGENT, "inferstatd");
-    if (code == CURLE_OK)
-        code = curl_easy_setopt(easy, CURLOPT_URL, url);
-    if (code == CURLE_OK)
-        code = curl_easy_setopt(easy, CURLOPT_POSTFIELDS, body);
-    if (code == CURLE_OK)
-        code = curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
-    if (code == CURLE_OK)
-        code = curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, discard);
-    if (code == CURLE_OK)
-        code = curl_easy_setopt(easy, CURLOPT_WRITEDATA, received);
+    const struct {
+        CURLoption option;
+        const void *value;
+    } pointers[] = {
+        {CURLOPT_PROTOCOLS_STR, "http,https"},
+        {CURLOPT_PROXY, ""},
+        {CURLOPT_USERAGENT, "inferstatd"},
+        {CURLOPT_URL, url},
+        {CURLOPT_POSTFIELDS, body},
+        {CURLOPT_HTTPHEADER, headers},
+        {CURLOPT_WRITEDATA, received},
+        {CURLOPT_HEADERDATA, received},
+    };
+    CURLcode code = curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, discard);
     if (code == CURLE_OK)
         code = curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, discard);
-    return code == CURLE_OK ? curl_easy_setopt(easy, CURLOPT_HEADERDATA, received) : code;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && code == CURLE_OK; i++)
+        code = curl_easy_setopt(easy, numbers[i].option, numbers[i].value);
+    for (size_t i = 0; i < sizeof pointers / sizeof *pointers && code == CURLE_OK; i++)
+        code = curl_easy_setopt(easy, pointers[i].option, pointers[i].value);
+    return code;
 }
 
 // Sets `*result` when the transfer has ended.

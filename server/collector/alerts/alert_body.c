@@ -1,32 +1,21 @@
 #include "server/collector/alerts/alert_body.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "common/core/base/array.h"
 #include "common/core/base/text.h"
 #include "common/core/query/json_writer.h"
 
 enum { SUMMARY_SIZE = 1024, NAME_SIZE = 300, MARKED_SIZE = 8192, TIME_SIZE = 40 };
 
-struct body {
-    char *bytes;
-    size_t size, room;
-    bool failed; // memory is out
-};
-
 static const char *const dimensions[ALERT_GROUP_NAMES] = {"model", "host", "device"};
 
-static void append(void *sink, const char *bytes, size_t size)
+static void put(void *stream, const char *bytes, size_t size)
 {
-    struct body *body = sink;
-    body->failed |= !ARRAY_RESERVE(&body->bytes, &body->room, body->size + size);
-    if (body->failed)
-        return;
-    memcpy(body->bytes + body->size, bytes, size);
-    body->size += size;
+    (void)fwrite(bytes, 1, size, stream);
 }
 
 // "critical: slow_first_token of model m, host h: 4.8s (threshold 3.0s)"
@@ -177,9 +166,11 @@ enum status alert_body_new(char **out, size_t *size, enum alert_hook_kind kind,
                            const struct alert_call *calls, size_t count, int64_t now_ns,
                            struct error *err)
 {
-    struct body body = {NULL};
-    struct json_writer json = {.put = append, .sink = &body};
+    FILE *stream = open_memstream(out, size);
+    struct json_writer json = {.put = put, .sink = stream};
     char summary[SUMMARY_SIZE];
+    if (!stream)
+        return error_no_memory(err, "alerts");
     summarise(summary, calls);
     switch (kind) {
     case ALERT_HOOK_COMMAND:
@@ -193,12 +184,11 @@ enum status alert_body_new(char **out, size_t *size, enum alert_hook_kind kind,
         write_alertmanager(&json, calls, count, now_ns);
         break;
     }
-    append(&body, "\n", 1);
-    if (body.failed) {
-        free(body.bytes);
-        return error_no_memory(err, "alerts");
-    }
-    *out = body.bytes;
-    *size = body.size;
-    return STATUS_OK;
+    put(stream, "\n", 1);
+    const bool has_failed = ferror(stream) != 0;
+    if (fclose(stream) == 0 && !has_failed)
+        return STATUS_OK;
+    free(*out);
+    *out = NULL;
+    return error_no_memory(err, "alerts");
 }
