@@ -38,11 +38,11 @@ expect_text "$WORK/err" "rules: line 1: column 17:"
 expect_exit 4 "$INFERSTAT" alerts rules --check "$WORK/none"
 cat >"$rules" <<'EOF'
 # requests in ten seconds
-alert busy: avg e2e_ns by host over 10s when count > 20 for 3s clear 15
+alert busy: avg e2e_ns by host over 10s when count > 20 for 6s clear 15
 EOF
 expect_exit 0 "$INFERSTATD" --check-config --listen "$COLLECTOR" --db "$DB" --alerts "$rules"
 expect_exit 0 "$INFERSTAT" alerts rules --check "$rules"
-expect_text "$WORK/out" "avg e2e_ns by host over 10s when count > 20 for 3s clear 15"
+expect_text "$WORK/out" "avg e2e_ns by host over 10s when count > 20 for 6s clear 15"
 
 # What the lines of hooks need.
 check_hook() { # its line, what is wrong with it
@@ -70,7 +70,7 @@ wait_until 20 is pending
 expect_exit 0 "$INFERSTAT" alerts --check
 stop collector KILL
 start_both
-wait_until 20 is firing
+wait_until 40 is firing
 expect_exit 1 "$INFERSTAT" alerts --check
 expect_text "$WORK/err" "1 alert fires"
 expect_exit 0 "$INFERSTAT" alerts --host "$name"
