@@ -9,7 +9,7 @@
 #include "common/core/base/text.h"
 #include "common/core/base/unit.h"
 
-enum { COLUMNS_MAX = 96, TROUBLE_SIZE = 512, ERRORS_MAX = 64 };
+enum { COLUMNS_MAX = 96, TROUBLE_SIZE = 512, XIDS_MAX = 64 };
 
 // Columns of the table that the answers do not have.
 enum own { OWN_UTIL, OWN_MEMORY, OWN_PCIE, OWN_TROUBLE, OWN_IS_HOST, OWN_IN_TROUBLE, OWN_COUNT };
@@ -36,10 +36,10 @@ struct join {
     unsigned of_hosts[COLUMNS_MAX], of_devices[COLUMNS_MAX]; // their columns in `out`
     struct host *hosts;
     size_t host_count, slot_count;
-    size_t *slots;             // by hash: index of a host, from 1; more than there are hosts
-    size_t *host_of;           // by device: index of its host
-    size_t errors[ERRORS_MAX]; // rows of events that are errors, the newest first
-    size_t error_count;
+    size_t *slots;         // by hash: index of a host, from 1; more than there are hosts
+    size_t *host_of;       // by device: index of its host
+    size_t xids[XIDS_MAX]; // rows of events: the newest XID of each device that has some
+    size_t xid_count;
 };
 
 static size_t rows_of(const struct result *result)
@@ -92,23 +92,16 @@ static size_t find_host(struct join *join, struct value name)
     return join->slots[at] - 1;
 }
 
-static bool is_same(const struct result *a, size_t row, const struct result *b, size_t other,
-                    const char *key)
-{
-    return value_is_same(result_get(a, row, key), result_get(b, other, key));
-}
-
-// True for errors of the window that no lasting event tells, the newest of each device and kind.
-static bool is_error(const struct join *join, size_t row)
+// The newest XID in the window of the device of a row; SIZE_MAX if it has none.
+static size_t find_xid(const struct join *join, const struct result *of, size_t row)
 {
     const struct result *events = join->from->events;
-    bool is_new = result_is(events, row, "event", "xid") ||
-                  result_is(events, row, "event", "ecc_uncorrected");
-    for (size_t n = 0; is_new && n < join->error_count; n++)
-        is_new = !(is_same(events, row, events, join->errors[n], "device") &&
-                   is_same(events, row, events, join->errors[n], "host") &&
-                   is_same(events, row, events, join->errors[n], "event"));
-    return is_new;
+    const struct value host = result_get(of, row, "host"), device = result_get(of, row, "device");
+    for (size_t n = 0; n < join->xid_count; n++)
+        if (value_is_same(result_get(events, join->xids[n], "device"), device) &&
+            value_is_same(result_get(events, join->xids[n], "host"), host))
+            return join->xids[n];
+    return SIZE_MAX;
 }
 
 static void find_hosts(struct join *join)
@@ -124,10 +117,11 @@ static void find_hosts(struct join *join)
         join->host_of[row] = host;
         join->hosts[host].in_trouble |= result_get(from->devices, row, "events").type != VALUE_NULL;
     }
-    for (size_t row = 0; row < rows_of(from->events) && join->error_count < ERRORS_MAX; row++) {
-        if (!is_error(join, row))
+    for (size_t row = 0; row < rows_of(from->events) && join->xid_count < XIDS_MAX; row++) {
+        if (!result_is(from->events, row, "event", "xid") || // as older collectors answer
+            find_xid(join, from->events, row) != SIZE_MAX)
             continue;
-        join->errors[join->error_count++] = row;
+        join->xids[join->xid_count++] = row;
         const struct value name = result_get(from->events, row, "host");
         for (size_t i = 0; i < join->host_count; i++)
             join->hosts[i].in_trouble |= value_is_same(join->hosts[i].name, name);
@@ -142,27 +136,19 @@ static void set_real(struct join *join, enum own own, double value)
         result_set_real(join->out, join->own[own], value);
 }
 
-// What lasts, and errors of the window, the newest of each kind: "! throttling, XID 48".
+// What is wrong now, and the newest XID of the window: "! throttling, XID 48".
 static void set_trouble(struct join *join, const struct result *of, size_t row)
 {
     char text[TROUBLE_SIZE] = "", one[TROUBLE_SIZE / 2];
-    const struct result *events = join->from->events;
+    const size_t xid = find_xid(join, of, row);
     if (result_get(of, row, "events").type != VALUE_NULL)
         (void)text_append(text, sizeof text, "", "! %s",
                           result_text(one, sizeof one, of, row, "events"));
     if (result_get(of, row, "sampler_ended_ns").type == VALUE_INT)
         (void)text_append(text, sizeof text, ", ", text[0] ? "not sampled" : "! not sampled");
-    for (size_t n = 0; result_get(of, row, "device").type == VALUE_TEXT && n < join->error_count;
-         n++) {
-        const size_t i = join->errors[n];
-        const bool is_xid = result_is(events, i, "event", "xid");
-        if (!is_same(events, i, of, row, "host") || !is_same(events, i, of, row, "device"))
-            continue;
-        (void)snprintf(one, sizeof one, is_xid ? "XID %lld" : "ECC errors %lld",
-                       (long long)result_integer(events, i, "code", 0));
-        if (!strstr(text, is_xid ? "xid" : "ecc_uncorrected"))
-            (void)text_append(text, sizeof text, ", ", text[0] ? "%s" : "! %s", one);
-    }
+    if (xid != SIZE_MAX && !strstr(text, "xid"))
+        (void)text_append(text, sizeof text, ", ", text[0] ? "XID %lld" : "! XID %lld",
+                          (long long)result_integer(join->from->events, xid, "code", 0));
     if (text[0])
         (void)result_set_text(join->out, join->own[OWN_TROUBLE], text, strlen(text));
 }

@@ -206,8 +206,8 @@ static bool fill_own(enum polled_query polled, const struct queries_scope *scope
     const struct window all = {.length = window_lengths() - 1};
     if (polled == POLL_HISTORY)
         query->alert.list = QUERY_ALERTS_HISTORY;
-    if (polled == POLL_EVENTS) // of their names, xid and ecc_uncorrected match
-        (void)snprintf(query->filter.by[QUERY_BY_EVENT], QUERY_TEXT_SIZE, "*[xn][ic][do]*");
+    if (polled == POLL_EVENTS)
+        memcpy(query->filter.by[QUERY_BY_EVENT], "xid", sizeof "xid");
     if (polled == POLL_FAILED) {
         query->group_by[query->group_count++] = QUERY_BY_MODEL;
         query->group_by[query->group_count++] = QUERY_BY_HOST;

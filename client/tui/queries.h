@@ -45,7 +45,7 @@ enum polled_query {
     POLL_BASELINES,     // the names of the baselines
     POLL_ALERTS,        // alerts that are open
     POLL_HISTORY,       // alerts of the window that fired
-    POLL_EVENTS,        // the newest errors of devices (XID, ECC) of the window
+    POLL_EVENTS,        // the newest XID errors of devices of the window
     POLL_MACHINE_USE,   // of the host or device that is opened, by step of the window: utilisation
     POLL_MACHINE_MORE,  // likewise the memory pressure of a host, the power of a device
     POLL_RUNS,          // the newest runs and their counts of records, of all time

@@ -339,13 +339,13 @@ static void arrange(const struct model *model, struct rect body, struct rect *ou
 {
     enum { TITLE_AND_HEADING = 2, TITLE = 1, BESIDE = 110, GAP = 2, HIGH = 18 };
     const bool is_beside = body.width >= BESIDE;
-    const int rows = (int)view_panel_rows(model, &panels[PANEL_STARTUPS]), most = body.height / 5;
-    const int startups = rows == 0 || body.height < HIGH ? 0 : rows < most ? rows : most;
+    const int rows = (int)view_panel_rows(model, &panels[PANEL_STARTUPS]);
     const int stages = is_beside ? 0 : TITLE + load_head_rows(model, body) + (int)load_rows(model);
-    const struct layout_want wants[] = {
-        {4, TITLE_AND_HEADING + 4, 0, true},
-        {stages < 3 ? stages : 3, stages, 1, false},
-        {startups ? 3 : 0, startups ? TITLE_AND_HEADING + startups : 0, 2, false}};
+    const int startups =
+        rows == 0 || body.height < HIGH ? 0 : TITLE_AND_HEADING + (rows < 4 ? rows : 4);
+    const struct layout_want wants[] = {{4, TITLE_AND_HEADING + 4, 0, true},
+                                        {stages < 3 ? stages : 3, stages, 1, false},
+                                        {startups, startups, 2, false}};
     struct rect lists = body, beside = {0};
     if (is_beside)
         layout_beside(body, body.width * 45 / 100, GAP, &lists, &beside);
