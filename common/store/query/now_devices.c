@@ -1,30 +1,111 @@
 #include "common/store/query/now_devices.h"
 
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include <sqlite3.h>
 
-#include "common/store/read/device_names.h"
+#include "common/core/base/array.h"
+#include "common/core/base/key_index.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/session.h"
 
-enum { MODEL, HOST, UTIL, UTIL_COUNT, USED, TOTAL, WATTS, WATTS_COUNT, SECONDS, DEVICES, SHARED };
+// The newest sample of a device, and its energy in the first one.
+struct sample {
+    int64_t host, device, uuid; // of the UUID its number; 0: it is not known
+    int64_t id, started_ns, first_ns;
+    double util, used, room, joules, first_joules; // NaN: unknown
+    bool has_several;                              // several models use it
+};
 
-static enum status on_sums(void *context, sqlite3_stmt *row, struct error *err)
+struct use {
+    size_t sample; // its place in the list sorted by host
+    int64_t model;
+};
+
+// Items by two numbers, however many.
+struct table {
+    struct key_index index;
+    void *items;
+    size_t size, room;
+};
+
+struct devices {
+    struct groups *sums;
+    struct table uuids;   // int64_t by run and name of a device
+    struct table samples; // by run and device
+    struct table merged;  // struct sample by host and UUID or device; then sorted by host
+    struct table uses;    // by model and sample
+    size_t at;            // in `merged`, of the host whose uses are read
+};
+
+// Finds or adds an item, of zeros; NULL: memory is out.
+static void *item_of(struct table *table, int64_t first, int64_t second, struct error *err)
 {
-    const int64_t keys[] = {sqlite3_column_int64(row, MODEL), sqlite3_column_int64(row, HOST)};
-    struct group *group = NULL;
-    enum status status = reader_group(context, keys, &group, err);
-    if (status != STATUS_OK)
-        return status;
-    const bool has_watts =
-        sqlite3_column_int64(row, WATTS_COUNT) == sqlite3_column_int64(row, DEVICES);
-    *(struct now_device_sums *)group->data =
-        (struct now_device_sums){.util = sqlite3_column_double(row, UTIL),
-                                 .util_count = sqlite3_column_int64(row, UTIL_COUNT),
-                                 .used_bytes = sqlite3_column_double(row, USED),
-                                 .total_bytes = sqlite3_column_double(row, TOTAL),
-                                 .watts = has_watts ? sqlite3_column_double(row, WATTS) : 0,
-                                 .seconds = sqlite3_column_double(row, SECONDS),
-                                 .is_shared = sqlite3_column_int(row, SHARED)};
+    const size_t known = table->index.count;
+    size_t number = 0;
+    if (key_index_add(&table->index, (const int64_t[]){first, second}, &number) != STATUS_OK ||
+        !array_reserve(&table->items, &table->room, number + 1, table->size)) {
+        (void)error_no_memory(err, "store");
+        return NULL;
+    }
+    void *item = (char *)table->items + number * table->size;
+    return number == known ? memset(item, 0, table->size) : item;
+}
+
+static void deinit_table(struct table *table)
+{
+    key_index_deinit(&table->index);
+    free(table->items);
+}
+
+static enum status on_uuid(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct devices *devices = context;
+    int64_t *uuid =
+        item_of(&devices->uuids, sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1), err);
+    if (!uuid)
+        return err->status;
+    *uuid = sqlite3_column_int64(row, 2); // what it said last
+    return STATUS_OK;
+}
+
+static int64_t uuid_of(const struct devices *devices, int64_t run, int64_t name)
+{
+    size_t number = 0;
+    return key_index_find(&devices->uuids.index, (const int64_t[]){run, name}, &number)
+               ? ((const int64_t *)devices->uuids.items)[number]
+               : 0;
+}
+
+// ---- Samples ------------------------------------------------------------------------------
+
+enum { HOST, RUN, DEVICE, STARTED, JOULES, ID, UTIL, USED, ROOM }; // of the first ones up to JOULES
+
+static enum status on_sample(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct devices *devices = context;
+    const int64_t run = sqlite3_column_int64(row, RUN), device = sqlite3_column_int64(row, DEVICE);
+    const int64_t started_ns = sqlite3_column_int64(row, STARTED);
+    const int64_t id = sqlite3_column_int64(row, ID); // 0: one of the first
+    struct sample *sample = item_of(&devices->samples, run, device, err);
+    if (!sample)
+        return err->status;
+    if (id == 0 && (sample->first_ns == 0 || started_ns < sample->first_ns)) {
+        sample->first_ns = started_ns;
+        sample->first_joules = reader_real(row, JOULES);
+    } else if (id > sample->id) {
+        sample->host = sqlite3_column_int64(row, HOST);
+        sample->device = device;
+        sample->uuid = uuid_of(devices, run, device);
+        sample->id = id;
+        sample->started_ns = started_ns;
+        sample->joules = reader_real(row, JOULES);
+        sample->util = reader_real(row, UTIL);
+        sample->used = reader_real(row, USED);
+        sample->room = reader_real(row, ROOM);
+    }
     return STATUS_OK;
 }
 
@@ -40,60 +121,160 @@ static const char samples_sql[] =
     "   ORDER BY f.started_ns LIMIT 1) AS first_ns"
     "  FROM sampler p CROSS JOIN main.device_sample n ON n.id = (SELECT i.id"
     "   FROM main.device_sample i WHERE i.run = p.run ORDER BY i.started_ns DESC LIMIT 1)"
-    "  WHERE n.started_ns >= $1),"
-    " newest AS MATERIALIZED (SELECT e.host, s.run, s.device, s.gpu_util_ratio AS util,"
-    "  s.memory_used_bytes AS used, s.memory_total_bytes AS room, s.energy_joules AS joules,"
-    "  s.started_ns, max(s.id) AS id, " DEVICE_NAMES_UUID(
-        "s.run",
-        "s.device") " AS uuid"
-                    "  FROM ends e CROSS JOIN main.device_sample s ON s.run = e.run"
-                    "   AND s.started_ns BETWEEN e.newest_ns - e.period_ns AND e.newest_ns"
-                    "  GROUP BY s.run, s.device),"
-                    " first AS MATERIALIZED (SELECT s.run, s.device, s.energy_joules AS joules,"
-                    "  min(s.started_ns) AS started_ns FROM ends e CROSS JOIN main.device_sample s"
-                    "   ON s.run = e.run AND s.started_ns BETWEEN e.first_ns AND e.first_ns + "
-                    "e.period_ns"
-                    "  GROUP BY s.run, s.device),"
-                    // Two runs may sample a device: the newest sample counts.
-                    " sample AS MATERIALIZED (SELECT n.*, n.joules - f.joules AS energy,"
-                    "  (n.started_ns - f.started_ns) / 1e9 AS seconds, max(n.id)"
-                    "  FROM newest n LEFT JOIN first f ON f.run = n.run AND f.device = n.device"
-                    "  GROUP BY n.host, coalesce(n.uuid, n.device)),";
+    "  WHERE n.started_ns >= $1)"
+    " SELECT e.host, s.run, s.device, s.started_ns, s.energy_joules, s.id, s.gpu_util_ratio,"
+    "  s.memory_used_bytes, s.memory_total_bytes FROM ends e CROSS JOIN main.device_sample s"
+    "  ON s.run = e.run AND s.started_ns BETWEEN e.newest_ns - e.period_ns AND e.newest_ns"
+    " UNION ALL SELECT e.host, s.run, s.device, s.started_ns, s.energy_joules, 0, 0, 0, 0"
+    "  FROM ends e CROSS JOIN main.device_sample s"
+    "  ON s.run = e.run AND s.started_ns BETWEEN e.first_ns AND e.first_ns + e.period_ns";
+
+static int compare_samples(const void *left, const void *right)
+{
+    const struct sample *a = left, *b = right;
+    if (a->host != b->host)
+        return a->host < b->host ? -1 : 1;
+    return (a->id > b->id) - (a->id < b->id);
+}
+
+// Two runs may sample a device: the newest sample counts.
+static enum status merge_samples(struct devices *devices, struct error *err)
+{
+    const struct sample *samples = devices->samples.items;
+    for (size_t i = 0; i < devices->samples.index.count; i++) {
+        const int64_t of = samples[i].uuid ? -samples[i].uuid : samples[i].device;
+        struct sample *merged =
+            samples[i].id ? item_of(&devices->merged, samples[i].host, of, err) : NULL;
+        if (samples[i].id && !merged)
+            return err->status;
+        if (merged && samples[i].id > merged->id)
+            *merged = samples[i];
+    }
+    if (devices->merged.index.count > 1)
+        qsort(devices->merged.items, devices->merged.index.count, sizeof *samples, compare_samples);
+    return STATUS_OK;
+}
+
+// ---- Uses ---------------------------------------------------------------------------------
 
 static const char uses_sql[] =
-    " use AS MATERIALIZED (SELECT DISTINCT u.model, r.host, u.device,"
-    " " DEVICE_NAMES_UUID(
-        "u.run", "u.device") " AS uuid FROM"
-                             "  (SELECT run, model, device FROM (SELECT run, model, device FROM "
-                             "main.inference"
-                             "    ORDER BY id DESC LIMIT 20000)"
-                             "   UNION SELECT l.run, l.model, l.device FROM main.run o"
-                             "    CROSS JOIN main.load l ON l.run = o.run AND l.status = 0 WHERE "
-                             "o.\"end\" = 0) u"
-                             "  JOIN main.run r ON r.run = u.run WHERE r.\"end\" = 0),"
-                             " pair AS MATERIALIZED (SELECT DISTINCT u.model, u.host, s.id, "
-                             "s.util, s.used, s.room,"
-                             "  iif(s.seconds > 0 AND s.energy >= 0, s.energy / s.seconds, NULL) "
-                             "AS watts, s.seconds"
-                             "  FROM use u JOIN sample s ON s.host = u.host"
-                             "   AND " DEVICE_NAMES_SAME(
-                                 "s.uuid", "s.device", "u.uuid",
-                                 "u.device") ")"
-                                             " SELECT model, host, total(util), count(util), "
-                                             "total(iif(room > 0, used, 0)),"
-                                             "  total(iif(used IS NULL, 0, room)), total(watts), "
-                                             "count(watts), min(seconds), count(*),"
-                                             "  max(models) > 1 FROM (SELECT p.*, count(*) OVER "
-                                             "(PARTITION BY p.id) AS models FROM pair p)"
-                                             " GROUP BY model, host";
+    "SELECT DISTINCT r.host, u.run, u.device, u.model FROM"
+    "  (SELECT run, model, device FROM (SELECT run, model, device FROM main.inference"
+    "    ORDER BY id DESC LIMIT 20000)"
+    "   UNION SELECT l.run, l.model, l.device FROM main.run o"
+    "    CROSS JOIN main.load l ON l.run = o.run AND l.status = 0 WHERE o.\"end\" = 0) u"
+    "  JOIN main.run r ON r.run = u.run WHERE r.\"end\" = 0 ORDER BY r.host";
+
+static enum status on_use(void *context, sqlite3_stmt *row, struct error *err)
+{
+    enum { MODEL = DEVICE + 1 };
+    struct devices *devices = context;
+    const struct sample *samples = devices->merged.items;
+    const int64_t host = sqlite3_column_int64(row, HOST), model = sqlite3_column_int64(row, MODEL);
+    const int64_t device = sqlite3_column_int64(row, DEVICE);
+    const int64_t uuid = uuid_of(devices, sqlite3_column_int64(row, RUN), device);
+    const size_t count = devices->merged.index.count;
+    while (devices->at < count && samples[devices->at].host < host)
+        devices->at++;
+    for (size_t i = devices->at; i < count && samples[i].host == host; i++) {
+        if (uuid && samples[i].uuid ? uuid != samples[i].uuid : device != samples[i].device)
+            continue;
+        struct use *use = item_of(&devices->uses, model, (int64_t)i, err);
+        if (!use)
+            return err->status;
+        *use = (struct use){i, model};
+    }
+    return STATUS_OK;
+}
+
+// ---- Sums ---------------------------------------------------------------------------------
+
+static int compare_uses(const void *left, const void *right)
+{
+    const struct use *a = left, *b = right;
+    return (a->sample > b->sample) - (a->sample < b->sample);
+}
+
+static enum status add_sample(struct devices *devices, const struct use *use, struct error *err)
+{
+    const struct sample *sample = (struct sample *)devices->merged.items + use->sample;
+    const int64_t keys[] = {use->model, sample->host};
+    const double seconds =
+        sample->first_ns ? (double)(sample->started_ns - sample->first_ns) / 1e9 : (double)NAN;
+    const double watts = (sample->joules - sample->first_joules) / seconds;
+    struct group *group = NULL;
+    enum status status = reader_group(devices->sums, keys, &group, err);
+    if (status != STATUS_OK)
+        return status;
+    struct now_device_sums *sums = group->data;
+    if (!isnan(sample->util)) {
+        sums->util += sample->util;
+        sums->util_count++;
+    }
+    if (sample->room > 0 && !isnan(sample->used)) {
+        sums->used_bytes += sample->used;
+        sums->total_bytes += sample->room;
+    }
+    // Without the power of all of them it is not known.
+    sums->watts += seconds > 0 && watts >= 0 ? watts : (double)NAN;
+    if (!isnan(seconds))
+        sums->seconds = sums->seconds > 0 ? fmin(sums->seconds, seconds) : seconds;
+    sums->is_shared |= sample->has_several;
+    return STATUS_OK;
+}
+
+static enum status add_samples(struct devices *devices, struct error *err)
+{
+    const size_t count = devices->uses.index.count;
+    struct use *uses = devices->uses.items;
+    struct sample *samples = devices->merged.items;
+    enum status status = STATUS_OK;
+    if (count > 1)
+        qsort(uses, count, sizeof *uses, compare_uses);
+    for (size_t i = 1; i < count; i++)
+        samples[uses[i].sample].has_several |= uses[i].sample == uses[i - 1].sample;
+    for (size_t i = 0; i < count && status == STATUS_OK; i++)
+        status = add_sample(devices, &uses[i], err);
+    return status;
+}
+
+static enum status read_all(struct devices *devices, struct store *store, int64_t since_ns,
+                            struct error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendall(sql, "SELECT d.run, d.name, iif(d.uuid IS NULL, 0, dense_rank() OVER"
+                               " (ORDER BY d.uuid)) FROM main.device d WHERE d.run IN"
+                               " (SELECT run FROM main.run WHERE \"end\" = 0) ORDER BY d.id");
+    enum status status = reader_scan(store, sql, NULL, on_uuid, devices, err);
+    if (status != STATUS_OK)
+        return status;
+    sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendf(sql, samples_sql, RECORD_KIND_DEVICE_SAMPLE);
+    status = reader_scan_with(store, sql, NULL, &since_ns, 1, on_sample, devices, err);
+    if (status == STATUS_OK)
+        status = merge_samples(devices, err);
+    if (status != STATUS_OK || devices->merged.index.count == 0)
+        return status;
+    sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendall(sql, uses_sql);
+    status = reader_scan(store, sql, NULL, on_use, devices, err);
+    return status == STATUS_OK ? add_samples(devices, err) : status;
+}
 
 enum status now_devices_read(struct groups **out, struct store *store, int64_t since_ns,
                              struct error *err)
 {
     if (groups_new(out, 2, sizeof(struct now_device_sums), NULL) != STATUS_OK)
         return error_no_memory(err, "store");
-    sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendf(sql, samples_sql, RECORD_KIND_DEVICE_SAMPLE);
-    sqlite3_str_appendall(sql, uses_sql);
-    return reader_scan_with(store, sql, NULL, &since_ns, 1, on_sums, *out, err);
+    struct devices devices = {.sums = *out,
+                              .uuids = {.index.width = 2, .size = sizeof(int64_t)},
+                              .samples = {.index.width = 2, .size = sizeof(struct sample)},
+                              .merged = {.index.width = 2, .size = sizeof(struct sample)},
+                              .uses = {.index.width = 2, .size = sizeof(struct use)}};
+    enum status status = read_all(&devices, store, since_ns, err);
+    deinit_table(&devices.uuids);
+    deinit_table(&devices.samples);
+    deinit_table(&devices.merged);
+    deinit_table(&devices.uses);
+    return status;
 }
