@@ -193,7 +193,11 @@ static void add_state(struct findings *findings, const struct model *model,
                       const struct result *now, const size_t *rows, size_t count, unsigned trouble)
 {
     char name[NAME_SIZE], host[NAME_SIZE], what[NAME_SIZE], text[4 * NAME_SIZE];
-    if (count > 1)
+    if (result_get(now, rows[0], "model").type == VALUE_NULL)
+        (void)snprintf(text, sizeof text, "%s %s: process without a model %s",
+                       troubles[trouble].sign, result_text(host, sizeof host, now, rows[0], "host"),
+                       figure(what, sizeof what, model, now, rows[0], trouble));
+    else if (count > 1)
         (void)snprintf(text, sizeof text, "%s %s %s (%zu %s)", troubles[trouble].sign,
                        result_text(name, sizeof name, now, rows[0], troubles[trouble].together),
                        common_figure(what, sizeof what, model, now, rows, count, trouble), count,
@@ -206,13 +210,14 @@ static void add_state(struct findings *findings, const struct model *model,
     add(findings, troubles[trouble].style, text);
 }
 
-// Rows of NOW in a state, without groups; the caller frees them.
-static size_t *find_rows(const struct result *now, const char *state, size_t *count)
+// Rows of NOW in a state, of models or of none, without groups; the caller frees them.
+static size_t *find_rows(const struct result *now, const char *state, bool has_model, size_t *count)
 {
     size_t *rows = calloc(result_row_count(now) + 1, sizeof *rows);
     *count = 0;
     for (size_t row = 0; rows && row < result_row_count(now); row++)
-        if (result_is(now, row, "state", state) && !is_group(now, row))
+        if (result_is(now, row, "state", state) && !is_group(now, row) &&
+            has_model == (result_get(now, row, "model").type != VALUE_NULL))
             rows[(*count)++] = row;
     return rows;
 }
@@ -235,13 +240,14 @@ static int compare_rows(const void *left, const void *right, void *context)
     return names ? names : (a > b) - (a < b);
 }
 
-static void add_states(struct findings *findings, const struct model *model, unsigned trouble)
+static void add_states(struct findings *findings, const struct model *model, unsigned trouble,
+                       bool has_model)
 {
     const struct result *now = model_is_now(model) ? model_answer(model, POLL_NOW) : NULL;
     const char *key = troubles[trouble].together;
     struct order order = {now, key};
     size_t count = 0, members;
-    size_t *rows = now ? find_rows(now, troubles[trouble].state, &count) : NULL;
+    size_t *rows = now ? find_rows(now, troubles[trouble].state, has_model, &count) : NULL;
     if (count > 1)
         qsort_r(rows, count, sizeof *rows, compare_rows, &order);
     for (size_t i = 0; i < count; i += members) {
@@ -298,7 +304,8 @@ static void add_fleet(struct findings *findings, const struct model *model)
 
 // ---- The line -----------------------------------------------------------------------------
 
-// First what answers no more, as all other figures lack it; then what is bad, then warnings.
+// First what answers no more, as all other figures lack it; then what is bad, then warnings.  What
+// has no model, as a sampler, is the last that is bad.
 static void find(struct findings *findings, const struct model *model)
 {
     enum { GONE = 2 }; // down, silent
@@ -306,9 +313,12 @@ static void find(struct findings *findings, const struct model *model)
     for (unsigned trouble = 0; trouble < sizeof troubles / sizeof *troubles; trouble++) {
         if (trouble == GONE)
             add_alerts(findings, model, true);
-        if (troubles[trouble].style == STYLE_WARNING)
+        if (troubles[trouble].style == STYLE_WARNING) {
+            for (unsigned gone = 0; gone < GONE; gone++)
+                add_states(findings, model, gone, false);
             add_alerts(findings, model, false);
-        add_states(findings, model, trouble);
+        }
+        add_states(findings, model, trouble, true);
     }
     add_fleet(findings, model);
 }

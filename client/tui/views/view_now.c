@@ -70,6 +70,8 @@ static void name_of(char *text, size_t size, const struct result *result, size_t
     char names[2][256];
     const bool by_host = is_by_host(result, row);
     (void)result_text(names[by_host], sizeof names[0], result, row, "model");
+    if (strcmp(names[by_host], "-") == 0) // as of a sampler
+        (void)snprintf(names[by_host], sizeof names[0], "no model");
     (void)result_text(names[!by_host], sizeof names[0], result, row, "host");
     if (has_group)
         (void)snprintf(text, size, "%s", names[1]);

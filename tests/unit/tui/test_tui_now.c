@@ -207,6 +207,26 @@ TEST_CASE(the_banner_tells_together_what_is_one_thing)
     model_deinit(&model);
 }
 
+// A process without a model, as a sampler, is told as one, after what models have.
+TEST_CASE(a_process_without_a_model_is_no_model)
+{
+    struct model model;
+    fleet(&model, 200);
+    fixture_answer(&model, POLL_FLEET, NULL);
+    fixture_answer(&model, POLL_NOW,
+                   NOW_OF "-|gpu1|down|1774785480000000000|-|gone|-\n"
+                          "m|gpu1|down|1774785480000000000|-|gone|-\n"
+                          "m|gpu2|errors|1774785480000000000|0.25|no room|-\n"
+                          "m|gpu3|slow|1774785480000000000|-|late|-\n");
+    expect_banner(&model, " ✗ m gpu1 down 2m   ✗ m gpu2 errors 25.0 %   ✗ gpu1: process without a "
+                          "model down 2m   ▲ m gpu3 late");
+    char *screen = fixture_screen(&model, false);
+    assert_non_null(strstr(screen, "no model gpu1"));
+    assert_null(strstr(screen, "- gpu1"));
+    free(screen);
+    model_deinit(&model);
+}
+
 // All rows count, in whatever order they are.
 TEST_CASE(the_banner_counts_all_rows)
 {
@@ -288,4 +308,5 @@ TEST_CASE(closed_groups_stay_closed)
 TEST_MAIN(the_banner_tells_a_rule_once, a_large_tree_costs_by_its_rows, states_have_no_device,
           all_is_no_row, the_head_line_is_of_all, closed_groups_stay_closed, groups_open_and_close,
           why_asks_about_the_row, the_banner_has_the_worst_first,
-          the_banner_tells_together_what_is_one_thing, the_banner_counts_all_rows)
+          the_banner_tells_together_what_is_one_thing, a_process_without_a_model_is_no_model,
+          the_banner_counts_all_rows)
