@@ -32,7 +32,8 @@ static const struct {
     [POLL_TOKENS] = {QUERY_AVERAGE, 0, 0, ANSWER, KIND(INFERENCE), true, QUERY_METRIC_OUTPUT_RATE},
     [POLL_TTFT] = {QUERY_AVERAGE, 0, 0, ANSWER, KIND(INFERENCE), true, "ttft_ns"},
     [POLL_ERRORS] = {QUERY_AVERAGE, 0, 0, ANSWER, KIND(INFERENCE), true, QUERY_METRIC_ERRORS},
-    [POLL_FLEET] = {QUERY_FLEET, 0, 5, ANSWER, 0, true, NULL},
+    // A host is beside its peers: what is shown is picked from the answer.
+    [POLL_FLEET] = {QUERY_FLEET, 0, 5, BY(MODEL) | BY(DEVICE), 0, true, NULL},
     [POLL_WHY] = {QUERY_WHY, 0, 0, BY(HOST) | BY(MODEL), 0, false, NULL},
     [POLL_HOSTS] = {QUERY_HOST_HEALTH, 0, 0, BY(HOST), 0, true, NULL},
     [POLL_DEVICES] = {QUERY_DEVICE_HEALTH, 0, 0, BY(HOST) | BY(DEVICE), 0, true, NULL},
@@ -291,6 +292,8 @@ bool queries_fill(enum polled_query polled, const struct queries_scope *scope, i
         (void)snprintf(query->metric, sizeof query->metric, "%s", polls[polled].metric);
         query->step_ns = queries_span(scope, now_ns).step_ns;
     }
+    if (polled == POLL_FLEET && scope->filter.by[QUERY_BY_HOST][0])
+        query->limit = 0; // its hosts may come after others
     // The chart has a mark where any request failed: few did.  Rollups, which long windows need, do
     // not know them.
     if (polled == POLL_ERRORS && query->step_ns < MINUTE_NS && query->step_ns > 0)

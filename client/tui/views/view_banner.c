@@ -284,18 +284,21 @@ bool view_fleet_text(char *text, size_t size, const struct result *fleet, size_t
     return true;
 }
 
-// The answer has the worst first; of a host, only that is told.
+// The answer has the worst first; of a host, only that is told, if the filter covers it.
 static void add_fleet(struct findings *findings, const struct model *model)
 {
     const struct result *fleet = model_is_now(model) ? model_answer(model, POLL_FLEET) : NULL;
     const unsigned host = fleet ? (unsigned)result_find(fleet, "host") : 0;
+    const char *wanted = model->scope.filter.by[QUERY_BY_HOST];
     char text[5 * NAME_SIZE];
     for (size_t row = 0; fleet && row < result_row_count(fleet); row++) {
         size_t i = 0;
         if (!view_fleet_text(text, sizeof text, fleet, row))
             break; // those that are not worse follow
-        while (i < row &&
-               !value_is_same(result_cell(fleet, i, host), result_cell(fleet, row, host)))
+        const struct value name = result_cell(fleet, row, host);
+        if (*wanted && (name.type != VALUE_TEXT || !query_name_matches(wanted, name.text.bytes)))
+            continue;
+        while (i < row && !value_is_same(result_cell(fleet, i, host), name))
             i++;
         if (i == row)
             add(findings, STYLE_WARNING, text);

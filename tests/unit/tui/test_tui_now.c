@@ -227,6 +227,24 @@ TEST_CASE(a_process_without_a_model_is_no_model)
     model_deinit(&model);
 }
 
+// Peers are asked for with a host; only what the filter covers is told.
+TEST_CASE(the_banner_has_what_stands_out_of_the_filter)
+{
+    struct model model;
+    fleet(&model, 200);
+    const struct query_filter filter = {.by[QUERY_BY_HOST] = "gpu-*"};
+    model_filter(&model, &filter, "where host=\"gpu-*\"");
+    fixture_answer(&model, POLL_NOW, NOW_OF);
+    fixture_answer(&model, POLL_ALERTS, ALERTS_OF);
+    fixture_answer(&model, POLL_FLEET,
+                   "host|metric|verdict|deviation_ratio:ratio|reason\n"
+                   "a|ttft_ns|worse|0.5|-\n"
+                   "gpu-3|ttft_ns|worse|0.2|PCIe x8 of x16\n"
+                   "gpu-3|tokens_per_second|worse|-0.1|-\n");
+    expect_banner(&model, " ▲ gpu-3 TTFT +20.0 %: PCIe x8 of x16");
+    model_deinit(&model);
+}
+
 // All rows count, in whatever order they are.
 TEST_CASE(the_banner_counts_all_rows)
 {
@@ -309,4 +327,4 @@ TEST_MAIN(the_banner_tells_a_rule_once, a_large_tree_costs_by_its_rows, states_h
           all_is_no_row, the_head_line_is_of_all, closed_groups_stay_closed, groups_open_and_close,
           why_asks_about_the_row, the_banner_has_the_worst_first,
           the_banner_tells_together_what_is_one_thing, a_process_without_a_model_is_no_model,
-          the_banner_counts_all_rows)
+          the_banner_has_what_stands_out_of_the_filter, the_banner_counts_all_rows)

@@ -30,7 +30,9 @@ TEST_CASE(every_ask_is_a_query_that_makes_sense)
             if (query_check(&query, &err) != STATUS_OK)
                 fail_msg("query %u: %s", polled, err.text);
             assert_string_equal(query.filter.by[QUERY_BY_HOST],
-                                polled == POLL_BASELINES ? "" : "gpu-17");
+                                polled == POLL_BASELINES || polled == POLL_FLEET ? "" : "gpu-17");
+            if (polled == POLL_FLEET) // its peers are needed, and others may be worse
+                assert_int_equal(query.limit, 0);
         }
     }
 }
