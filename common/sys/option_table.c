@@ -45,18 +45,34 @@ static enum status set_number(void *member, const struct option *option, const c
     return status;
 }
 
+// The i-th word that the option accepts; returns its size, 0 after the last one.
+static size_t word_at(const struct option *option, unsigned i, const char **word)
+{
+    if (option->choices) {
+        *word = option->choices(i);
+        return *word ? strlen(*word) : 0;
+    }
+    *word = option->argument;
+    for (; i > 0 && **word; i--) {
+        *word += strcspn(*word, "|");
+        *word += **word == '|';
+    }
+    return strcspn(*word, "|");
+}
+
 // The index of the `size` bytes of `value` among the choices.
 static enum status find_choice(int *out, const struct option *option, const char *value,
                                size_t size, const char *what, struct error *err)
 {
     char all[192] = "";
-    const char *choice = NULL;
-    for (unsigned i = 0; (choice = option->choices(i)); i++) {
-        if (strlen(choice) == size && memcmp(choice, value, size) == 0) {
+    const char *word = NULL;
+    size_t used;
+    for (unsigned i = 0; (used = word_at(option, i, &word)) > 0; i++) {
+        if (used == size && memcmp(word, value, size) == 0) {
             *out = (int)i;
             return STATUS_OK;
         }
-        (void)text_append(all, sizeof all, ", ", "%s", choice);
+        (void)text_append(all, sizeof all, ", ", "%.*s", (int)used, word);
     }
     return error_set(err, STATUS_INVALID, "%s: '%.*s' is none of %s", what,
                      (int)(size < 40 ? size : 40), value, all);

@@ -49,7 +49,7 @@ struct option {
     enum option_type type;
     size_t offset;           // of the member in option_table.target
     double minimum, maximum; // valid range, inclusive, of a number
-    option_choice *choices;  // OPTION_CHOICE, OPTION_SET; also for completion; NULL: none
+    option_choice *choices;  // OPTION_CHOICE, OPTION_SET: NULL: what `argument` has, "A|B|C"
     option_parse *parse;     // OPTION_CUSTOM
     char letter;             // short form, "-n"; 0: none
     bool not_in_file;        // not accepted in a configuration file; its reader enforces this

@@ -73,12 +73,6 @@ static enum status parse_ignored(void *member, const char *value, const char *wh
     return STATUS_OK;
 }
 
-static const char *rollups_word(unsigned i)
-{
-    static const char *const words[] = {"on", "off"};
-    return i < sizeof words / sizeof *words ? words[i] : NULL;
-}
-
 #define OPTION_TARGET struct options
 
 enum { ROW_LISTEN }; // the row of --listen
@@ -155,7 +149,7 @@ static const struct option rows[] = {
     // Files and units of older versions may have it; records are no longer sealed.
     {"seal-after", "AGE", NULL, .type = OPTION_CUSTOM, .parse = parse_ignored},
     // For measuring what rollups cost, and not in the help.
-    {"rollups", "on|off", NULL, CHOICE_AT(rollups, rollups_word)},
+    {"rollups", "on|off", NULL, CHOICE_AT(rollups, NULL)},
     {"config", "FILE",
      "read these options from FILE, as \"key = value\" lines (default: "
      "/etc/inferstat/inferstatd.conf and conf.d/*.conf beside it)",

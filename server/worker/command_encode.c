@@ -34,21 +34,6 @@ _Static_assert(sizeof(size_t) == sizeof(int64_t), "--batch-size is parsed into a
 
 #define OPTION_TARGET __typeof__(options)
 
-static const char *encoder_word(unsigned i)
-{
-    return i < ENCODER_COUNT ? encoder_name((enum encoder)i) : NULL;
-}
-
-static const char *type_word(unsigned i)
-{
-    return i < ENCODE_TYPE_COUNT ? encode_type_name((enum encode_type)i) : NULL;
-}
-
-static const char *from_word(unsigned i)
-{
-    return i < INPUTS_FROM_COUNT ? inputs_from_name((enum inputs_from)i) : NULL;
-}
-
 static const char *sync_word(unsigned i)
 {
     static const char *const words[] = {
@@ -58,7 +43,7 @@ static const char *sync_word(unsigned i)
 
 static const struct option rows[] = {
     {"encoder", "amplitude|angle|basis|phase|iqp-z|iqp", "the encoding (required)",
-     CHOICE_AT(encoding.inputs.encoder, encoder_word)},
+     CHOICE_AT(encoding.inputs.encoder, NULL)},
     {"qubits", "N", "a state has 2^N amplitudes (default 16)",
      UINT32_AT(encoding.inputs.qubits, 1, ENCODE_QUBITS_MAX)},
     {"batch-size", "B", "samples per launch (default 64)",
@@ -66,12 +51,12 @@ static const struct option rows[] = {
     {"batches", "K", "number of batches (default 16; with a file: all rows)",
      INTEGER_AT(encoding.inputs.batches, 1, 1LL << 40)},
     {"type", "f64|f32", "number type (default f64; with a file: its own)",
-     CHOICE_AT(encoding.inputs.type, type_word)},
+     CHOICE_AT(encoding.inputs.type, NULL)},
     {"input", "FILE.npy", "samples, one per row (default: generated)",
      TEXT_AT(encoding.inputs.path)},
     {"from", "generator|pageable|pinned",
      "generate samples on demand, or in advance in such memory (default pageable)",
-     CHOICE_AT(encoding.inputs.from, from_word)},
+     CHOICE_AT(encoding.inputs.from, NULL)},
     {"seed", "S", "seed of generated samples (default 1)",
      INTEGER_AT(encoding.inputs.seed, 0, INT32_MAX)},
     {"output", "FILE.npy", "write the states to FILE", TEXT_AT(encoding.output)},

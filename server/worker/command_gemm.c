@@ -22,17 +22,12 @@ static struct {
 
 #define OPTION_TARGET __typeof__(options)
 
-static const char *type_word(unsigned i)
-{
-    return i == GEMM_TYPE_COUNT ? "all" : gemm_type_name(i);
-}
-
 static const struct option rows[] = {
     {"sizes", "N,...",
      "rows of the square matrices, 1 to 16384 (default 63,64,127,128,256,500,512,1000,1024)",
      NUMBERS_AT(sizes, 1, GEMM_SIZE_MAX)},
     {"type", "f32|f16|bf16|int8|all", "types of their elements, one or several (default f32)",
-     SET_AT(types, type_word)},
+     SET_AT(types, NULL)},
     {"warmups", "N", "products before the trials, at most (default 10)",
      UINT32_AT(warmups, 1, 100000)},
     {"trials", "N", "timed products of a measurement, at most (default 100)",

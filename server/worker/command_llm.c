@@ -25,19 +25,13 @@ static struct {
     const char *prompt, *prompt_file, *requests;
     int64_t repeats;
     double until_steady;
-    int profile; // index of profile_word
+    int profile; // PROFILE_NONE, PROFILE_LAYERS
     bool json;
 } options = {.serve = {.tokens = 128, .sampler = {.seed = 1, .top_p = 1.0}}};
 
 #define OPTION_TARGET __typeof__(options)
 
 enum { PROFILE_NONE, PROFILE_LAYERS };
-
-static const char *profile_word(unsigned i)
-{
-    static const char *const words[] = {[PROFILE_NONE] = "none", [PROFILE_LAYERS] = "layers"};
-    return i < sizeof words / sizeof *words ? words[i] : NULL;
-}
 
 static const struct option rows[] = {
     {"model", "FILE.gguf", "the model to run", TEXT_AT(load.path)},
@@ -60,7 +54,7 @@ static const struct option rows[] = {
      REAL_AT(until_steady, REPEATS_RATIO_LEAST, 1)},
     {"repeats", "N", REPEATS_MOST_HELP, INTEGER_AT(repeats, CONVERGENCE_RUNS_MIN, REPEATS_MAX)},
     {"profile", "none|layers", "measure each operation of each layer (default none)",
-     CHOICE_AT(profile, profile_word)},
+     CHOICE_AT(profile, NULL)},
     {"json", NULL, "print one object of figures at the end; text goes to standard error",
      FLAG_AT(json)},
 };

@@ -20,7 +20,7 @@ static struct {
     struct zoo_load_options load;
     struct zoo_trials trials;
     struct zoo_compress_options compress;
-    int granularity, scheme; // of `compress`: indices of the words below
+    int granularity, scheme; // of `compress`: indices of their words
     struct models {
         const struct zoo_text *texts[MODELS_MAX];
         size_t count;
@@ -41,18 +41,6 @@ static struct {
 static const char *category_word(unsigned i)
 {
     static const char *const words[] = {"vision", "audio", "sensor", "anchor"};
-    return i < sizeof words / sizeof *words ? words[i] : NULL;
-}
-
-static const char *granularity_word(unsigned int i)
-{
-    static const char *const words[] = {"channel", "tensor"};
-    return i < sizeof words / sizeof *words ? words[i] : NULL;
-}
-
-static const char *scheme_word(unsigned int i)
-{
-    static const char *const words[] = {"symmetric", "affine"};
     return i < sizeof words / sizeof *words ? words[i] : NULL;
 }
 
@@ -127,10 +115,9 @@ static const struct option rows[] = {
      "also run the compressed model, and say what was lost and gained",
      CUSTOM_AT(compress.compression, parse_method)},
     {"granularity", "channel|tensor",
-     "of integers: scales for each output channel (default) or one",
-     CHOICE_AT(granularity, granularity_word)},
+     "of integers: scales for each output channel (default) or one", CHOICE_AT(granularity, NULL)},
     {"scheme", "symmetric|affine", "of integers: without (default) or with zeros",
-     CHOICE_AT(scheme, scheme_word)},
+     CHOICE_AT(scheme, NULL)},
     {"clip", "minmax|percentile:P|mse", "range of integers: all values (default), P %, least error",
      CUSTOM_AT(compress.compression.quantiser, parse_clip)},
     {"simulate", NULL, "run integers of 8 bits as floats, too",

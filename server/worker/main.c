@@ -19,12 +19,6 @@ static struct worker_options options = {.log_level = -1, .device_interval_ns = 1
 
 #define OPTION_TARGET struct worker_options
 
-static const char *wait_word(unsigned i)
-{
-    static const char *const words[] = {[WORKER_WAIT_BLOCK] = "block", [WORKER_WAIT_SPIN] = "spin"};
-    return i < sizeof words / sizeof *words ? words[i] : NULL;
-}
-
 static enum status parse_interval(void *member, const char *value, const char *what,
                                   struct error *err)
 {
@@ -60,7 +54,7 @@ static const struct option rows[] = {
     {"threads", "N", "threads of all cpu devices together (default: processors allowed)",
      UINT32_AT(device.threads, 1, 1024)},
     {"wait", "block|spin", "how host threads wait for a device: blocked (default) or spinning",
-     CHOICE_AT(wait, wait_word)},
+     CHOICE_AT(wait, NULL)},
     {"device-interval", "DURATION",
      "between samples of this host and its GPUs (default 1s; 0: none)",
      CUSTOM_AT(device_interval_ns, parse_interval)},

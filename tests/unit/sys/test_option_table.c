@@ -11,7 +11,7 @@ struct first {
     int64_t number, period_ns;
     uint32_t count, set;
     double real;
-    int choice;
+    int choice, bars;
     struct option_numbers numbers;
 };
 
@@ -47,6 +47,7 @@ static const struct option first_rows[] = {
     {"real", "R", "a real number", REAL_AT(real, 0.5, 2)},
     {"period", "TIME", "a period", PERIOD_AT(period_ns)},
     {"choice", "COLOR", "a color", CHOICE_AT(choice, color)},
+    {"bars", "one|two|three", "words of the help", CHOICE_AT(bars, NULL)},
     {"set", "LIST", "colors", SET_AT(set, color)},
     {"numbers", "N,...", "numbers", NUMBERS_AT(numbers, 1, 99)},
     {"even", "WORD", NULL, .type = OPTION_CUSTOM, .parse = parse_even},
@@ -113,7 +114,8 @@ TEST_CASE(values)
     assert_false(given[1]);
 
     assert_int_equal(PARSE(&word, &err, "--seen", "--path", "/a", "--count=4294967295", "--period",
-                           "250ms", "--choice", "blue", "--set", "green,blue", "--even", "four"),
+                           "250ms", "--choice", "blue", "--bars", "three", "--set", "green,blue",
+                           "--even", "four"),
                      STATUS_OK);
     assert_null(word);
     assert_true(given[2]);
@@ -121,6 +123,7 @@ TEST_CASE(values)
     assert_true(first.count == UINT32_MAX);
     assert_int_equal(first.period_ns, 250000000);
     assert_int_equal(first.choice, 2);
+    assert_int_equal(first.bars, 2);
     assert_int_equal(first.set, 6);
     assert_int_equal(first.number, 4);
 }
@@ -206,6 +209,7 @@ TEST_CASE(refusals)
         {{"--period", "0s"}, "--period: the time must be above zero"},
         {{"--period", "soon"}, "--period"},
         {{"--choice", "pink"}, "--choice: 'pink' is none of red, green, blue"},
+        {{"--bars", "thre"}, "--bars: 'thre' is none of one, two, three"},
         {{"--set", "red,"}, "--set: '' is none of red, green, blue"},
         {{"--even", "odd"}, "--even: odd"},
     };
