@@ -15,8 +15,6 @@
 #define MINUTE_NS INT64_C(60000000000)
 #define REACH_NS  (31 * 24 * 60 * MINUTE_NS)
 
-enum { SHORT_TAIL = 4000 }; // so many records are read whole, whatever their times
-
 // Consecutive spans of starts, rising and disjoint.
 struct spans {
     struct rollup_span *list;
@@ -265,17 +263,24 @@ static enum status read_records(struct search *search, const struct rollup_span 
                             search, err);
 }
 
+// Those behind the watermark are found by id, unless far fewer began in the span.
 static enum status read_tail(struct search *search, const struct rollup_span *all,
                              struct error *err)
 {
-    int64_t last = 0;
+    int64_t last = 0, in_span = 0;
     sqlite3_str *sql = sqlite3_str_new(search->store->db);
     sqlite3_str_appendall(sql, "SELECT coalesce(max(id), 0) FROM inference");
     enum status status = reader_scan(search->store, sql, NULL, reader_on_integer, &last, err);
     if (status != STATUS_OK || last <= search->watermark)
         return status;
-    const bool by_id = search->watermark >= saturate_add(last, -SHORT_TAIL);
-    return read_records(search, all, by_id ? PART_BY_ID : PART_BY_TIME, err);
+    const int64_t of[] = {all->first_ns, all->last_ns, (last - search->watermark) / 4};
+    sql = sqlite3_str_new(search->store->db);
+    sqlite3_str_appendall(sql, "SELECT count(*) FROM (SELECT 1 FROM inference WHERE started_ns"
+                               " BETWEEN $1 AND $2 LIMIT $3)");
+    status = reader_scan_with(search->store, sql, NULL, of, 3, reader_on_integer, &in_span, err);
+    if (status != STATUS_OK)
+        return status;
+    return read_records(search, all, in_span >= of[2] ? PART_BY_ID : PART_BY_TIME, err);
 }
 
 static enum status read_watermark(struct search *search, struct error *err)
