@@ -396,7 +396,9 @@ static enum status find_minute(struct store *store, const struct query *query, b
         span->last_ns = span->first_ns + MONTH_NS;
     for (size_t i = 0; i < sizeof steps / sizeof *steps && status == STATUS_OK; i++) {
         part.step_ns = steps[i];
-        status = narrow(store, &part, at_last, span, longest_ns, err);
+        if (steps[i] == MINUTE_NS ||
+            rollup_step(steps[i], span->first_ns) != rollup_step(steps[i], span->last_ns))
+            status = narrow(store, &part, at_last, span, longest_ns, err);
     }
     return status;
 }
@@ -442,18 +444,24 @@ static enum status find_last_end(struct store *store, const struct query *query,
     return status;
 }
 
-// Sets the time from the first request's start to the last one's end; `seen` has the rollups and
-// records of all of them.
+// Sets the time from the first request's start to the last one's end; `scan` has read all of
+// them.
 static enum status find_extent(struct throughput *throughput, struct store *store,
-                               const struct query *query, const struct rollup_span *seen,
+                               const struct query *query, const struct aggregate_scan *scan,
                                struct error *err)
 {
-    struct rollup_span first = *seen, last = *seen;
+    struct rollup_span first = scan->seen, last = scan->seen;
     int64_t longest_ns = INT64_MAX;
-    enum status status = find_minute(store, query, false, &first, &longest_ns, err);
+    // Where all records are there, and wanted, their index has the ends.
+    const bool has_all = scan->expired_ns == INT64_MIN && !query_filter_narrows(&query->filter);
+    enum status status =
+        has_all ? STATUS_OK : find_minute(store, query, false, &first, &longest_ns, err);
     if (status == STATUS_OK)
         status = read_ends(store, query, "t.started_ns, t.started_ns",
                            " ORDER BY t.started_ns LIMIT 1", &first, err);
+    if (status == STATUS_OK && has_all)
+        status = read_ends(store, query, "t.started_ns / 60000000000 * 60000000000, t.started_ns",
+                           " ORDER BY t.started_ns DESC LIMIT 1", &last, err);
     longest_ns = INT64_MAX;
     if (status == STATUS_OK)
         status = find_minute(store, query, true, &last, &longest_ns, err);
@@ -492,7 +500,7 @@ static enum status find_span(struct throughput *throughput, struct store *store,
     if (!filter->since_ns && query->step_ns > 0)
         span->first_ns = INT64_MIN;
     else if (!filter->since_ns && scan->seen.first_ns <= scan->seen.last_ns)
-        status = find_extent(throughput, store, query, &scan->seen, err);
+        status = find_extent(throughput, store, query, scan, err);
     else if (!filter->since_ns)
         span->first_ns = throughput->gaps.first_ns;
     if (filter->until_ns && filter->until_ns < span->last_ns)
