@@ -166,7 +166,6 @@ static enum status make_query(struct poller *poller, enum polled_query polled,
                          steps_narrow(steps, generation, now_ns, &query);
     enum status status = remote_query(poller->remote, &query, out, err);
     status = status == STATUS_NO_DATA ? STATUS_OK : status;
-    const size_t rows = *out ? result_row_count(*out) : 0;
     if (status == STATUS_OK && query.step_ns > 0) {
         status = steps_merge(steps, &query, since_ns, out);
         steps->generation = generation;
@@ -177,7 +176,7 @@ static enum status make_query(struct poller *poller, enum polled_query polled,
         poller->asked_ns[polled] = 0;
     else if (!in_part) {
         poller->asked_ns[polled] = began_ns;
-        poller->rest_ns[polled] = queries_rest_ns(polled, rows, clock_monotonic_ns() - began_ns);
+        poller->rest_ns[polled] = queries_rest_ns(polled, clock_monotonic_ns() - began_ns);
     }
     return status;
 }

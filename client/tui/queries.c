@@ -241,16 +241,18 @@ static void set_why(struct query *query, const struct queries_scope *scope, int6
     query->filter.until_ns = 0;
 }
 
-uint64_t queries_rest_ns(enum polled_query polled, size_t rows, uint64_t took_ns)
+uint64_t queries_rest_ns(enum polled_query polled, uint64_t took_ns)
 {
-    enum { PER_TOOK = 1000 };                       // a second for a millisecond
-    const uint64_t rest_ns = UINT64_C(30000000000); // they read much, and change slowly
-    const uint64_t row_ns = 2000000;                // 4,000 devices: 8 s
-    if (polled == POLL_DEVICES)
-        return rows * row_ns;
-    if (polls[polled].metric || polls[polled].kind == QUERY_SUMMARY)
-        return took_ns < rest_ns / PER_TOOK ? took_ns * PER_TOOK : rest_ns;
-    return polled == POLL_FLEET || polled == POLL_WHY || polled == POLL_COMPARE ? rest_ns : 0;
+    const bool is_summary = polls[polled].kind == QUERY_SUMMARY; // which has the losses
+    const uint64_t most_ns = UINT64_C(1000000000) * (is_summary || polled == POLL_HOSTS ? 10 : 30);
+    if (polled == POLL_FLEET || polled == POLL_WHY || polled == POLL_COMPARE)
+        return most_ns;                                     // they read much, and change slowly
+    const uint64_t factor = polls[polled].metric     ? 4000 // 30 s after 7.5 ms
+                            : is_summary             ? 1000
+                            : polled == POLL_HOSTS   ? 500
+                            : polled == POLL_DEVICES ? 250
+                                                     : 0;
+    return took_ns * factor < most_ns ? took_ns * factor : most_ns;
 }
 
 struct queries_span queries_span(const struct queries_scope *scope, int64_t now_ns)

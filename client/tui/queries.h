@@ -117,10 +117,10 @@ uint64_t queries_about(enum queries_subject subject);
 uint64_t queries_of_window(void);
 uint64_t queries_of_filter(void);
 
-// How long an answer with so many rows, which took so long, is kept before a round repeats the
-// query; 0: until the next round.  Of a chart whose window moves, its newest steps (steps.h) are
-// asked for meanwhile.
-uint64_t queries_rest_ns(enum polled_query polled, size_t rows, uint64_t took_ns);
+// How long an answer that took so long is kept before a round repeats the query; 0: until the next
+// round.  What costs little rests less than an interval.  Of a chart whose window moves, its newest
+// steps (steps.h) are asked for meanwhile.
+uint64_t queries_rest_ns(enum polled_query polled, uint64_t took_ns);
 
 // Returns the bit set of the queries whose answers a new record of `kind` makes stale.
 uint64_t queries_stale(enum record_kind kind);

@@ -74,8 +74,8 @@ static double refresh(struct model *model, struct remote *remote, struct view_co
             !queries_fill((enum polled_query)polled, &model->scope, clock_wall_ns(), &query))
             continue;
         struct result *result = ask(remote, &query, &took_ns), *newest = NULL;
-        const double rest_ns = (double)queries_rest_ns(
-            (enum polled_query)polled, result ? result_row_count(result) : 0, (uint64_t)took_ns);
+        const double rest_ns =
+            (double)queries_rest_ns((enum polled_query)polled, (uint64_t)took_ns);
         const double share = rest_ns > INTERVAL_NS ? INTERVAL_NS / rest_ns : 1;
         if (query.step_ns > 0 &&
             steps_merge(&steps, &query, query.filter.since_ns, &result) != STATUS_OK)
