@@ -247,6 +247,16 @@ static void wait_until(struct poller *poller, uint64_t until_ns)
     (void)poll(&wake, 1, (int)((left_ns < second_ns ? left_ns : second_ns) / 1000000));
 }
 
+// When the first stale query has rested, if that is before `until_ns`; all of them rest.
+static uint64_t first_rested(const struct poller *poller, uint64_t until_ns)
+{
+    for (unsigned polled = 0; polled < POLL_COUNT; polled++)
+        if (poller->stale >> polled & 1 &&
+            poller->asked_ns[polled] + poller->rest_ns[polled] < until_ns)
+            until_ns = poller->asked_ns[polled] + poller->rest_ns[polled];
+    return until_ns;
+}
+
 static void *poll_on(void *argument)
 {
     struct poller *poller = argument;
@@ -267,7 +277,7 @@ static void *poll_on(void *argument)
         else if (commands.paused)
             wait_until(poller, now_ns + second_ns);
         else
-            wait_until(poller, due ? poller->earliest_ns : round_ns);
+            wait_until(poller, due ? poller->earliest_ns : first_rested(poller, round_ns));
     }
     return NULL;
 }

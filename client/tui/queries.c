@@ -247,8 +247,9 @@ uint64_t queries_rest_ns(enum polled_query polled, uint64_t took_ns)
     const uint64_t most_ns = UINT64_C(1000000000) * (is_summary || polled == POLL_HOSTS ? 10 : 30);
     if (polled == POLL_FLEET || polled == POLL_WHY || polled == POLL_COMPARE)
         return most_ns;                                     // they read much, and change slowly
+    const bool is_cheap = is_summary && took_ns < 5000000;  // its totals and losses show at once
     const uint64_t factor = polls[polled].metric     ? 4000 // 30 s after 7.5 ms
-                            : is_summary             ? 1000
+                            : is_summary             ? !is_cheap * 1000
                             : polled == POLL_HOSTS   ? 500
                             : polled == POLL_DEVICES ? 250
                                                      : 0;

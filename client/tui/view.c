@@ -52,11 +52,13 @@ bool view_selected(const struct model *model, unsigned number, size_t *row)
 
 enum { TITLE_ROWS = 1, HEADING_ROWS = 1 };
 
-// False before the first answer, and if an answer without a filter says that there are no runs.
+// False before the first answer, and if answers without a filter say that there are no runs.
 static bool has_panels(const struct model *model)
 {
-    return model->answered_ns != 0 && (model->filtered || !model_answer(model, POLL_SUMMARY) ||
-                                       model_figure(model, "runs", 0) > 0);
+    const struct result *now = model_answer(model, POLL_NOW);
+    return model->answered_ns != 0 &&
+           (model->filtered || !model_answer(model, POLL_SUMMARY) ||
+            model_figure(model, "runs", 0) > 0 || (now && result_row_count(now) > 0));
 }
 
 const struct result *view_result(const struct model *model)

@@ -4,6 +4,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include "client/tui/poller.h"
 #include "tests/support/tui_fixture.h"
@@ -19,6 +20,8 @@ static struct {
     enum status answer;    // to every query
     enum query_kind fails; // this kind is answered with STATUS_CORRUPT
     bool silent;           // no answer until woken
+    useconds_t takes_us;   // for an answer
+    uint64_t least_ns;     // for which it was waited for records
     int wake_fd;
     unsigned live; // inferences to tell of
 } world = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -39,6 +42,7 @@ TEST_FIXTURE(reset)
     world.answer = STATUS_OK;
     world.fails = QUERY_KIND_COUNT;
     world.silent = false;
+    world.takes_us = 0;
     world.wake_fd = -1;
     (void)pthread_mutex_unlock(&world.lock);
     memset(&seen, 0, sizeof seen);
@@ -104,6 +108,7 @@ enum status remote_query(struct remote *remote, const struct query *query, struc
     struct pollfd wake = {.fd = world.silent ? world.wake_fd : -1, .events = POLLIN};
     bool silent = world.silent;
     (void)pthread_mutex_unlock(&world.lock);
+    (void)usleep(world.takes_us);
     if (silent) {
         (void)poll(&wake, 1, 60000);
         return error_set(err, STATUS_CANCELLED, "woken");
@@ -129,9 +134,9 @@ enum status remote_live_next(struct remote *remote, uint64_t timeout_ns, int wak
                              struct error *err)
 {
     (void)remote;
-    (void)timeout_ns;
     (void)err;
     (void)pthread_mutex_lock(&world.lock);
+    world.least_ns = timeout_ns < world.least_ns ? timeout_ns : world.least_ns;
     bool tells = world.live > 0;
     world.live -= tells;
     (void)pthread_mutex_unlock(&world.lock);
@@ -245,6 +250,27 @@ TEST_CASE(costly_queries_rest)
     poller_query_now(poller, POLL(FLEET));
     while (seen.answers[POLL_FLEET] < 2)
         take(poller);
+    poller_close(poller);
+}
+
+// New records wake what rests once it has rested, not at the next interval: here a chart of a
+// window that does not move.
+TEST_CASE(records_are_shown_after_the_rest)
+{
+    struct queries_scope scope = all("");
+    scope.wanted = POLL(TOKENS) | POLL(ALERTS);
+    scope.now_ns = FIXTURE_WALL_NS;
+    world.takes_us = 100; // it rests for half a second or more
+    struct poller *poller = open_feed(&scope, 3600);
+    take_rounds(poller, 1);
+    (void)pthread_mutex_lock(&world.lock);
+    world.live = 1;
+    world.least_ns = UINT64_MAX;
+    (void)pthread_mutex_unlock(&world.lock);
+    take_rounds(poller, 2);
+    assert_in_range(world.least_ns, 0, UINT64_C(31000000000));
+    assert_int_equal(seen.answers[POLL_TOKENS], 2);
+    assert_int_equal(seen.answers[POLL_ALERTS], 1);
     poller_close(poller);
 }
 
@@ -441,8 +467,9 @@ TEST_CASE(ends_before_it_started)
 }
 
 TEST_MAIN_EACH(reset, NULL, asks_everything_at_first, asks_again_when_told,
-               asks_only_what_is_wanted, costly_queries_rest, asks_under_a_new_filter,
-               asks_again_with_the_interval, live_records_make_it_ask, many_records_make_few_rounds,
-               a_pause_asks_nothing_until_told, one_failure_does_not_stop_the_others,
-               nobody_there_ends_the_round_and_is_tried_again, no_data_is_an_answer,
-               says_what_was_cleared, ends_while_nobody_answers, ends_before_it_started)
+               asks_only_what_is_wanted, costly_queries_rest, records_are_shown_after_the_rest,
+               asks_under_a_new_filter, asks_again_with_the_interval, live_records_make_it_ask,
+               many_records_make_few_rounds, a_pause_asks_nothing_until_told,
+               one_failure_does_not_stop_the_others, nobody_there_ends_the_round_and_is_tried_again,
+               no_data_is_an_answer, says_what_was_cleared, ends_while_nobody_answers,
+               ends_before_it_started)
