@@ -16,12 +16,11 @@ static const struct grid_column columns[] = {
     {"model", "model", GRID_NAME, true, 8, 28, 0},
     {"operation", "operation", GRID_IF_ANY, true, 9, 20, 6},
     {"device", "device", GRID_NAME, true, 6, 20, 2},
-    {"metric", "metric", GRID_NAME, true, 12, 26, 0},
+    {"metric", "metric", GRID_NAME, true, 11, 26, 0},
     {"A", "before_median", GRID_DRAWN, false, 8, 8, 4},
     {"B", "after_median", GRID_DRAWN, false, 8, 8, 3},
     {"change", "ratio", GRID_CHANGE, false, 8, 0, 0},
-    {"from", "ratio_low", GRID_DRAWN, false, 8, 8, 1},
-    {"to", "ratio_high", GRID_DRAWN, false, 8, 8, 1},
+    {"from       to", "ratio_low", GRID_DRAWN, false, 17, 17, 1},
     {"p95", "p95_verdict", GRID_STATE, true, 9, 11, 4},
     {"p99", "p99_verdict", GRID_STATE, true, 9, 11, 5},
     {"count A", "before_count", GRID_UNIT, false, 7, 0, 7},
@@ -51,11 +50,11 @@ static void side_value(char text[GRID_CELL_SIZE], const struct result *result, s
     grid_value_text(text, NULL, result, row, (unsigned)column, 0);
 }
 
-// An end of the interval of the change.  Where it has no end, what is missing for one: "too few",
-// "need 12", or, as values of a run are alike, "few runs", "6".
-static void interval_end(char text[GRID_CELL_SIZE], const struct result *result, size_t row,
-                         bool is_low)
+// The interval of the change.  Where it has no end, what is missing for one: "too few, need 12",
+// or, as values of a run are alike, "few runs, 6".
+static void interval(char text[GRID_CELL_SIZE], const struct result *result, size_t row)
 {
+    char ends[2][UNIT_TEXT_SIZE];
     const double low = result_number(result, row, "ratio_low", NAN);
     const double high = result_number(result, row, "ratio_high", NAN);
     const int64_t needed = result_integer(result, row, "needed_count", 0);
@@ -63,17 +62,17 @@ static void interval_end(char text[GRID_CELL_SIZE], const struct result *result,
     const int64_t after = result_integer(result, row, "after_count", 0);
     const int64_t runs[] = {result_integer(result, row, "before_runs", 0),
                             result_integer(result, row, "after_runs", 0)};
-    const bool is_too_few = before < needed || after < needed;
     (void)snprintf(text, GRID_CELL_SIZE, "-");
     if (low > 0 && isfinite(high))
-        (void)unit_format_change(text, is_low ? low : high);
-    else if (result_is(result, row, "verdict", stats_verdict_text(STATS_UNDECIDED)) && is_low)
-        (void)snprintf(text, GRID_CELL_SIZE, is_too_few ? "too few" : "few runs");
-    else if (result_is(result, row, "verdict", stats_verdict_text(STATS_UNDECIDED)))
-        (void)snprintf(text, GRID_CELL_SIZE, is_too_few ? "need %lld" : "%lld",
-                       (long long)(is_too_few          ? needed
-                                   : runs[0] < runs[1] ? runs[0]
-                                                       : runs[1]));
+        (void)snprintf(text, GRID_CELL_SIZE, "%s %8s", unit_format_change(ends[0], low),
+                       unit_format_change(ends[1], high));
+    else if (!result_is(result, row, "verdict", stats_verdict_text(STATS_UNDECIDED)))
+        return;
+    else if (before < needed || after < needed)
+        (void)snprintf(text, GRID_CELL_SIZE, "too few, need %lld", (long long)needed);
+    else
+        (void)snprintf(text, GRID_CELL_SIZE, "few runs, %lld",
+                       (long long)(runs[0] < runs[1] ? runs[0] : runs[1]));
 }
 
 static void draw_value(const struct grid_column *column, struct canvas *canvas, struct rect area,
@@ -82,11 +81,11 @@ static void draw_value(const struct grid_column *column, struct canvas *canvas, 
 {
     char text[GRID_CELL_SIZE];
     (void)scale;
-    if (strncmp(column->key, "ratio", 5) == 0)
-        interval_end(text, result, row, strcmp(column->key, "ratio_low") == 0);
+    if (column->key[0] == 'r')
+        interval(text, result, row);
     else
         side_value(text, result, row, column->key[0] == 'b');
-    if (glyph_text_width(text) > width)
+    if (column->key[0] != 'r' && glyph_text_width(text) > width)
         text[strcspn(text, " ")] = '\0'; // the metric's name tells the unit
     canvas_fit(canvas, area, x, y, width, ALIGN_RIGHT,
                strcmp(text, "-") == 0 ? STYLE_DIM : STYLE_PLAIN, text);
