@@ -157,7 +157,7 @@ def watch(fleet, state):
             failed = sum(row[0] == "error" for row in rows)
             speeds = [row[1] for row in rows if row[1]]
             holds = (failed >= 3 and failed >= 0.05 * len(rows) if word == "errors" else
-                     len(speeds) >= 10 and statistics.median(speeds) * SLOW < USUAL)
+                     len(speeds) >= 10 and statistics.median_low(speeds) * SLOW < USUAL)
             if holds:
                 state["holds"].setdefault((host, word), now)
 
