@@ -10,7 +10,7 @@
 
 static const struct grid_column run_columns[] = {
     {"host", "host", GRID_NAME, true, 6, 24, 0},
-    {"pid", "pid", GRID_UNIT, false, 7, 0, 5},
+    {"pid", "pid", GRID_UNIT, false, 7, 0, 1},
     {"started", "started_ns", GRID_CLOCK, true, 8, 8, 4},
     {"state", "end", GRID_OUTCOME, true, 6, 6, 0},
     {"produced", "produced", GRID_UNIT, false, 9, 0, 3},
