@@ -66,12 +66,13 @@ static const struct {
 } states[] = {
     {RECORD_RUN_DOWN, "✗", STYLE_BAD}, {"silent", "✗", STYLE_BAD},
     {"errors", "✗", STYLE_BAD},        {"slow", "▲", STYLE_WARNING},
-    {"loading", "○", STYLE_DIM},       {"ok", "●", STYLE_GOOD},
-    {"idle", "○", STYLE_DIM},          {"ended", "·", STYLE_DIM},
-    {"WORSE", "▲", STYLE_BAD},         {"BETTER", "▼", STYLE_GOOD},
-    {"SAME", "=", STYLE_DIM},          {"UNDECIDED", "?", STYLE_DIM},
-    {"firing", "✗", STYLE_BAD},        {"pending", "▲", STYLE_WARNING},
-    {"no data", "?", STYLE_WARNING},   {"resolved", "·", STYLE_DIM},
+    {"alert", "✗", STYLE_BAD},         {"loading", "○", STYLE_DIM},
+    {"ok", "●", STYLE_GOOD},           {"idle", "○", STYLE_DIM},
+    {"ended", "·", STYLE_DIM},         {"WORSE", "▲", STYLE_BAD},
+    {"BETTER", "▼", STYLE_GOOD},       {"SAME", "=", STYLE_DIM},
+    {"UNDECIDED", "?", STYLE_DIM},     {"firing", "✗", STYLE_BAD},
+    {"pending", "▲", STYLE_WARNING},   {"no data", "?", STYLE_WARNING},
+    {"resolved", "·", STYLE_DIM},
 };
 
 enum { STATES = sizeof states / sizeof *states };

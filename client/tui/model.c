@@ -75,6 +75,50 @@ const struct result *model_answer(const struct model *model, enum polled_query p
     return model->answers[polled].result;
 }
 
+bool model_alert_is_told(const struct result *alerts, size_t row, bool critical)
+{
+    return result_is(alerts, row, "state", "firing") &&
+           result_get(alerts, row, "acknowledged_ns").type == VALUE_NULL &&
+           result_get(alerts, row, "silenced_until_ns").type == VALUE_NULL &&
+           result_is(alerts, row, "severity", "critical") == critical;
+}
+
+// 1: the same name; -1: another; 0: one of them has none.
+static int compare_names(struct value a, struct value b)
+{
+    if (a.type != VALUE_TEXT || b.type != VALUE_TEXT)
+        return 0;
+    return value_is_same(a, b) ? 1 : -1;
+}
+
+static void mark_alert(struct result *now, const char *rule, struct value model, struct value host)
+{
+    char why[256];
+    const int state = result_find(now, "state"), reason = result_find(now, "reason");
+    const int models = result_find(now, "model"), hosts = result_find(now, "host");
+    const size_t size = (size_t)snprintf(why, sizeof why, "alert %.200s", rule);
+    for (size_t row = 0; state >= 0 && reason >= 0 && row < result_row_count(now); row++) {
+        const int by_model = compare_names(model, result_cell(now, row, (unsigned)models));
+        const int by_host = compare_names(host, result_cell(now, row, (unsigned)hosts));
+        if (by_model < 0 || by_host < 0 || by_model + by_host == 0 ||
+            (!result_is(now, row, "state", "ok") && !result_is(now, row, "state", "idle")))
+            continue;
+        (void)result_replace_text(now, row, (unsigned)state, "alert", 5);
+        (void)result_replace_text(now, row, (unsigned)reason, why, size);
+    }
+}
+
+void model_mark_alerts(struct model *model)
+{
+    char rule[256];
+    struct result *now = model->answers[POLL_NOW].result;
+    const struct result *alerts = model_answer(model, POLL_ALERTS);
+    for (size_t row = 0; now && alerts && row < result_row_count(alerts); row++)
+        if (model_alert_is_told(alerts, row, true))
+            mark_alert(now, result_text(rule, sizeof rule, alerts, row, "rule"),
+                       result_get(alerts, row, "model"), result_get(alerts, row, "host"));
+}
+
 double model_figure(const struct model *model, const char *key, double absent)
 {
     const struct result *summary = model_answer(model, POLL_SUMMARY);

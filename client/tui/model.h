@@ -156,6 +156,13 @@ const struct result *model_answer(const struct model *model, enum polled_query p
 // value is null.
 double model_figure(const struct model *model, const char *key, double absent);
 
+// True for an alert of the severity that fires, and is neither acknowledged nor silenced.
+bool model_alert_is_told(const struct result *alerts, size_t row, bool critical);
+
+// In the answer to POLL_NOW, what a critical alert fires for and nothing else ails has the state
+// "alert", and the alert as its reason.
+void model_mark_alerts(struct model *model);
+
 // Number of records known to be lost.
 int64_t model_lost(const struct model *model);
 

@@ -523,6 +523,8 @@ static unsigned on_answer(struct model *model, const struct event *event)
     if (event->polled == POLL_HOSTS || event->polled == POLL_DEVICES ||
         event->polled == POLL_EVENTS)
         model->has_new_machines = true;
+    if (event->polled == POLL_NOW || event->polled == POLL_ALERTS)
+        model_mark_alerts(model);
     model->answered_ns = event->now_ns;
     model->answered_at_ns = event->wall_now_ns;
     if (event->polled == POLL_SUMMARY && model->first_size_ns == 0 && event->result) {

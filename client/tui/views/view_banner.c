@@ -53,15 +53,6 @@ static void name_or_nothing(char text[NAME_SIZE], const struct result *result, s
 
 // ---- Alerts -------------------------------------------------------------------------------
 
-// True for an alert of the severity that fires, and is neither acknowledged nor silenced.
-static bool is_told(const struct result *alerts, size_t row, bool critical)
-{
-    return result_is(alerts, row, "state", "firing") &&
-           result_get(alerts, row, "acknowledged_ns").type == VALUE_NULL &&
-           result_get(alerts, row, "silenced_until_ns").type == VALUE_NULL &&
-           result_is(alerts, row, "severity", "critical") == critical;
-}
-
 // The alerts of one rule, from the first one on: "✗ slow_first_token llama-8b gpu03"; of several
 // what they have in common, and how many of what differs: "✗ device_throttled gpu07 (8 devices)".
 static void add_rule(struct findings *findings, const struct result *alerts, size_t first,
@@ -74,7 +65,7 @@ static void add_rule(struct findings *findings, const struct result *alerts, siz
     for (unsigned i = 0; i < 3; i++)
         (void)name_or_nothing(names[i], alerts, first, keys[i]);
     for (size_t row = first + 1; row < result_row_count(alerts); row++) {
-        if (!is_told(alerts, row, critical) ||
+        if (!model_alert_is_told(alerts, row, critical) ||
             !value_is_same(result_get(alerts, first, "rule"), result_get(alerts, row, "rule")))
             continue;
         count++;
@@ -98,10 +89,10 @@ static void add_alerts(struct findings *findings, const struct model *model, boo
 {
     const struct result *alerts = model_answer(model, POLL_ALERTS);
     for (size_t row = 0; alerts && row < result_row_count(alerts); row++) {
-        bool is_first = is_told(alerts, row, critical);
+        bool is_first = model_alert_is_told(alerts, row, critical);
         for (size_t i = 0; i < row && is_first; i++)
             is_first =
-                !is_told(alerts, i, critical) ||
+                !model_alert_is_told(alerts, i, critical) ||
                 !value_is_same(result_get(alerts, i, "rule"), result_get(alerts, row, "rule"));
         if (is_first)
             add_rule(findings, alerts, row, critical);

@@ -56,7 +56,7 @@ static bool is_in_group(const struct result *result, size_t group, size_t row)
 
 static bool needs_attention(const struct result *result, size_t row)
 {
-    static const char *const states[] = {"down", "silent", "errors", "slow"};
+    static const char *const states[] = {"down", "silent", "errors", "slow", "alert"};
     for (unsigned i = 0; i < sizeof states / sizeof *states; i++)
         if (result_is(result, row, "state", states[i]))
             return true;

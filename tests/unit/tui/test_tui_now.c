@@ -266,6 +266,36 @@ TEST_CASE(the_banner_counts_all_rows)
     model_deinit(&model);
 }
 
+// What nothing else ails is marked by a critical alert for its model, its host or both, whichever
+// answer comes first; one that is acknowledged, or only warns, marks nothing.
+TEST_CASE(a_critical_alert_marks_its_rows)
+{
+    static const char rows[] = NOW_OF "m|-|ok|0|-|as usual|2\nm|gpu1|ok|0|-|as usual|-\n"
+                                      "m|gpu2|slow|0|-|late|-\nn|-|idle|0|-|-|2\n"
+                                      "n|gpu1|idle|0|-|-|-\nn|gpu2|ok|0|-|-|-\n";
+    static const char alerts[] = ALERTS_OF "1|slow_ttft|m|gpu1|-|firing|critical|-|-\n"
+                                           "2|host_full|-|gpu2|-|firing|critical|-|-\n"
+                                           "3|errors|n|gpu1|-|firing|critical|5|-\n"
+                                           "4|errors|n|gpu1|-|firing|warning|-|-\n"
+                                           "5|errors|-|-|-|firing|critical|-|-\n";
+    static const char *const states[] = {"alert", "alert", "slow", "idle", "idle", "alert"};
+    for (int order = 0; order < 2; order++) {
+        struct model model;
+        fleet(&model, 200);
+        fixture_answer(&model, order ? POLL_NOW : POLL_ALERTS, order ? rows : alerts);
+        fixture_answer(&model, order ? POLL_ALERTS : POLL_NOW, order ? alerts : rows);
+        const struct result *now = model_answer(&model, POLL_NOW);
+        for (size_t row = 0; row < COUNT_OF(states); row++)
+            assert_true(result_is(now, row, "state", states[row]));
+        assert_true(result_is(now, 1, "reason", "alert slow_ttft"));
+        assert_true(result_is(now, 2, "reason", "late"));
+        char *screen = fixture_screen(&model, false);
+        assert_non_null(strstr(screen, "✗ alert"));
+        free(screen);
+        model_deinit(&model);
+    }
+}
+
 static unsigned looked_at;
 
 static bool is_folded_counted(const struct result *result, size_t row)
@@ -323,8 +353,9 @@ TEST_CASE(closed_groups_stay_closed)
     model_deinit(&model);
 }
 
-TEST_MAIN(the_banner_tells_a_rule_once, a_large_tree_costs_by_its_rows, states_have_no_device,
-          all_is_no_row, the_head_line_is_of_all, closed_groups_stay_closed, groups_open_and_close,
+TEST_MAIN(a_critical_alert_marks_its_rows, the_banner_tells_a_rule_once,
+          a_large_tree_costs_by_its_rows, states_have_no_device, all_is_no_row,
+          the_head_line_is_of_all, closed_groups_stay_closed, groups_open_and_close,
           why_asks_about_the_row, the_banner_has_the_worst_first,
           the_banner_tells_together_what_is_one_thing, a_process_without_a_model_is_no_model,
           the_banner_has_what_stands_out_of_the_filter, the_banner_counts_all_rows)
