@@ -62,6 +62,7 @@ struct now {
     struct lasting lasting;
     struct groups *devices; // by model and host: struct now_device_sums
     bool has_parts;         // `tokens` and `items` are set
+    bool has_items;         // of some model: only then NOW_E2E is shown
     bool has_enough;        // some model has requests enough for a median
     struct now_current *current;
     struct now_row *rows;

@@ -184,7 +184,7 @@ static enum status read_medians(struct now *now, const struct query *query, stru
 {
     struct aggregate_scan scan = {.query = query, .kind = RECORD_KIND_INFERENCE};
     for (unsigned i = 0; i < NOW_METRICS; i++)
-        aggregate_scan_want(&scan, now_metrics[i], true);
+        aggregate_scan_want(&scan, now_metrics[i], i != NOW_E2E || now->has_items);
     enum status status = aggregate_scan_run(&scan, now->store, err);
     for (size_t i = 0; status == STATUS_OK && i < groups_count(scan.groups); i++)
         status = add_medians(now, groups_at(scan.groups, i), err);
@@ -253,6 +253,7 @@ static enum status read_throughput(struct now *now, struct query *query, struct 
         figures->facts.failed = (uint64_t)(figures->sums[THROUGHPUT_FAILED] + 0.5);
         figures->facts.is_busy = figures->sums[THROUGHPUT_OUTPUT_TOKENS] > 1e-6;
         figures->has_items = figures->sums[THROUGHPUT_ITEMS] > 0;
+        now->has_items |= figures->has_items;
     }
     return status;
 }
