@@ -13,7 +13,7 @@
 
 // The share of its memory in use from which on a device is in trouble, as in the built-in alert
 // device_memory.
-#define MEMORY_FULL "0.95"
+#define IS_FULL "s.memory_used_bytes > 0.95 * s.memory_total_bytes"
 
 // Of the rows of one run and start, one has the duration once the event has ended.
 void lasting_select(sqlite3_str *sql, const char *runs, const char *newest)
@@ -27,10 +27,10 @@ void lasting_select(sqlite3_str *sql, const char *runs, const char *newest)
         " WHERE r.\"end\" = 0 GROUP BY e.run, e.device, e.event, e.started_ns"
         " HAVING count(e.duration_ns) = 0 OR (n.text = 'xid' AND e.started_ns >= $2 - %lld)"
         " UNION ALL SELECT r.host, s.run, s.device, c.text, NULL, NULL FROM %s k"
-        " CROSS JOIN %s r ON r.run = k.run CROSS JOIN main.device_sample s ON s.id = k.id"
+        " CROSS JOIN main.device_sample s ON s.id = k.id"
+        "  AND (s.ecc_uncorrected > 0 OR " IS_FULL ") CROSS JOIN %s r ON r.run = k.run"
         " CROSS JOIN (SELECT 'memory_full' AS text UNION ALL SELECT 'ecc_uncorrected') c"
-        " WHERE r.\"end\" = 0 AND iif(c.text = 'memory_full', s.memory_used_bytes > " MEMORY_FULL
-        " * s.memory_total_bytes, s.ecc_uncorrected > 0)",
+        " WHERE r.\"end\" = 0 AND iif(c.text = 'memory_full', " IS_FULL ", s.ecc_uncorrected > 0)",
         runs, LASTING_ERROR_NS, newest, runs);
 }
 
