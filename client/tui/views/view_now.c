@@ -101,10 +101,8 @@ static void draw_trend(const struct grid_column *column, struct canvas *canvas, 
         values[count] = end == at ? (double)NAN : value;
         at = strchr(at, ',');
         at += at != NULL;
-        top = at ? fmax(top, values[count]) : top;
-        count++;
+        top = fmax(top, values[count++]);
     }
-    count -= count > 0; // the part that has only begun
     plot_sparkline(canvas, (struct rect){area.x + x, area.y + y, width, 1}, values, count, top);
 }
 

@@ -146,8 +146,8 @@ static void set_whole(const struct now_whole *whole, struct figures *out)
 
 // ---- Cells --------------------------------------------------------------------------------
 
-// Output per second in each part of the window, oldest first: ",,12.5,13"; of a part before the
-// processes began nothing.
+// Output per second in each part of the window that is over, oldest first: ",,12.5,13"; of a part
+// before the processes began nothing.
 static void set_trend(const struct now *now, const struct figures *figures, struct result *answer)
 {
     enum { NUMBER = 16 };
@@ -159,11 +159,10 @@ static void set_trend(const struct now *now, const struct figures *figures, stru
         figures->makes_items && tokens < 1e-6 ? figures->items : figures->tokens;
     const int64_t last_ns = now->as_of_ns / now->part_ns * now->part_ns;
     size_t used = 0;
-    for (int i = 0; i < NOW_PARTS; i++) {
+    for (int i = 0; i < NOW_PARTS - 1; i++) {
         const int64_t start_ns = last_ns - (NOW_PARTS - 1 - i) * now->part_ns;
         const int64_t from_ns = start_ns > figures->began_ns ? start_ns : figures->began_ns;
-        const int64_t end_ns = start_ns + now->part_ns;
-        const int64_t length_ns = (end_ns < now->as_of_ns ? end_ns : now->as_of_ns) - from_ns;
+        const int64_t length_ns = start_ns + now->part_ns - from_ns;
         if (i > 0)
             text[used++] = ',';
         if (length_ns > 0) // what rounding leaves is nothing

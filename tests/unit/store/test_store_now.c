@@ -683,7 +683,8 @@ TEST_CASE(test_all)
     result_free(result);
 }
 
-// Twelve parts of 25 s: nothing before the process began, then what it put out in each.
+// The eleven parts of 25 s that are over: nothing before the process began, then what it put out in
+// each.
 TEST_CASE(test_trend)
 {
     const struct process process = {RECORD_RUN_END_OPEN, 120, 0, 0, true, NULL};
@@ -695,8 +696,8 @@ TEST_CASE(test_trend)
     unsigned parts = 1;
     for (const char *at = trend; *at; at++)
         parts += *at == ',';
-    assert_int_equal(parts, 12);
-    assert_int_equal(strspn(trend, ","), 6); // the part that begins now has no length
+    assert_int_equal(parts, 11);
+    assert_int_equal(strspn(trend, ","), 6);
     for (const char *at = trend + 6; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
         tokens += strtod(at, NULL) * 25;
     assert_true(fabs(tokens - 1010) < 1);
