@@ -1,4 +1,5 @@
 // inferstat events [--since WHEN]
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,9 +20,10 @@ static char *event_text(const struct column *column, const struct result *result
 static char *lasted_text(const struct column *column, const struct result *result, size_t row)
 {
     char *text = NULL, *plain = column_value(column, result, row);
-    if (!plain || result_get(result, row, "ended_ns").type != VALUE_NULL)
+    const bool is_moment = result_integer(result, row, "duration_ns", -1) == 0;
+    if (!plain || (!is_moment && result_get(result, row, "ended_ns").type != VALUE_NULL))
         return plain;
-    const int length = asprintf(&text, "%s so far", plain);
+    const int length = asprintf(&text, is_moment ? "-" : "%s so far", plain);
     free(plain);
     return length < 0 ? NULL : text;
 }
@@ -43,6 +45,13 @@ static char *change_text(const struct column *column, const struct result *resul
     if (result_get(result, row, column->key).type == VALUE_NULL)
         return strdup("-");
     return strdup(change(text, result, row, column->key));
+}
+
+static char *whole_text(const struct column *column, const struct result *result, size_t row)
+{
+    char text[UNIT_TEXT_SIZE];
+    const double value = result_number(result, row, column->key, NAN);
+    return strdup(isnan(value) ? "-" : unit_format_int(text, UNIT_TOKENS, llround(value)));
 }
 
 // ---- What it cost ---------------------------------------------------------------------
@@ -68,7 +77,8 @@ static const struct {
 // without a line, if the figure is unknown or its interval contains the usual one.
 static bool add_figure(struct table *table, const struct result *result, size_t row, size_t i)
 {
-    char line[LINE_SIZE] = "", usual[64], low[64], high[64], text[UNIT_TEXT_SIZE + 1];
+    char line[LINE_SIZE] = "", usual[64], low[64], high[64], text[UNIT_TEXT_SIZE + 1],
+         to[sizeof text];
     (void)snprintf(usual, sizeof usual, "usual_%s", figures[i].key);
     (void)snprintf(low, sizeof low, "%s_low", figures[i].ratio);
     (void)snprintf(high, sizeof high, "%s_high", figures[i].ratio);
@@ -79,8 +89,8 @@ static bool add_figure(struct table *table, const struct result *result, size_t 
     add_value(line, "", result, row, figures[i].key);
     add_value(line, ", usually ", result, row, usual);
     (void)text_append(line, LINE_SIZE, "", ": %s", change(text, result, row, figures[i].ratio));
-    (void)text_append(line, LINE_SIZE, "", " (%s", change(text, result, row, low));
-    (void)text_append(line, LINE_SIZE, "", " to %s)", change(text, result, row, high));
+    if (strcmp(change(text, result, row, low), change(to, result, row, high)) != 0)
+        (void)text_append(line, LINE_SIZE, "", " (%s to %s)", text, to);
     table_add_below(table, line);
     return true;
 }
@@ -113,7 +123,7 @@ static const struct column columns[] = {
     {"duration_ns", "lasted", COLUMN_RIGHT(0), .cell = lasted_text},
     {"requests", "requests", COLUMN_RIGHT(4), .is_optional = true},
     {"tokens_per_second_ratio", "speed", COLUMN_RIGHT(2), .cell = change_text, .is_optional = true},
-    {"tokens_lost", "tokens lost", COLUMN_RIGHT(1), .is_optional = true},
+    {"tokens_lost", "tokens lost", COLUMN_RIGHT(1), .cell = whole_text, .is_optional = true},
     {"joules_lost", "energy lost", COLUMN_RIGHT(3), .is_optional = true},
 };
 

@@ -115,13 +115,13 @@ static void print_notes(FILE *out, const struct tally *tally)
         (void)fprintf(out, "%s%zu of %zu medians compared stand out.\n", count > 0 ? "\n" : "",
                       count, compared);
     if (tally->few_hosts > 0)
-        (void)fprintf(out,
-                      "Not compared: %zu, since fewer than %d hosts have the model and device "
-                      "(%lld at most).\n",
-                      tally->few_hosts, HOSTS_LEAST, (long long)tally->most_hosts);
+        (void)fprintf(
+            out,
+            "Not compared: %zu medians, since fewer than %d hosts have the model and device "
+            "(%lld at most).\n",
+            tally->few_hosts, HOSTS_LEAST, (long long)tally->most_hosts);
     if (tally->few_values > 0)
-        (void)fprintf(out, "Not compared: %zu with too few requests or loads.\n",
-                      tally->few_values);
+        (void)fprintf(out, "Not compared: %zu medians of too few values.\n", tally->few_values);
 }
 
 // A table has only those that stand out, which come first, and of each cause the one that does

@@ -105,7 +105,7 @@ static void print_all(const struct cli *cli, const struct result *result)
             last = model;
         }
         print_cause(cli, result, i);
-        if (!usual[0] && result_get(result, i, "usual").type == VALUE_TEXT)
+        if (!usual[0] && result_integer(result, i, "usual_requests", 0) > 0)
             (void)result_text(usual, sizeof usual, result, i, "usual");
     }
     const bool is_file = result_get(result, 0, "note").type == VALUE_TEXT;

@@ -217,10 +217,10 @@ static enum status add_verdict(struct why_reader *reader, size_t index, struct e
         return status;
     cause->subject = index;
     if (subject->usual_requests == 0)
-        why_say(cause, ": %zu in the window, none before it; fleet compares hosts",
-                subject->requests);
+        why_say(cause, ": %zu request%s in the window, none before it; fleet compares hosts",
+                subject->requests, subject->requests == 1 ? "" : "s");
     else if (subject->verdict == STATS_UNDECIDED)
-        why_say(cause, ": %zu, usually %zu", subject->requests, subject->usual_requests);
+        why_say(cause, ": requests %zu, usually %zu", subject->requests, subject->usual_requests);
     for (int q = 0; q < WHY_QUANTILES && subject->usual_requests > 0; q++)
         why_say(
             cause, "%s %s %s, usually %s", q > 0 || subject->verdict == STATS_UNDECIDED ? ";" : ":",
