@@ -450,8 +450,28 @@ static enum status (*const parsers[QUERY_CLAUSES_OF_QUERIES])(struct query_reade
     [QUERY_CLAUSE_FORCE] = parse_force,   [QUERY_CLAUSE_AGAINST] = parse_against,
 };
 
+// The length of a number that a blank separates from this word, its unit, as in "100 ms".
+static int size_of_number(const struct query_reader *reader)
+{
+    static const char *const units[] = {"ns", "us", "ms", "s", "m", "h", "d", "%"};
+    const char *end = reader->line + reader->word.place.at;
+    int size = 0;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strcmp(reader->word.text, units[i]) == 0 && end - reader->line > 1 && end[-1] == ' ')
+            while (end - 2 - size >= reader->line && strchr("0123456789.", end[-2 - size]))
+                size++;
+    return size;
+}
+
 static enum status unknown_word(struct query_reader *reader)
 {
+    const int size = size_of_number(reader);
+    if (size > 0) {
+        (void)error_set(reader->err, STATUS_INVALID, "unknown word \"%s\" (write %.*s%s)",
+                        reader->word.text, size, reader->line + reader->word.place.at - 1 - size,
+                        reader->word.text);
+        return query_reader_fail(reader, reader->word.place);
+    }
     const char *words[QUERY_CLAUSE_COUNT + QUERY_DIMENSION_COUNT];
     unsigned count = 0;
     for (unsigned i = 0; i < QUERY_CLAUSE_COUNT; i++)

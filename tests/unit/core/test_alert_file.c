@@ -41,6 +41,8 @@ static const struct {
 } bad[] = {
     {"alert a: avg ttft_nss over 5m when p95 > 3s",
      "column 14: unknown metric \"ttft_nss\" (did you mean ttft_ns?)"},
+    {"alert a: avg ttft_ns over 5m when p95 > 100 ms", "unknown word \"ms\" (write 100ms)"},
+    {"alert a: avg ttft_ns over 5m when p95 > 100ms ms", "unknown word \"ms\" (one of"},
     {"alert a: avg (avg ttft_ns) over 5m when p95 > 3s", "column 14: unknown metric \"(avg\""},
     {"alert a: avg ((((((((((((ttft_ns)))))))))))) over 5m when p95 > 3s", "unknown metric"},
     {"alert a: avg avg ttft_ns over 5m when p95 > 3s", "unknown metric \"avg\""},
