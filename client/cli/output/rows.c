@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/core/base/parse.h"
 #include "common/core/base/text.h"
 #include "common/sys/files.h"
 
@@ -148,6 +149,19 @@ static void write_row(struct rows *rows, const struct result *result, size_t row
 
 // ---- Fields -----------------------------------------------------------------------
 
+static void set_unknown(struct rows *rows, const struct result *result, const char *key)
+{
+    enum { KEYS_MAX = 256 };
+    const char *keys[KEYS_MAX];
+    unsigned count = 0;
+    for (; count < KEYS_MAX && count < result_column_count(result); count++)
+        keys[count] = result_column(result, count)->key;
+    const char *nearest = parse_nearest(key, keys, count);
+    (void)snprintf(rows->unknown, sizeof rows->unknown, "\"%.60s\" (%s%.60s%s)", key,
+                   nearest ? "did you mean " : "--json shows the keys", nearest ? nearest : "",
+                   nearest ? "?" : "");
+}
+
 // A result with the columns of `fields` only, without rows; `from` are their places in `result`.
 // NULL: a field is unknown, or memory is short.
 static struct result *pick_columns(struct rows *rows, const struct result *result, unsigned *from,
@@ -157,12 +171,12 @@ static struct result *pick_columns(struct rows *rows, const struct result *resul
     bool fails = result_new(&picked) != STATUS_OK;
     unsigned count = 0;
     for (const char *field = rows->fields; !fails && *field;) {
-        char key[sizeof rows->unknown];
+        char key[64];
         const size_t size = strcspn(field, ",");
         (void)snprintf(key, sizeof key, "%.*s", (int)size, field);
         const int found = result_find(result, key);
         if (found < 0 || count == room)
-            (void)snprintf(rows->unknown, sizeof rows->unknown, "%s", key);
+            set_unknown(rows, result, key);
         fails = found < 0 || count == room ||
                 result_add_column(picked, key, result_column(result, (unsigned)found)->unit) !=
                     STATUS_OK;
@@ -232,9 +246,7 @@ void rows_add_below(struct rows *rows, const char *line)
 enum status rows_end(struct rows *rows, enum status status, struct error *err)
 {
     if (status == STATUS_OK && rows->unknown[0])
-        status =
-            error_set(err, STATUS_INVALID,
-                      "fields: there is no column \"%s\" (--json shows the keys)", rows->unknown);
+        status = error_set(err, STATUS_INVALID, "--fields: there is no column %s", rows->unknown);
     if (status == STATUS_OK)
         begin(rows, NULL);
     if (status == STATUS_OK && rows->format == FORMAT_JSON)

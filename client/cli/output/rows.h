@@ -27,7 +27,7 @@ struct rows {
     uint64_t count;      // rows written so far
     bool begun;          // the CSV header or {"rows": [ has been written
     struct table *table; // text table: the rows so far
-    char unknown[64];    // a field that the result has not; "": none
+    char unknown[160];   // a field that the result has not, in words; "": none
 };
 
 // Writes rows first..end - 1 of `result`.  Before them, the first call writes the CSV header or
