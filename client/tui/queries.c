@@ -252,6 +252,7 @@ uint64_t queries_rest_ns(enum polled_query polled, uint64_t took_ns)
                             : is_summary             ? !is_cheap * 1000
                             : polled == POLL_HOSTS   ? 500
                             : polled == POLL_DEVICES ? 250
+                            : polled == POLL_EVENTS  ? 1000 // DEVICE_HEALTH has the newest
                                                      : 0;
     return took_ns * factor < most_ns ? took_ns * factor : most_ns;
 }
