@@ -18,7 +18,7 @@ static const struct {
     const char *key;
     enum unit unit;
 } own_columns[OWN_COUNT] = {
-    [OWN_UTIL] = {"util_ratio", UNIT_RATIO}, [OWN_MEMORY] = {"memory_ratio", UNIT_RATIO},
+    [OWN_UTIL] = {"util_ratio", UNIT_RATIO}, [OWN_MEMORY] = {"memory_used_ratio", UNIT_RATIO},
     [OWN_PCIE] = {"pcie", UNIT_NONE},        [OWN_TROUBLE] = {"trouble", UNIT_NONE},
     [OWN_IS_HOST] = {"is_host", UNIT_NONE},  [OWN_IN_TROUBLE] = {"in_trouble", UNIT_NONE},
 };

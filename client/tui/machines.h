@@ -14,10 +14,10 @@ struct machines {
 };
 
 // Joins them; NULL if there are neither hosts nor devices, or memory is short.  The columns are
-// those of the hosts and devices, and: `util_ratio` (of the CPU, or the device), `memory_ratio`
-// (used), `pcie` ("x16", "x8!" below its most), `trouble` (what is wrong now, and the newest XID of
-// the window), `is_host`, and `in_trouble` (of a host: or one of its devices).  Hosts in trouble
-// come first.
+// those of the hosts and devices, and: `util_ratio` (of the CPU, or the device),
+// `memory_used_ratio` (used), `pcie` ("x16", "x8!" below its most), `trouble` (what is wrong now,
+// and the newest XID of the window), `is_host`, and `in_trouble` (of a host: or one of its
+// devices).  Hosts in trouble come first.
 struct result *machines_join(const struct machines *machines);
 
 #endif

@@ -17,31 +17,47 @@ static const struct result *selected(const struct model *model, size_t *row)
     return view_selected(model, focus, row) ? view_result(model) : NULL;
 }
 
-// The name of a column without its unit, which the value has: "ttft_ns" is "ttft"; "model_bytes",
-// beside a column "model", is itself.
-static const char *bare_name(char *text, size_t size, const struct result *result, const char *key)
-{
-    static const char *const units[] = {"_ns",    "_bytes",  "_ratio", "_celsius",
-                                        "_watts", "_joules", "_hz"};
-    (void)snprintf(text, size, "%s", key);
-    const size_t length = strlen(text);
-    for (unsigned i = 0; i < sizeof units / sizeof *units; i++) {
-        const size_t unit = strlen(units[i]);
-        if (length > unit && strcmp(text + length - unit, units[i]) == 0)
-            text[length - unit] = '\0';
-    }
-    return strcmp(text, key) != 0 && result_find(result, text) >= 0 ? key : text;
-}
-
-// Columns for the tables alone.
+// Columns for the tables alone, and what others tell.
 static bool is_internal(const char *key)
 {
-    static const char *const keys[] = {"is_host",    "in_trouble", "group_by",
-                                       "group_size", "group_live", "trend"};
+    static const char *const keys[] = {"is_host",    "in_trouble", "group_by",   "group_size",
+                                       "group_live", "trend",      "util_ratio", "pcie",
+                                       "events",     "stream",     "number",     "as_of_ns"};
     for (unsigned i = 0; i < sizeof keys / sizeof *keys; i++)
         if (strcmp(keys[i], key) == 0)
             return true;
     return false;
+}
+
+// The length of a column's name without its unit, which the value has.
+static size_t bare_length(const char *key)
+{
+    static const char *const units[] = {"_ns",    "_bytes",  "_ratio", "_celsius",
+                                        "_watts", "_joules", "_hz"};
+    const size_t length = strlen(key);
+    for (unsigned i = 0; i < sizeof units / sizeof *units; i++) {
+        const size_t unit = strlen(units[i]);
+        if (length > unit && strcmp(key + length - unit, units[i]) == 0)
+            return length - unit;
+    }
+    return length;
+}
+
+// "ttft_ns" is "ttft"; of values that would have one name, as "model" and "model_bytes", each is
+// itself.
+static const char *bare_name(char *text, size_t size, const struct result *result, size_t row,
+                             const char *key)
+{
+    const size_t length = bare_length(key);
+    (void)snprintf(text, size, "%.*s", (int)length, key);
+    for (unsigned i = 0; i < result_column_count(result); i++) {
+        const char *other = result_column(result, i)->key;
+        if (strcmp(other, key) != 0 && !is_internal(other) &&
+            result_cell(result, row, i).type != VALUE_NULL && bare_length(other) == length &&
+            strncmp(other, key, length) == 0)
+            return key;
+    }
+    return text;
 }
 
 // The phases of a request, one after the other, on a scale of its whole time.  Returns the number
@@ -103,7 +119,7 @@ static size_t lay_out(const struct model *model, struct canvas *canvas, struct r
         grid_value_text(value, &model->choice, result, row, column, 0);
         if (canvas)
             canvas_fit(canvas, area, MARGIN, y + (int)lines, NAME_WIDTH, ALIGN_LEFT, STYLE_DIM,
-                       bare_name(name, sizeof name, result, key));
+                       bare_name(name, sizeof name, result, row, key));
         lines += (size_t)canvas_wrap(canvas, area, x, y + (int)lines, STYLE_PLAIN, value);
     }
     return lines;

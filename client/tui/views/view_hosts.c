@@ -12,7 +12,7 @@ static const struct grid_column columns[] = {
     {"host / device", "host", GRID_TREE, true, 13, 28, 0},
     {"trouble", "trouble", GRID_MARKED, true, 10, 60, 2},
     {"CPU, GPU", "util_ratio", GRID_DRAWN, false, 9, 14, 1},
-    {"memory", "memory_ratio", GRID_DRAWN, false, 9, 14, 1},
+    {"memory", "memory_used_ratio", GRID_DRAWN, false, 9, 14, 1},
     {"temp", "temperature_celsius", GRID_UNIT, false, 6, 0, 2},
     {"slowdown", "slowdown_celsius", GRID_UNIT, false, 8, 0, 7},
     {"power", "power_watts", GRID_UNIT, false, 7, 0, 3},

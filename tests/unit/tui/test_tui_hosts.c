@@ -75,6 +75,35 @@ TEST_CASE(an_open_detail_keeps_its_row)
     drop(model);
 }
 
+// A row's details tell each figure once, and no two by one name.
+TEST_CASE(a_detail_tells_each_figure_once)
+{
+    static const char *const lines[] = {
+        "\n memory_used_ratio              50.0 %", "\n memory_used_bytes              4.0 GB",
+        "\n memory                         8.0 GB", "\n gpu_util                       25.0 %",
+        "\n trouble                        ! throttled"};
+    static const char *const absent[] = {"\n util ", "\n pcie ", "\n events ", "\n as_of ",
+                                         "\n memory_used "};
+    struct model *model = fresh(fixture_normal);
+    fixture_key(model, '2');
+    fixture_answer(model, POLL_HOSTS, "host|events\na|-\n");
+    fixture_answer(model, POLL_DEVICES,
+                   "host|device|gpu_util_ratio:ratio|memory_used_bytes:bytes|memory_used_ratio:"
+                   "ratio|memory_bytes:bytes|pcie_width|pcie_width_max|events|as_of_ns:unix_ns\n"
+                   "a|cuda:0|0.25|4294967296|0.5|8589934592|8|16|throttled|5\n");
+    fixture_answer(model, POLL_EVENTS, "host|device|event\n");
+    fixture_round(model, STATUS_OK, NULL);
+    fixture_key(model, KEY_CODE_DOWN);
+    fixture_key(model, '\r');
+    char *screen = fixture_screen(model, false);
+    for (size_t i = 0; i < COUNT_OF(lines); i++)
+        assert_non_null(strstr(screen, lines[i]));
+    for (size_t i = 0; i < COUNT_OF(absent); i++)
+        assert_null(strstr(screen, absent[i]));
+    free(screen);
+    drop(model);
+}
+
 // Without samples in a window of the past a sampler may well run.
 TEST_CASE(a_past_window_without_samples_asks_for_no_sampler)
 {
@@ -219,4 +248,4 @@ TEST_CASE(a_join_costs_by_its_rows)
 TEST_MAIN(an_open_detail_keeps_its_row, what_has_trouble_comes_first, many_errors_hide_none,
           machines_are_joined_once_a_round, the_ledger_tells_losses_and_growth,
           answers_may_be_missing, a_past_window_without_samples_asks_for_no_sampler,
-          a_join_costs_by_its_rows)
+          a_detail_tells_each_figure_once, a_join_costs_by_its_rows)
