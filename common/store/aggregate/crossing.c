@@ -174,9 +174,11 @@ enum {
     PLACE_E2E,
     PLACE_TTFT,
     PLACE_FINISH,
+    PLACE_PREFILL,
     PLACE_PROMPT,
+    PLACE_CACHED,
     PLACE_GENERATED,
-    PLACE_STREAMED,
+    PLACE_ITL_MAX,
     PLACE_ITEMS,
     PLACE_KEYS
 };
@@ -184,6 +186,11 @@ enum {
 static bool is_inside(const struct search *search, int64_t time_ns)
 {
     return time_ns >= search->window.first_ns && time_ns <= search->window.last_ns;
+}
+
+static bool has(sqlite3_stmt *row, int place)
+{
+    return sqlite3_column_type(row, place) != SQLITE_NULL;
 }
 
 static enum status on_request(void *context, sqlite3_stmt *row, struct error *err)
@@ -199,6 +206,11 @@ static enum status on_request(void *context, sqlite3_stmt *row, struct error *er
     if (!crosses && !(search->of->reads_all && begins_inside))
         return STATUS_OK;
     const int64_t finish = sqlite3_column_int64(row, PLACE_FINISH);
+    const int64_t generated = sqlite3_column_int64(row, PLACE_GENERATED);
+    const bool is_computed = sqlite3_column_int64(row, PLACE_PREFILL) > 0 &&
+                             has(row, PLACE_PROMPT) && has(row, PLACE_CACHED);
+    const bool is_streamed =
+        generated > 1 && has(row, PLACE_ITL_MAX) && sqlite3_column_int64(row, PLACE_ITL_MAX) >= 0;
     struct crossing_request request = {
         .started_ns = started_ns,
         .ended_ns = ended_ns,
@@ -209,9 +221,9 @@ static enum status on_request(void *context, sqlite3_stmt *row, struct error *er
         .crosses = crosses,
         .failed = finish == RECORD_FINISH_ERROR,
         .cancelled = finish == RECORD_FINISH_CANCELLED,
-        .prompt_tokens = sqlite3_column_int64(row, PLACE_PROMPT),
-        .generated_tokens = sqlite3_column_int64(row, PLACE_GENERATED),
-        .streamed_tokens = sqlite3_column_int64(row, PLACE_STREAMED),
+        .prompt_tokens = sqlite3_column_int64(row, is_computed ? PLACE_PROMPT : PLACE_CACHED),
+        .generated_tokens = generated,
+        .streamed_tokens = is_streamed ? generated - 1 : 0,
         .items = sqlite3_column_int64(row, PLACE_ITEMS),
     };
     for (unsigned i = 0; i < search->query->group_count; i++) {
@@ -237,12 +249,9 @@ static enum status read_records(struct search *search, const struct rollup_span 
     filter.since_ns = 0;
     filter.until_ns = 0;
     sqlite3_str *sql = sqlite3_str_new(search->store->db);
-    sqlite3_str_appendall(sql,
-                          "SELECT t.started_ns, t.e2e_ns, t.ttft_ns, t.finish,"
-                          " ifnull(iif(t.prefill_ns > 0, t.prompt_tokens - t.cached_prompt_tokens,"
-                          " 0), 0) + ifnull(t.cached_prompt_tokens, 0),"
-                          " t.generated_tokens, iif(t.itl_max_ns >= 0 AND t.generated_tokens > 1,"
-                          " t.generated_tokens - 1, 0), t.items");
+    sqlite3_str_appendall(sql, "SELECT t.started_ns, t.e2e_ns, t.ttft_ns, t.finish, t.prefill_ns,"
+                               " t.prompt_tokens, t.cached_prompt_tokens, t.generated_tokens,"
+                               " t.itl_max_ns, t.items");
     bool by_host = false;
     for (unsigned i = 0; i < search->query->group_count; i++) {
         const enum query_dimension by = search->query->group_by[i];
@@ -254,9 +263,7 @@ static enum status read_records(struct search *search, const struct rollup_span 
     sqlite3_str_appendall(sql, " FROM inference t"); // a join costs less than a subquery for each
     sqlite3_str_appendall(sql, by_host ? " CROSS JOIN run o ON o.run = t.run" : "");
     filter_where(sql, RECORD_KIND_INFERENCE, &filter);
-    sqlite3_str_appendf(sql,
-                        " AND %st.started_ns BETWEEN $1 AND $2 AND t.started_ns >= "
-                        "" SCHEMA_CLOCK_FLOOR_TEXT " AND " SCHEMA_IS_PLACED "%s",
+    sqlite3_str_appendf(sql, " AND %st.started_ns BETWEEN $1 AND $2 AND " SCHEMA_IS_PLACED "%s",
                         part == PART_BY_ID ? "+" : "", ids[part]);
     const int64_t of[] = {span->first_ns, span->last_ns, search->watermark};
     return reader_scan_with(search->store, sql, &filter, of, part == PART_ALL ? 2 : 3, on_request,
