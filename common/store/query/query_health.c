@@ -104,11 +104,6 @@ static const struct expression host_keys[] = {
     {{"as_of_ns", UNIT_TIME}, "$2"},
 };
 
-// A sum over the newest samples of the host's processes that run.
-#define OF_PROCESSES(sum)                                                                          \
-    "(SELECT " sum " FROM recent o CROSS JOIN process_sample s ON s.id = (SELECT max(i.id)"        \
-    " FROM process_sample i WHERE i.run = o.run) WHERE o.host = c.host AND o.\"end\" = 0)"
-
 static const struct expression host_facts[] = {
     {{"devices", UNIT_COUNT}, "(SELECT count(DISTINCT i.name) FROM device i WHERE i.run = c.run)"},
     {{"events", UNIT_NONE}, EVENTS("l.host = c.host", "NULL")},
@@ -116,9 +111,8 @@ static const struct expression host_facts[] = {
      "(SELECT group_concat(text || iif(devices > 1, ' (' || devices || ' devices)', ''), ', ')"
      " FROM (SELECT l.text, count(DISTINCT l.device) AS devices FROM lasting l"
      " WHERE l.host = c.host AND l.device IS NOT NULL GROUP BY l.text ORDER BY 2 DESC, 1))"},
-    {{"processes_cpu_ratio", UNIT_RATIO}, OF_PROCESSES("sum(s.cpu_ratio)")},
-    {{"processes_memory_bytes", UNIT_BYTES},
-     OF_PROCESSES("CAST(sum(s.host_memory_bytes * 1.0) AS INTEGER)")},
+    {{"processes_cpu_ratio", UNIT_RATIO}, "c.cpu"},
+    {{"processes_memory_bytes", UNIT_BYTES}, "CAST(c.memory AS INTEGER)"},
 };
 
 // What differs between the two queries.
@@ -148,7 +142,7 @@ static const struct subject devices = {
             " key)) AS id, row_number() OVER (PARTITION BY host, key ORDER BY sample IS NULL,"
             " sample DESC, id DESC) AS place FROM (SELECT *, coalesce(uuid, max(uuid) OVER"
             " (PARTITION BY host, name), name) AS key FROM known)) c"
-            " JOIN recent r ON r.run = c.run LEFT JOIN device d ON d.id = c.id"
+            " JOIN main.run r ON r.run = c.run LEFT JOIN device d ON d.id = c.id"
             " LEFT JOIN device_sample t ON t.id = c.sample AND r.\"end\" = 0 WHERE c.place = 1"
             " ORDER BY host, rtrim(" NAME_OF("c.name") ", '0123456789'),"
                                                        " length(" NAME_OF("c.name") "), \"device\"",
@@ -163,13 +157,18 @@ static const struct subject hosts = {
     .fact_count = sizeof host_facts / sizeof *host_facts,
     .figures = host_figures,
     .figure_count = sizeof host_figures / sizeof *host_figures,
-    .from = " FROM (SELECT host, run, 0 AS name, sample, row_number() OVER (PARTITION BY host"
-            " ORDER BY sample DESC) AS place FROM (SELECT host, run, (SELECT s.id"
-            " FROM host_sample s WHERE s.run = o.run ORDER BY s.started_ns DESC LIMIT 1) AS sample"
-            " FROM recent o)) c"
-            " JOIN recent r ON r.run = c.run"
-            " LEFT JOIN host_sample t ON t.id = c.sample AND r.\"end\" = 0"
-            " WHERE c.place = 1 AND c.sample IS NOT NULL ORDER BY host",
+    // The sums are those of the newest samples of the host's processes that run.
+    .from =
+        " FROM (SELECT o.host, o.run, 0 AS name, o.sample, row_number() OVER (PARTITION BY o.host"
+        " ORDER BY o.sample DESC) AS place, sum(p.cpu_ratio) OVER (PARTITION BY o.host) AS cpu,"
+        " sum(p.host_memory_bytes * 1.0) OVER (PARTITION BY o.host) AS memory"
+        " FROM (SELECT host, run, (SELECT s.id FROM host_sample s WHERE s.run = o.run"
+        " ORDER BY s.started_ns DESC LIMIT 1) AS sample, CASE WHEN \"end\" = 0 THEN"
+        " (SELECT max(i.id) FROM process_sample i WHERE i.run = o.run) END AS spent"
+        " FROM recent o) o LEFT JOIN process_sample p ON p.id = o.spent) c"
+        " JOIN main.run r ON r.run = c.run"
+        " LEFT JOIN host_sample t ON t.id = c.sample AND r.\"end\" = 0"
+        " WHERE c.place = 1 AND c.sample IS NOT NULL ORDER BY host",
 };
 
 // ---- The window --------------------------------------------------------------------------
