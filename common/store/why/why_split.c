@@ -19,7 +19,7 @@ static const struct {
 // ---- Comparing ------------------------------------------------------------------------------
 
 enum { PIECES_MAX = 128, PIECES_LEAST = 5, PIECE_LEAST = 10 };
-#define PIECES_SPREAD 0.15 // expected of their medians, relative
+#define PIECES_SPREAD 0.12 // expected of their medians, relative
 
 // Appends the median of `count` values to those of other pieces; too few values make none.
 static size_t add_piece(double *medians, size_t pieces, double *values, size_t count)
