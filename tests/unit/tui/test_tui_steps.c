@@ -128,7 +128,7 @@ TEST_CASE(long_requests_make_the_reach_longer)
         assert_true(parts > 20);
         seed = began;
     }
-    assert_true(all > 0); // or the test has no long requests
+    assert_true(all > 0);          // or the test has no long requests
     assert_true(all * 10 < steps); // with one reach, half of them
 }
 
