@@ -130,8 +130,6 @@ enum status alert_read_rule(struct alert_source_state **state, struct store *sto
 
 struct stepping {
     struct alert_evaluator *evaluator;
-    struct store *store;
-    unsigned why_left; // causes that may still be looked for in this pass
     struct alert_pass *pass;
     bool *is_seen; // of the rows that were open before
     const struct alert_rule *rule;
@@ -172,38 +170,6 @@ static void end_episode(struct alert_row *row, const struct alert_series *before
         row->series.state = ALERT_OK;
 }
 
-static enum status read_why(struct store *store, const struct query *query, void *out,
-                            struct error *err)
-{
-    struct alert_row *row = out;
-    const struct why_question question = {.model = row->group[QUERY_BY_MODEL],
-                                          .host = row->group[QUERY_BY_HOST]};
-    struct why why = {0};
-    (void)query; // that of the rule
-    const enum status status = why_read(&why, store, &question, err);
-    if (status == STATUS_OK && why.causes[0].kind < WHY_AS_USUAL)
-        (void)snprintf(row->why, sizeof row->why, "%s", why.causes[0].text);
-    why_deinit(&why);
-    return status;
-}
-
-// Sets the first cause of an alert of requests that fires.  What fails is logged.
-static void find_why(struct stepping *stepping, struct alert_row *row)
-{
-    const struct alert_rule *rule = stepping->rule;
-    const struct query_metric *metric = NULL;
-    struct error err;
-    if (rule->source != ALERT_SOURCE_NONE || stepping->why_left == 0 ||
-        query_metric_find(&metric, rule->query.metric, NULL) != STATUS_OK ||
-        metric->kind != RECORD_KIND_INFERENCE)
-        return;
-    stepping->why_left--;
-    const enum status status =
-        run_turn(stepping->evaluator, stepping->store, read_why, &rule->query, row, &err);
-    if (status != STATUS_OK && status != STATUS_NO_DATA)
-        log_write(LOG_LEVEL_WARNING, "alert %s: why: %s", rule->name, err.text);
-}
-
 static void step_row(struct stepping *stepping, struct alert_row *row,
                      const struct alert_reading *reading)
 {
@@ -213,8 +179,6 @@ static void step_row(struct stepping *stepping, struct alert_row *row,
     const enum alert_change change = alert_step(&row->series, rule, reading, now_ns);
     if (change == ALERT_FORGOTTEN)
         end_episode(row, &before, now_ns);
-    if (change == ALERT_FIRED)
-        find_why(stepping, row);
     row->unit = rule->unit;
     row->threshold = row->series.severity == ALERT_CRITICAL ? rule->critical : rule->warning;
 }
@@ -392,6 +356,58 @@ static enum status step_all(struct stepping *stepping, struct store *store, stru
     return status;
 }
 
+// ---- Causes ---------------------------------------------------------------------------
+
+// A dimension of the alert: that of its group, else that of its rule.
+static const char *name_of(const struct alert_row *row, const struct query *query,
+                           enum query_dimension dimension)
+{
+    return row->group[dimension][0] ? row->group[dimension] : query->filter.by[dimension];
+}
+
+static enum status read_why(struct store *store, const struct query *query, void *out,
+                            struct error *err)
+{
+    struct alert_row *row = out;
+    const struct why_question question = {.model = name_of(row, query, QUERY_BY_MODEL),
+                                          .host = name_of(row, query, QUERY_BY_HOST)};
+    struct why why = {0};
+    const enum status status = why_read(&why, store, &question, err);
+    for (size_t i = 0; status == STATUS_OK && i < why.cause_count && !row->why[0]; i++)
+        if (why.causes[i].kind < WHY_AS_USUAL)
+            (void)snprintf(row->why, sizeof row->why, "%s", why.causes[i].text);
+    why_deinit(&why);
+    return status;
+}
+
+// Sets the first cause of the first WHY_MOST alerts of a model or host that fire since this pass.
+// What fails is logged.
+static void find_causes(const struct alert_evaluator *evaluator, struct store *store,
+                        struct alert_pass *pass)
+{
+    const struct alert_file *file = evaluator->file;
+    unsigned left = WHY_MOST;
+    for (size_t i = 0; i < pass->count && left > 0; i++) {
+        struct alert_row *row = &pass->rows[i];
+        const struct alert_rule *rule = file->rules, *end = file->rules + file->rule_count;
+        struct error err;
+        if (row->series.state != ALERT_FIRING || row->series.firing_ns != pass->now_ns)
+            continue;
+        while (rule < end && strcmp(rule->name, row->rule) != 0)
+            rule++;
+        if (rule == end || (!*name_of(row, &rule->query, QUERY_BY_MODEL) &&
+                            !*name_of(row, &rule->query, QUERY_BY_HOST)))
+            continue;
+        left--;
+        const enum status status = run_turn(evaluator, store, read_why, &rule->query, row, &err);
+        if (status != STATUS_OK && status != STATUS_NO_DATA &&
+            status != STATUS_INVALID) // a pattern
+            log_write(LOG_LEVEL_WARNING, "alert %s: why: %s", row->rule, err.text);
+    }
+}
+
+// ---- All together ---------------------------------------------------------------------------
+
 static enum status load(struct store *store, const struct query *query, void *out,
                         struct error *err)
 {
@@ -409,14 +425,14 @@ enum status alert_evaluate(struct alert_evaluator *evaluator, struct store *stor
     const struct query any = {.kind = QUERY_ALERTS};
     enum status status = run_turn(evaluator, store, load, &any, out, err);
     struct stepping stepping = {.evaluator = evaluator,
-                                .store = store,
-                                .why_left = WHY_MOST,
                                 .pass = out,
                                 .is_seen = calloc(out->count + 1, sizeof(bool))};
     if (status == STATUS_OK && !stepping.is_seen)
         status = error_no_memory(err, "alerts");
     if (status == STATUS_OK)
         status = step_all(&stepping, store, err);
+    if (status == STATUS_OK)
+        find_causes(evaluator, store, out);
     free(stepping.is_seen);
     return status;
 }

@@ -351,10 +351,13 @@ TEST_CASE(test_disk_samples)
     assert_int_equal(integer("SELECT count(*) FROM disk_sample"), 1);
 }
 
-// An alert that fires carries the first cause that WHY finds.
+// An alert that fires carries the first cause that WHY finds of its model or host.
 TEST_CASE(test_cause)
 {
-    read_rules(rules);
+    read_rules("alert slow: avg ttft_ns by model,host over 1m when max > 3s for 30s\n"
+               "alert slower: avg ttft_ns by model,host over 1m when max > 4s\n"
+               "alert here: avg ttft_ns where host=host-a over 1m when max > 4s\n"
+               "alert anywhere: avg ttft_ns over 1m when max > 4s\n");
     request(1, 5 * SECOND);
     exec("INSERT INTO model(run, stream, number, started_ns, received_ns, name, format)"
          " SELECT 1, 0, 1, started_ns, received_ns, model, 'gguf' FROM inference");
@@ -363,6 +366,12 @@ TEST_CASE(test_cause)
           (long long)now_ns + 30 * SECOND, (long long)now_ns + 10 * SECOND);
     pass_after(0);
     assert_int_equal(integer("SELECT count(why) FROM alert WHERE rule = 'slow'"), 0); // pending
+    assert_int_equal(integer("SELECT count(*) FROM alert WHERE rule = 'anywhere'"), 1);
+    assert_int_equal(integer("SELECT count(why) FROM alert WHERE rule = 'anywhere'"), 0);
+    assert_int_equal(integer("SELECT count(DISTINCT why) FROM alert"), 1);
+    assert_int_equal(integer("SELECT count(*) FROM alert WHERE why IS NOT NULL"
+                             " AND rule IN ('slower', 'here', 'run_killed')"),
+                     3);
     struct result *open = ask(&(struct query){.kind = QUERY_ALERTS, .alert.rule = "slower"});
     struct result *causes = ask(&(struct query){.kind = QUERY_WHY});
     assert_int_equal(result_row_count(open), 1);
