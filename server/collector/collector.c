@@ -47,15 +47,16 @@ struct collector {
     struct exporter *exporter;
 };
 
-// Creates the folders of the default store if they are missing.  Others must exist, so that a
-// mistyped path creates none.
-static enum status make_store_folder(const char *db, bool is_default, struct error *err)
+// Creates the store's folder if it is missing; with `all` its parents, too.  Otherwise the
+// parent must exist, so that a mistyped path creates no tree.
+static enum status make_store_folder(const char *db, bool all, struct error *err)
 {
-    char folder[PATH_MAX];
+    char folder[PATH_MAX], above[PATH_MAX];
     files_folder_of(folder, sizeof folder, db);
-    if (!is_default && access(folder, F_OK) != 0)
+    files_folder_of(above, sizeof above, folder);
+    if (!all && access(folder, F_OK) != 0 && access(above, F_OK) != 0)
         return error_set(err, STATUS_NOT_FOUND, "store %s: there is no folder %s (make it first)",
-                         db, folder);
+                         db, above);
     enum status status = files_make_folder(folder, FOLDER_MODE, err);
     return status == STATUS_OK ? STATUS_OK : error_prefix(err, status, "store %s", db);
 }

@@ -185,16 +185,17 @@ TEST_CASE(test_two_paths_to_one_store)
     assert_int_equal(daemon_end(&daemon, SIGTERM), 0);
 }
 
-TEST_CASE(test_no_folder_is_made)
+TEST_CASE(test_only_the_last_folder_is_made)
 {
-    static const char *const paths[] = {"no/such/x.db", "no/x.db"};
-    for (size_t i = 0; i < COUNT_OF(paths); i++) {
-        char path_of[FOLDER_PATH_SIZE];
-        const char *const argv[] = {INFERSTATD, "--db",  folder_path(path_of, folder, paths[i]),
-                                    "--listen", address, NULL};
-        expect_refusal(argv, 4, "there is no folder");
-        expect_names("", "");
-    }
+    struct daemon daemon;
+    char deep[FOLDER_PATH_SIZE], one[FOLDER_PATH_SIZE];
+    const char *const argv[] = {INFERSTATD, "--db",  folder_path(deep, folder, "no/such/x.db"),
+                                "--listen", address, NULL};
+    expect_refusal(argv, 4, "there is no folder");
+    expect_names("", "");
+    start(&daemon, folder_path(one, folder, "one/x.db"));
+    assert_int_equal(access(one, F_OK), 0);
+    assert_int_equal(daemon_end(&daemon, SIGTERM), 0);
 }
 
 // The default path's folders are all made.
@@ -271,6 +272,6 @@ TEST_CASE(test_an_orderly_end_takes_the_sockets_away)
 
 TEST_MAIN_EACH(collector_set_up, collector_tear_down, test_a_refused_store_is_left_alone,
                test_a_refused_address_leaves_no_lock, test_two_paths_to_one_store,
-               test_two_names_of_one_store, test_who_may_read_the_store, test_no_folder_is_made,
-               test_the_default_store, test_a_copy_has_the_records,
-               test_an_orderly_end_takes_the_sockets_away)
+               test_two_names_of_one_store, test_who_may_read_the_store,
+               test_only_the_last_folder_is_made, test_the_default_store,
+               test_a_copy_has_the_records, test_an_orderly_end_takes_the_sockets_away)
