@@ -34,6 +34,7 @@ ENGINE = BUILD / "tests/support/fleet_engine"
 NVML = BUILD / "tests/support/nvml/libfake_nvml.so"
 HOSTILE = 'gpu "01"\\x'  # a host's name
 TOKEN = "0123456789abcdef0123456789abcdef"
+UTILISATION = "inferstat_device_gpu_util_ratio{host='alpha',device='cuda:0'}"
 # Panels that are empty while nothing is wrong.
 MAY_BE_EMPTY = {"Alerts", "PCIe lanes missing", "Uncorrected ECC errors", "Left out of the metrics",
                 "Records lost by reason", "Records lost by host"}
@@ -270,11 +271,15 @@ def check_prometheus(scene, prometheus):
     for name in ("inference", "load", "device_sample"):
         check(prometheus.value(f"inferstat_collector_records_total{{kind='{name}'}}") ==
               scene.sql(f"SELECT count(*) FROM {name}"), name)
-    if NVML.exists():
-        check(prometheus.value("inferstat_device_gpu_util_ratio{host='alpha',device='cuda:0'}") ==
-              scene.sql("SELECT gpu_util_ratio FROM v_device_sample WHERE device = 'cuda:0'"
-                        " ORDER BY started_ns DESC LIMIT 1"), "utilisation")
-        check(prometheus.value("inferstat_device_throttled{device='cuda:0'}") == 1, "throttled")
+    wait_until(20, lambda: not prometheus.ask(UTILISATION), "an ended sampler says nothing of now")
+
+
+def check_devices(scene, prometheus):
+    """While its sampler runs, a device has the figures of a sample."""
+    wait_until(20, lambda: prometheus.ask(UTILISATION), "utilisation")
+    check(scene.sql("SELECT count(*) FROM v_device_sample WHERE device = 'cuda:0' AND gpu_util_ratio"
+                    f" = {prometheus.value(UTILISATION)}") > 0, "utilisation of a sample")
+    check(prometheus.value("inferstat_device_throttled{device='cuda:0'}") == 1, "throttled")
 
 
 def check_restart(scene, prometheus, seconds):
@@ -462,6 +467,8 @@ def main():
             time.sleep(10)
             if prometheus:
                 check_dashboard(prometheus)
+            if prometheus and NVML.exists():
+                check_devices(scene, prometheus)
             end_engines(scene)
             page = expect_sqlite(scene)
             if prometheus:
