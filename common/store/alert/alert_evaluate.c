@@ -406,7 +406,7 @@ static void find_causes(const struct alert_evaluator *evaluator, struct store *s
     }
 }
 
-// ---- All together ---------------------------------------------------------------------------
+// ---- All together -----------------------------------------------------------------------
 
 static enum status load(struct store *store, const struct query *query, void *out,
                         struct error *err)
@@ -424,9 +424,8 @@ enum status alert_evaluate(struct alert_evaluator *evaluator, struct store *stor
                                .disk_free_bytes = database_free_bytes(store->path)};
     const struct query any = {.kind = QUERY_ALERTS};
     enum status status = run_turn(evaluator, store, load, &any, out, err);
-    struct stepping stepping = {.evaluator = evaluator,
-                                .pass = out,
-                                .is_seen = calloc(out->count + 1, sizeof(bool))};
+    struct stepping stepping = {
+        .evaluator = evaluator, .pass = out, .is_seen = calloc(out->count + 1, sizeof(bool))};
     if (status == STATUS_OK && !stepping.is_seen)
         status = error_no_memory(err, "alerts");
     if (status == STATUS_OK)
