@@ -81,8 +81,11 @@ static enum status add_event(struct why_reader *reader, const struct lasting_eve
     enum status status =
         why_add_cause(reader, &cause, (enum why_cause_kind)kind, 0, event->host, err);
     if (status == STATUS_OK)
-        why_say(cause, "%s%s%s%s", event->what[0] ? ": " : "", event->what,
-                event->since_ns ? ", for " : "",
+        why_say(cause, "%s%s%s%s",
+                !event->what[0]         ? ""
+                : event->what[0] == '(' ? " "
+                                        : ": ",
+                event->what, event->since_ns ? ", for " : "",
                 event->since_ns
                     ? unit_format_int(ago, UNIT_DURATION, reader->out->as_of_ns - event->since_ns)
                     : "");

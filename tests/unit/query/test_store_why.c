@@ -350,7 +350,7 @@ TEST_CASE(test_trouble_of_devices)
     struct result *result = ask(&(struct query){.kind = QUERY_WHY});
     assert_int_equal(result_row_count(result), 4);
     assert_true(is_cause(result, 0, WHY_ECC_UNCORRECTED));
-    assert_true(result_is(result, 0, "text", "the device had uncorrected memory errors: (cuda:6)"));
+    assert_true(result_is(result, 0, "text", "the device had uncorrected memory errors (cuda:6)"));
     assert_true(is_cause(result, 1, WHY_MEMORY_FULL));
     assert_true(is_cause(result, 2, WHY_XID));
     assert_non_null(strstr(result_get(result, 2, "text").text.bytes, "48 (cuda:5), for 1m 00s"));
