@@ -5,7 +5,6 @@
 #define INFERSTAT_DEVICES_NVML_LIBRARY_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 enum nvml_result {
     NVML_SUCCESS = 0,

@@ -5,7 +5,6 @@
 #define INFERSTAT_CLIENT_CLI_OUTPUT_PROGRESS_H
 
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 

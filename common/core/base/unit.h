@@ -3,7 +3,6 @@
 #ifndef INFERSTAT_CORE_UNIT_H
 #define INFERSTAT_CORE_UNIT_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 // One line per unit: X(suffix of the enumerator, name in JSON and in `inferstat metrics`).

@@ -4,7 +4,6 @@
 #define INFERSTAT_CORE_QUERY_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "common/core/base/error.h"

@@ -10,7 +10,6 @@
 #ifndef INFERSTAT_CORE_RING_H
 #define INFERSTAT_CORE_RING_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

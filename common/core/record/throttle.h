@@ -3,7 +3,6 @@
 #ifndef INFERSTAT_CORE_THROTTLE_H
 #define INFERSTAT_CORE_THROTTLE_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 // One line per NVML bit that means reduced clocks: X(bit, text).  The bits for idle clocks and for

@@ -4,7 +4,6 @@
 #ifndef INFERSTAT_CORE_SLO_H
 #define INFERSTAT_CORE_SLO_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "common/core/base/error.h"

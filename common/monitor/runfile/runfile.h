@@ -27,7 +27,6 @@
 #define INFERSTAT_MONITOR_RUNFILE_H
 
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

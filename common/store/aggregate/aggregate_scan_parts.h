@@ -8,8 +8,6 @@
 #include "common/store/rollup/rollup_row.h"
 #include "common/store/aggregate/aggregate_scan.h"
 
-struct store;
-
 // An aggregation in progress.
 struct aggregate_scan_state {
     struct aggregate_scan *of;

@@ -20,8 +20,6 @@
 #include "common/core/query/query.h"
 #include "common/store/aggregate/throughput.h"
 
-struct store;
-
 #define ENERGY_COVERAGE_LEAST 0.9
 enum { ENERGY_NOTE_SIZE = 256 };
 

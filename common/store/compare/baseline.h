@@ -16,7 +16,6 @@
 #include "common/store/compare/environment.h"
 
 struct sqlite3;
-struct store;
 
 // One side of a comparison: a stored baseline, or the records that a filter covers now.
 struct baseline {

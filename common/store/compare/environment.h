@@ -5,7 +5,6 @@
 #define INFERSTAT_STORE_COMPARE_ENVIRONMENT_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "common/core/base/error.h"
@@ -13,7 +12,6 @@
 #include "common/store/compare/samples.h"
 
 struct sqlite3_str;
-struct store;
 
 // The subject of a property: the machines of the runs, one device, one model, or the pipelines of
 // one model (or workload).  Expands X(enum suffix, name in the JSON).

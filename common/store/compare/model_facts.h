@@ -10,8 +10,6 @@
 #include "common/core/query/result.h"
 #include "common/store/compare/environment.h"
 
-struct store;
-
 // Facts of one model.  What is unknown, or differs between its runs, is 0 or "".
 struct model_facts {
     int64_t parameters, file_bytes;

@@ -12,8 +12,6 @@
 #include "common/core/query/result.h"
 #include "common/store/aggregate/aggregate_scan.h"
 
-struct store;
-
 // Answers a query; on success the caller frees `*out` with result_free.
 typedef enum status query_answer(struct store *store, const struct query *query,
                                  struct result **out, struct error *err);

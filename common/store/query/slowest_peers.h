@@ -9,8 +9,6 @@
 #include "common/store/query/latency_attribution.h"
 #include "common/store/rollup/aggregate.h"
 
-struct store;
-
 // The metrics of inferences whose medians requests are compared with: X(enum suffix, metric).
 #define MEDIANS(X)                                                                                 \
     X(E2E, "e2e_ns")                                                                               \

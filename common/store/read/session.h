@@ -13,8 +13,6 @@
 #include "common/store/sqlite/statement_cache.h"
 
 struct groups;
-struct sqlite3;
-struct sqlite3_stmt;
 
 // What now_usual.c keeps of former days.
 struct store_usual {

@@ -21,8 +21,6 @@
 #include "common/core/query/result.h"
 #include "common/store/retention/forget.h"
 
-struct sqlite3;
-
 enum {
     CLEAR_SLICE = 50000,       // max. ids visited in a batch (one transaction) by store_clear
     CLEAR_SLICE_BUSY = 16384,  // the same for the collector, whose other jobs wait meanwhile

@@ -5,8 +5,6 @@
 #ifndef INFERSTAT_STORE_SCHEMA_SCHEMA_SELECT_H
 #define INFERSTAT_STORE_SCHEMA_SCHEMA_SELECT_H
 
-#include <stdbool.h>
-
 #include "common/core/delivery/delivery.h"
 #include "common/core/query/query.h"
 #include "common/core/query/result.h"

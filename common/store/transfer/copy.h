@@ -8,7 +8,6 @@
 #ifndef INFERSTAT_STORE_TRANSFER_COPY_H
 #define INFERSTAT_STORE_TRANSFER_COPY_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/core/base/error.h"

@@ -9,7 +9,6 @@
 #include "common/store/transfer/import.h"
 
 struct sqlite3_str;
-struct store;
 
 enum { IMPORT_NOTE_SIZE = 256 };
 

@@ -7,7 +7,6 @@
 #ifndef INFERSTAT_STORE_TRANSFER_STORE_BUILDER_H
 #define INFERSTAT_STORE_TRANSFER_STORE_BUILDER_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "common/core/base/error.h"

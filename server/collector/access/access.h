@@ -12,7 +12,6 @@
 #define INFERSTAT_COLLECTOR_ACCESS_ACCESS_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "common/core/query/query.h"
 #include "common/core/query/result.h"

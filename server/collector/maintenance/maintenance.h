@@ -21,7 +21,6 @@
 #include "server/collector/threads/job.h"
 
 struct rollups;
-struct sqlite3;
 struct maintenance;
 
 // All arguments are borrowed; `rules` only during the call.  `rollups` is NULL if none are written.

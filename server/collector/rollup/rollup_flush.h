@@ -12,7 +12,6 @@
 #ifndef INFERSTAT_COLLECTOR_ROLLUP_FLUSH_H
 #define INFERSTAT_COLLECTOR_ROLLUP_FLUSH_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,7 +22,6 @@
 #include "common/store/rollup/rollup_row.h"
 #include "server/collector/rollup/rollup_memtable.h"
 
-struct sqlite3;
 struct rollup_flush;
 
 MUST_CHECK enum status rollup_flush_new(struct rollup_flush **out, struct sqlite3 *db,

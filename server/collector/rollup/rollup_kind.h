@@ -6,16 +6,12 @@
 #ifndef INFERSTAT_COLLECTOR_ROLLUP_KIND_H
 #define INFERSTAT_COLLECTOR_ROLLUP_KIND_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "common/core/base/error.h"
 #include "server/collector/rollup/rollup_memtable.h"
 #include "server/collector/rollup/rollup_metrics.h"
-
-struct sqlite3;
-struct sqlite3_stmt;
 
 // The first `metrics` metrics have the records with ids up to `id`; the next one has those of
 // the hosts up to `host`.

@@ -23,8 +23,6 @@
 #include "common/store/rollup/gap_table.h"
 #include "server/collector/rollup/rollup_flush.h"
 
-struct sqlite3;
-
 // The least average number of records per rollup row at which a level is stored, by grouping and
 // level.
 extern const unsigned rollup_records_a_row[ROLLUP_GROUPING_COUNT][ROLLUP_LEVEL_COUNT];

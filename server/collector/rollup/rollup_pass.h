@@ -14,8 +14,6 @@
 #include "server/collector/rollup/rollup_kind.h"
 #include "server/collector/rollup/rollup_levels.h"
 
-struct sqlite3_stmt;
-
 // The caller sets the first members (borrowed), and `kind` to RECORD_KIND_COUNT.
 struct rollup_pass {
     struct rollup_levels *levels;

@@ -23,9 +23,6 @@
 #include "server/collector/rollup/rollup_flush.h"
 #include "server/collector/rollup/rollup_levels.h"
 
-struct sqlite3;
-struct sqlite3_stmt;
-
 // The caller sets db, flush and levels (borrowed), and calls rollup_rebuild_stop before the first
 // use and after the last.  The caller may read `kind`; the other members are private.
 struct rollup_rebuild {

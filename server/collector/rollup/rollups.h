@@ -24,7 +24,6 @@
 
 struct queue;
 struct rollups;
-struct sqlite3;
 
 MUST_CHECK enum status rollups_new(struct rollups **out, struct sqlite3 *db, struct error *err);
 void rollups_free(struct rollups *rollups); // NULL is fine

@@ -6,7 +6,6 @@
 #define INFERSTAT_COLLECTOR_SERVICES_QUERY_WORKER_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "common/core/base/error.h"
 #include "server/collector/threads/channels.h"

@@ -30,7 +30,6 @@ struct commit_ids {
 };
 
 struct job_return;
-struct listener;
 struct quota;
 struct result;
 

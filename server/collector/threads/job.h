@@ -17,7 +17,6 @@
 
 struct baseline;
 struct import_batch;
-struct sqlite3;
 struct queue;
 struct reject_counters;
 

@@ -4,7 +4,6 @@
 #ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_INSERT_H
 #define INFERSTAT_COLLECTOR_WRITER_WRITER_INSERT_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/core/base/error.h"
@@ -12,7 +11,6 @@
 #include "common/wire/message.h"
 #include "server/collector/rollup/rollup_memtable.h"
 
-struct sqlite3;
 struct inserter;
 struct rollups;
 

@@ -20,8 +20,6 @@
 #include "server/collector/writer/writer_cells.h"
 
 struct access;
-struct quota;
-struct sqlite3;
 struct runs;
 
 // Longest text in the store that describes a run, a loss or an activity, in bytes; longer ones are

@@ -4,7 +4,6 @@
 #define INFERSTAT_SERVER_WORKLOAD_LLM_SYNTHETIC_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "common/core/base/error.h"
