@@ -156,7 +156,7 @@ MUST_CHECK enum status cli_bundle(struct cli *cli, struct error *err);
 
 // The functions of the command table, and variants of `inferences` and `loads`: --slowest N;
 // --average.
-MUST_CHECK cli_command_run command_top, command_now, command_why, command_summary, command_average,
+cli_command_run command_top, command_now, command_why, command_summary, command_average,
     command_query, command_loads, command_list, command_models, command_devices, command_hosts,
     command_events, command_alerts, command_errors, command_fleet, command_metrics, command_tail,
     command_export, command_backup, command_restore, command_import, command_audit, command_spool,
