@@ -193,9 +193,13 @@ static void make_round(struct poller *poller, const struct commands *commands, u
     const bool is_full = (asked & due) == due;
     struct poller_news news = {.round_error.status = STATUS_OK};
     struct error error = {.status = STATUS_OK};
-    for (unsigned polled = 0; polled < POLL_COUNT && !is_end_of_round(error.status); polled++) {
+    for (unsigned polled = 0; polled < POLL_COUNT; polled++) {
         if (!(asked >> polled & 1))
             continue;
+        if (is_end_of_round(error.status)) {
+            poller->asked_ns[polled] = 0; // the next round asks it
+            continue;
+        }
         error.status =
             make_query(poller, (enum polled_query)polled, commands, &news.results[polled], &error);
         news.answered[polled] = error.status == STATUS_OK;

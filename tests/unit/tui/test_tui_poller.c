@@ -412,6 +412,30 @@ TEST_CASE(nobody_there_ends_the_round_and_is_tried_again)
     poller_close(poller);
 }
 
+// Also what rests, as what is shown may be about something else by now.
+TEST_CASE(what_a_broken_round_left_out_is_asked_in_the_next)
+{
+    struct queries_scope scope = all("");
+    scope.wanted = POLL(SUMMARY) | POLL(FLEET);
+    struct poller *poller = open_feed(&scope, 0.5);
+    take_rounds(poller, 1);
+    (void)pthread_mutex_lock(&world.lock);
+    world.answer = STATUS_TIMEOUT;
+    (void)pthread_mutex_unlock(&world.lock);
+    scope.generations[POLL_FLEET] = 7;
+    poller_set_scope(poller, &scope);
+    poller_query_now(poller, POLL_ALL);
+    while (seen.last_round.status == STATUS_OK)
+        take(poller);
+    (void)pthread_mutex_lock(&world.lock);
+    world.answer = STATUS_OK;
+    (void)pthread_mutex_unlock(&world.lock);
+    while (seen.last_round.status != STATUS_OK)
+        take(poller);
+    assert_int_equal(seen.generations[POLL_FLEET], 7);
+    poller_close(poller);
+}
+
 TEST_CASE(no_data_is_an_answer)
 {
     world.answer = STATUS_NO_DATA;
@@ -471,5 +495,5 @@ TEST_MAIN_EACH(reset, NULL, asks_everything_at_first, asks_again_when_told,
                asks_under_a_new_filter, asks_again_with_the_interval, live_records_make_it_ask,
                many_records_make_few_rounds, a_pause_asks_nothing_until_told,
                one_failure_does_not_stop_the_others, nobody_there_ends_the_round_and_is_tried_again,
-               no_data_is_an_answer, says_what_was_cleared, ends_while_nobody_answers,
-               ends_before_it_started)
+               what_a_broken_round_left_out_is_asked_in_the_next, no_data_is_an_answer,
+               says_what_was_cleared, ends_while_nobody_answers, ends_before_it_started)
