@@ -63,7 +63,7 @@ char *device_trouble_text(char *text, const struct result *result, size_t row)
     add_events(raw, result_get(result, row, "events"), said, said_count);
     add_events(raw, result_get(result, row, "device_events"), NULL, 0);
     if (sampled_ns > 0 && ended_ns > 0)
-        (void)text_append(raw, TROUBLE_TEXT_SIZE, ", ", "not sampled: the process ended");
+        (void)text_append(raw, TROUBLE_TEXT_SIZE, ", ", "not sampled: process ended or silent");
     else if (sampled_ns > 0 && age_ns > STALE_NS)
         (void)text_append(raw, TROUBLE_TEXT_SIZE, ", ", "no sample for %s",
                           unit_format_int(age, UNIT_DURATION, age_ns));

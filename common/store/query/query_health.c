@@ -67,6 +67,8 @@ struct expression {
 #define SAMPLED(table)                                                                             \
     "(SELECT l.started_ns + coalesce(l.duration_ns, 0) FROM " table " l WHERE l.id = c.sample)"
 
+#define SAMPLER_ENDED "iif(r.\"end\", coalesce(r.ended_ns, r.heard_ns), NULL)" // or is silent since
+
 static const struct expression device_keys[] = {
     {{"host", UNIT_NONE}, NAME_OF("c.host")},
     {{"device", UNIT_NONE}, NAME_OF("c.name")},
@@ -74,7 +76,7 @@ static const struct expression device_keys[] = {
     {{"parent_uuid", UNIT_NONE}, "d.parent_uuid"},
     {{"driver", UNIT_NONE}, "r.driver"},
     {{"sampled_ns", UNIT_TIME}, SAMPLED("device_sample")},
-    {{"sampler_ended_ns", UNIT_TIME}, "iif(r.\"end\", r.ended_ns, NULL)"},
+    {{"sampler_ended_ns", UNIT_TIME}, SAMPLER_ENDED},
     {{"as_of_ns", UNIT_TIME}, "$2"},
 };
 
@@ -100,7 +102,7 @@ static const struct expression device_facts[] = {
 static const struct expression host_keys[] = {
     {{"host", UNIT_NONE}, NAME_OF("c.host")},
     {{"sampled_ns", UNIT_TIME}, SAMPLED("host_sample")},
-    {{"sampler_ended_ns", UNIT_TIME}, "iif(r.\"end\", r.ended_ns, NULL)"},
+    {{"sampler_ended_ns", UNIT_TIME}, SAMPLER_ENDED},
     {{"as_of_ns", UNIT_TIME}, "$2"},
 };
 
@@ -307,8 +309,7 @@ static void append_tables(sqlite3_str *sql, const struct query *query)
     struct query_filter of_device = query->filter;
     of_device.since_ns = of_device.until_ns = 0;
     sqlite3_str_appendall(sql, "WITH recent AS MATERIALIZED (SELECT t.run, t.host,"
-                               " t.\"end\", t.driver, coalesce(t.ended_ns, t.heard_ns) AS ended_ns"
-                               " FROM main.run t");
+                               " t.\"end\" FROM main.run t");
     filter_where(sql, RECORD_KIND_RUN, &query->filter);
     if (!has_window(query))
         sqlite3_str_appendall(sql, " AND t.run IN (SELECT run FROM main.run WHERE \"end\" = 0"

@@ -206,31 +206,36 @@ TEST_CASE(a_run_of_long_ago_counts_only_in_its_window)
 TEST_CASE(a_sampler_that_has_ended)
 {
     add_run(1, "a", RECORD_RUN_END_KILLED, START_NS + 9 * SECOND);
-    exec("UPDATE run SET ended_ns = heard_ns - 1000000000");
     describe(1, "cuda:0", NULL, 87);
     sample(1, "cuda:0", 1, 0.25, 4);
     process(1, "cuda:0", 1, 7, "gone", 1);
     struct record record;
     health_host_sample(&record, &(struct health){.random = 1}, START_NS, SECOND);
     rows_add(db, 1, &record);
-    struct query query = {.kind = QUERY_DEVICE_HEALTH, .filter.since_ns = START_NS};
+    struct query query = {.filter.since_ns = START_NS};
+    for (int is_silent = 0; is_silent <= 1; is_silent++) {
+        const int64_t ended_ns = START_NS + (is_silent ? 9 : 8) * SECOND;
+        exec(is_silent ? "UPDATE run SET \"end\" = 3, ended_ns = NULL"
+                       : "UPDATE run SET ended_ns = heard_ns - 1000000000");
+        query.kind = QUERY_DEVICE_HEALTH;
+        struct result *result = ask(&query);
+        static const char *const none[] = {"gpu_util_ratio", "throttle_reasons", "throttled_ratio",
+                                           "processes"};
+        for (size_t i = 0; i < COUNT_OF(none); i++)
+            expect_text(result, 0, none[i], NULL);
+        assert_int_equal(result_integer(result, 0, "sampled_ns", 0), START_NS + 2 * SECOND);
+        assert_int_equal(result_integer(result, 0, "sampler_ended_ns", 0), ended_ns);
+        assert_true(result_number(result, 0, "slowdown_celsius", 0) == 87);
+        assert_true(result_number(result, 0, "gpu_util_mean_ratio", 0) == 0.25);
+        result_free(result);
+        query.kind = QUERY_HOST_HEALTH;
+        result = ask(&query);
+        expect_text(result, 0, "cpu_util_ratio", NULL);
+        assert_int_equal(result_integer(result, 0, "sampler_ended_ns", 0), ended_ns);
+        result_free(result);
+    }
+    exec("UPDATE run SET \"end\" = 0");
     struct result *result = ask(&query);
-    static const char *const none[] = {"gpu_util_ratio", "throttle_reasons", "throttled_ratio",
-                                       "processes"};
-    for (size_t i = 0; i < COUNT_OF(none); i++)
-        expect_text(result, 0, none[i], NULL);
-    assert_int_equal(result_integer(result, 0, "sampled_ns", 0), START_NS + 2 * SECOND);
-    assert_int_equal(result_integer(result, 0, "sampler_ended_ns", 0), START_NS + 8 * SECOND);
-    assert_true(result_number(result, 0, "slowdown_celsius", 0) == 87);
-    assert_true(result_number(result, 0, "gpu_util_mean_ratio", 0) == 0.25);
-    result_free(result);
-    query.kind = QUERY_HOST_HEALTH;
-    result = ask(&query);
-    expect_text(result, 0, "cpu_util_ratio", NULL);
-    assert_int_equal(result_integer(result, 0, "sampler_ended_ns", 0), START_NS + 8 * SECOND);
-    result_free(result);
-    exec("UPDATE run SET \"end\" = 0, ended_ns = NULL");
-    result = ask(&query);
     expect_text(result, 0, "sampler_ended_ns", NULL);
     assert_int_equal(result_get(result, 0, "cpu_util_ratio").type, VALUE_REAL);
     result_free(result);
