@@ -67,7 +67,10 @@ struct expression {
 #define SAMPLED(table)                                                                             \
     "(SELECT l.started_ns + coalesce(l.duration_ns, 0) FROM " table " l WHERE l.id = c.sample)"
 
-#define SAMPLER_ENDED "iif(r.\"end\", coalesce(r.ended_ns, r.heard_ns), NULL)" // or is silent since
+// Of a run that is over or silent, before the end of the window, $4 (0: a window of a file).
+#define ENDED         "coalesce(r.ended_ns, r.heard_ns)"
+#define SAMPLER_ENDED "iif(r.\"end\" AND " ENDED " < $4, " ENDED ", NULL)"
+#define AS_OF         "iif($4, min($2, $4), $2)"
 
 static const struct expression device_keys[] = {
     {{"host", UNIT_NONE}, NAME_OF("c.host")},
@@ -77,7 +80,7 @@ static const struct expression device_keys[] = {
     {{"driver", UNIT_NONE}, "r.driver"},
     {{"sampled_ns", UNIT_TIME}, SAMPLED("device_sample")},
     {{"sampler_ended_ns", UNIT_TIME}, SAMPLER_ENDED},
-    {{"as_of_ns", UNIT_TIME}, "$2"},
+    {{"as_of_ns", UNIT_TIME}, AS_OF},
 };
 
 static const struct expression device_facts[] = {
@@ -103,7 +106,7 @@ static const struct expression host_keys[] = {
     {{"host", UNIT_NONE}, NAME_OF("c.host")},
     {{"sampled_ns", UNIT_TIME}, SAMPLED("host_sample")},
     {{"sampler_ended_ns", UNIT_TIME}, SAMPLER_ENDED},
-    {{"as_of_ns", UNIT_TIME}, "$2"},
+    {{"as_of_ns", UNIT_TIME}, AS_OF},
 };
 
 static const struct expression host_facts[] = {
@@ -363,7 +366,11 @@ static enum status read_rows(struct health *health, struct error *err)
 {
     const struct subject *subject = health->subject;
     const struct query *query = health->query;
-    const int64_t numbers[] = {health->as_of_ns - DAY_NS, health->as_of_ns, PROCESSES_SHOWN};
+    const bool is_past = has_window(query) && !health->store->is_live;
+    const int64_t numbers[] = {health->as_of_ns - DAY_NS, health->as_of_ns, PROCESSES_SHOWN,
+                               query->filter.until_ns ? query->filter.until_ns
+                               : is_past              ? 0
+                                                      : INT64_MAX};
     sqlite3_str *sql = sqlite3_str_new(health->store->db);
     append_tables(sql, query);
     sqlite3_str_appendall(sql, "SELECT c.host AS host_id, c.name AS name_id");
