@@ -92,12 +92,22 @@ static enum status add_event(struct why_reader *reader, const struct lasting_eve
     return status;
 }
 
+// Whether the model that is asked for has requests on the host, in the window or shortly before.
+static bool has_requests(const struct why_reader *reader, int64_t host)
+{
+    bool found = reader->model == 0;
+    for (size_t i = 0; i < reader->request_count && !found; i++)
+        found = reader->requests[i].host == host && reader->requests[i].side != WHY_DAYS;
+    return found;
+}
+
 enum status why_add_lasting(struct why_reader *reader, struct error *err)
 {
     struct lasting lasting = {0};
     enum status status = lasting_read(&lasting, reader->store, reader->host, err);
     for (size_t i = 0; i < lasting.count && status == STATUS_OK; i++)
-        status = add_event(reader, &lasting.list[i], err);
+        if (has_requests(reader, lasting.list[i].host))
+            status = add_event(reader, &lasting.list[i], err);
     lasting_deinit(&lasting);
     return status;
 }

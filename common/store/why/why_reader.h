@@ -73,7 +73,7 @@ MUST_CHECK enum status why_add_model(struct why_reader *reader, size_t subject, 
 // 24 h, else in the window.
 MUST_CHECK enum status why_add_processes(struct why_reader *reader, struct error *err);
 
-// Adds what lasts on the hosts, if a model has nothing to be compared with.
+// Adds what lasts on the hosts (of the model) and is no cause yet, after the requests are read.
 MUST_CHECK enum status why_add_lasting(struct why_reader *reader, struct error *err);
 
 // Adds the hosts with notable losses of records in the window.

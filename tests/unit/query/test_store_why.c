@@ -347,7 +347,8 @@ TEST_CASE(test_trouble_of_devices)
     record_set_int(&record, DEVICE_SAMPLE_MEMORY_TOTAL, 100);
     record_set_int(&record, DEVICE_SAMPLE_ECC_UNCORRECTED, 2);
     (void)rows_add(db, 900, &record);
-    struct result *result = ask(&(struct query){.kind = QUERY_WHY});
+    const struct query of_model = {.kind = QUERY_WHY, .filter.by[QUERY_BY_MODEL] = "llama"};
+    struct result *result = ask(&of_model);
     assert_int_equal(result_row_count(result), 4);
     assert_true(is_cause(result, 0, WHY_ECC_UNCORRECTED));
     assert_true(result_is(result, 0, "text", "the device had uncorrected memory errors (cuda:6)"));
@@ -360,6 +361,13 @@ TEST_CASE(test_trouble_of_devices)
     assert_true(result_is(result, 0, "reason",
                           "as usual; ecc uncorrected (cuda:6);"
                           " memory full (cuda:6); xid: 48 (cuda:5)"));
+    result_free(result);
+    execf("UPDATE run SET host = %u WHERE run = 900", rows_name(db, "elsewhere"));
+    result = ask(&of_model);
+    assert_true(is_cause(result, 0, WHY_AS_USUAL)); // the model never ran there
+    result_free(result);
+    result = ask(&(struct query){.kind = QUERY_WHY});
+    assert_int_equal(result_row_count(result), 4);
     result_free(result);
 }
 
