@@ -373,9 +373,13 @@ static enum status read_why(struct store *store, const struct query *query, void
                                           .host = name_of(row, query, QUERY_BY_HOST)};
     struct why why = {0};
     const enum status status = why_read(&why, store, &question, err);
-    for (size_t i = 0; status == STATUS_OK && i < why.cause_count && !row->why[0]; i++)
-        if (why.causes[i].kind < WHY_AS_USUAL)
-            (void)snprintf(row->why, sizeof row->why, "%s", why.causes[i].text);
+    bool found = status != STATUS_OK;
+    for (size_t i = 0; i < why.cause_count && !found; i++) {
+        const char *host = *question.host ? "" : why.causes[i].host;
+        found = why.causes[i].kind < WHY_AS_USUAL &&
+                snprintf(row->why, sizeof row->why, "%s%s%s", host, *host ? ": " : "",
+                         why.causes[i].text) > 0;
+    }
     why_deinit(&why);
     return status;
 }

@@ -357,6 +357,7 @@ TEST_CASE(test_cause)
     read_rules("alert slow: avg ttft_ns by model,host over 1m when max > 3s for 30s\n"
                "alert slower: avg ttft_ns by model,host over 1m when max > 4s\n"
                "alert here: avg ttft_ns where host=host-a over 1m when max > 4s\n"
+               "alert any_host: avg ttft_ns by model over 1m when max > 4s\n"
                "alert anywhere: avg ttft_ns over 1m when max > 4s\n");
     request(1, 5 * SECOND);
     exec("INSERT INTO model(run, stream, number, started_ns, received_ns, name, format)"
@@ -368,7 +369,8 @@ TEST_CASE(test_cause)
     assert_int_equal(integer("SELECT count(why) FROM alert WHERE rule = 'slow'"), 0); // pending
     assert_int_equal(integer("SELECT count(*) FROM alert WHERE rule = 'anywhere'"), 1);
     assert_int_equal(integer("SELECT count(why) FROM alert WHERE rule = 'anywhere'"), 0);
-    assert_int_equal(integer("SELECT count(DISTINCT why) FROM alert"), 1);
+    assert_int_equal(integer("SELECT count(DISTINCT why) FROM alert"), 2);
+    assert_int_equal(integer("SELECT why LIKE 'host-a: %' FROM alert WHERE rule = 'any_host'"), 1);
     assert_int_equal(integer("SELECT count(*) FROM alert WHERE why IS NOT NULL"
                              " AND rule IN ('slower', 'here', 'run_killed')"),
                      3);
