@@ -4,7 +4,6 @@
 #include "client/tui/key_bindings.h"
 #include "client/tui/machines.h"
 #include "client/tui/view.h"
-#include "common/sys/process.h"
 #include "tests/support/tui_fixture.h"
 
 static struct model *fresh(void (*fill)(struct model *model))
@@ -213,39 +212,7 @@ TEST_CASE(answers_may_be_missing)
     result_free(devices);
 }
 
-// Processor time of a join of 500 hosts with 8 devices each, the least of five.
-static uint64_t join_ns(bool in_rows)
-{
-    enum { HOSTS = 500, DEVICES = 8 * HOSTS, SIZE = DEVICES * 64 };
-    char *text = calloc(1, SIZE);
-    assert_non_null(text);
-    size_t used = (size_t)snprintf(text, SIZE, "host|device\n");
-    for (int i = 0; i < DEVICES; i++)
-        used += (size_t)snprintf(text + used, SIZE - used, "a-long-name-of-a-host-%d|cuda:0\n",
-                                 in_rows ? i / 8 : i % HOSTS);
-    struct result *devices = fixture_result(text);
-    const struct machines machines = {.devices = devices};
-    uint64_t least_ns = UINT64_MAX;
-    for (int i = 0; i < 5; i++) {
-        const uint64_t before_ns = process_cpu_ns();
-        struct result *joined = machines_join(&machines);
-        const uint64_t took_ns = process_cpu_ns() - before_ns;
-        least_ns = took_ns < least_ns ? took_ns : least_ns;
-        assert_int_equal(result_row_count(joined), HOSTS + DEVICES);
-        result_free(joined);
-    }
-    result_free(devices);
-    free(text);
-    return least_ns;
-}
-
-// Wherever the devices of a host stand, it is found at once.
-TEST_CASE(a_join_costs_by_its_rows)
-{
-    assert_in_range(join_ns(false), 1, 2 * join_ns(true));
-}
-
 TEST_MAIN(an_open_detail_keeps_its_row, what_has_trouble_comes_first, many_errors_hide_none,
           machines_are_joined_once_a_round, the_ledger_tells_losses_and_growth,
           answers_may_be_missing, a_past_window_without_samples_asks_for_no_sampler,
-          a_detail_tells_each_figure_once, a_join_costs_by_its_rows)
+          a_detail_tells_each_figure_once)
