@@ -83,10 +83,10 @@ bool model_alert_is_told(const struct result *alerts, size_t row, bool critical)
            result_is(alerts, row, "severity", "critical") == critical;
 }
 
-// 1: the same name; -1: another; 0: one of them has none.
-static int compare_names(struct value a, struct value b)
+// 1: the same name as an alert's; -1: another; 0: the alert, or a row of a group, has none.
+static int compare_names(struct value a, struct value b, bool is_group)
 {
-    if (a.type != VALUE_TEXT || b.type != VALUE_TEXT)
+    if (a.type != VALUE_TEXT || (b.type != VALUE_TEXT && is_group))
         return 0;
     return value_is_same(a, b) ? 1 : -1;
 }
@@ -95,11 +95,11 @@ static void mark_alert(struct result *now, const char *rule, struct value model,
 {
     char why[256];
     const int state = result_find(now, "state"), reason = result_find(now, "reason");
-    const int models = result_find(now, "model"), hosts = result_find(now, "host");
     const size_t size = (size_t)snprintf(why, sizeof why, "alert %.200s", rule);
     for (size_t row = 0; state >= 0 && reason >= 0 && row < result_row_count(now); row++) {
-        const int by_model = compare_names(model, result_cell(now, row, (unsigned)models));
-        const int by_host = compare_names(host, result_cell(now, row, (unsigned)hosts));
+        const bool is_group = result_get(now, row, "group_size").type != VALUE_NULL;
+        const int by_model = compare_names(model, result_get(now, row, "model"), is_group);
+        const int by_host = compare_names(host, result_get(now, row, "host"), is_group);
         if (by_model < 0 || by_host < 0 || by_model + by_host == 0 ||
             (!result_is(now, row, "state", "ok") && !result_is(now, row, "state", "idle")))
             continue;

@@ -272,13 +272,15 @@ TEST_CASE(a_critical_alert_marks_its_rows)
 {
     static const char rows[] = NOW_OF "m|-|ok|0|-|as usual|2\nm|gpu1|ok|0|-|as usual|-\n"
                                       "m|gpu2|slow|0|-|late|-\nn|-|idle|0|-|-|2\n"
-                                      "n|gpu1|idle|0|-|-|-\nn|gpu2|ok|0|-|-|-\n";
+                                      "n|gpu1|idle|0|-|-|-\nn|gpu2|ok|0|-|-|-\n"
+                                      "-|gpu1|ok|0|-|-|-\n-|gpu2|ok|0|-|-|-\n";
     static const char alerts[] = ALERTS_OF "1|slow_ttft|m|gpu1|-|firing|critical|-|-\n"
                                            "2|host_full|-|gpu2|-|firing|critical|-|-\n"
                                            "3|errors|n|gpu1|-|firing|critical|5|-\n"
                                            "4|errors|n|gpu1|-|firing|warning|-|-\n"
                                            "5|errors|-|-|-|firing|critical|-|-\n";
-    static const char *const states[] = {"alert", "alert", "slow", "idle", "idle", "alert"};
+    static const char *const states[] = {"alert", "alert", "slow", "idle",
+                                         "idle",  "alert", "ok",   "alert"};
     for (int order = 0; order < 2; order++) {
         struct model model;
         fleet(&model, 200);
