@@ -49,7 +49,9 @@ void list_move(struct list list, long long rows)
 
 void lists_keep(struct model *model)
 {
+    unsigned *focus = &model->views[view_shown(model)].focus;
     struct rect areas[MODEL_PANELS_MAX];
+    *focus = view_has_panel(model, *focus) ? *focus : 0;
     view_arrange(model, areas);
     for (unsigned i = 0; i < view_current(model)->panel_count; i++) {
         struct list list = list_of_panel(model, i, areas[i]);

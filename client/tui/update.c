@@ -312,7 +312,9 @@ static unsigned act(struct model *model, enum action action)
         break;
     case ACTION_NEXT_PANEL:
     case ACTION_PREVIOUS_PANEL:
-        state->focus = (state->focus + (action == ACTION_NEXT_PANEL ? 1 : panels - 1)) % panels;
+        do
+            state->focus = (state->focus + (action == ACTION_NEXT_PANEL ? 1 : panels - 1)) % panels;
+        while (!view_has_panel(model, state->focus));
         lists_keep(model);
         break;
     case ACTION_ENLARGE:

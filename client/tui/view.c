@@ -78,6 +78,14 @@ size_t *view_rows(const struct model *model, size_t *count)
                            view_result(model), count, &folded);
 }
 
+bool view_has_panel(const struct model *model, unsigned number)
+{
+    const struct panel *panel = &view_current(model)->panels[number];
+    const struct result *result = model_answer(model, panel->polled);
+    return !panel->needs_rows || !model->answers[panel->polled].known ||
+           (result && result_row_count(result) > 0);
+}
+
 void view_arrange(const struct model *model, struct rect *out)
 {
     for (unsigned i = 0; i < MODEL_PANELS_MAX; i++)

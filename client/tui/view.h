@@ -16,6 +16,7 @@ struct panel {
     const char *none;         // text shown while the list is empty
     enum polled_query polled; // the query whose answer the list shows
     const struct grid *grid;  // draws the list; NULL: list_rows and draw_list do
+    bool needs_rows;          // it has a place only while the answer has rows
 
     // Adds short texts to the title line of a panel in `area`.  NULL: none.
     void (*facts)(const struct model *model, struct rect area, struct segments *facts);
@@ -82,6 +83,9 @@ const struct result *view_load(const struct model *model, size_t *row);
 // The indices of its rows that the focused panel shows, in their order, `*count` of them; the
 // caller frees it.  NULL if there are none, or if memory is short.
 size_t *view_rows(const struct model *model, size_t *count);
+
+// False if panel `number` has no place: its answer is known to have no rows, which it needs.
+bool view_has_panel(const struct model *model, unsigned number);
 
 // Computes the areas of the current view's panels; `out` has MODEL_PANELS_MAX elements.  A focused
 // panel that is enlarged, or would not fit, gets the whole view.  All areas are empty while a

@@ -330,6 +330,7 @@ static const struct panel panels[PANELS] = {
     [PANEL_STARTUPS] = {.title = "Startups",
                         .none = "no process started in the window",
                         .polled = POLL_STARTUPS,
+                        .needs_rows = true,
                         .grid = &startup_grid},
 };
 

@@ -192,6 +192,7 @@ static const struct panel panels[PANELS] = {
     [PANEL_FAILED] = {.title = "Failed in the window",
                       .none = "nothing failed in the window",
                       .polled = POLL_FAILED,
+                      .needs_rows = true,
                       .grid = &failed_grid},
 };
 

@@ -2,6 +2,7 @@
 #include "tests/support/test.h"
 
 #include "client/tui/key_bindings.h"
+#include "client/tui/lists.h"
 #include "client/tui/view.h"
 #include "tests/support/tui_fixture.h"
 
@@ -268,6 +269,31 @@ TEST_CASE(sorting_goes_through_the_columns)
     fixture_free(model);
 }
 
+// Startups, and failures, have a place only while there are some.
+TEST_CASE(no_key_goes_to_a_panel_that_is_not_there)
+{
+    struct model *model = fixture_new(120, 40, fixture_normal);
+    for (uint32_t view = '3'; view <= '4'; view++) {
+        const enum polled_query last = view == '3' ? POLL_FAILED : POLL_STARTUPS;
+        fixture_key(model, view);
+        fixture_answer(model, last, "host|model\nh|m\n");
+        fixture_key(model, KEY_CODE_BACK_TAB);
+        const unsigned focus = state_of(model)->focus;
+        assert_int_equal(view_current(model)->panels[focus].polled, last);
+        model_forget(model, POLL_ALL);
+        model->scope.generations[last] = 0;
+        lists_keep(model);
+        assert_int_equal(state_of(model)->focus, focus); // it may have rows yet
+        fixture_answer(model, last, NULL);
+        assert_int_equal(state_of(model)->focus, 0);
+        fixture_key(model, KEY_CODE_BACK_TAB);
+        assert_int_equal(state_of(model)->focus, focus - 1);
+        fixture_key(model, '\t');
+        assert_int_equal(state_of(model)->focus, 0);
+    }
+    fixture_free(model);
+}
+
 TEST_CASE(escape_steps_out)
 {
     struct model *model = fixture_new(80, 24, fixture_alerts);
@@ -371,4 +397,5 @@ TEST_MAIN(the_cursor_moves_within_the_rows, the_cursor_stays_on_its_row, what_ha
           search_finds_rows, rows_go_by_model_or_host, enter_shows_all_of_a_row, tab_goes_round,
           views_keep_what_was_done_to_them, a_view_shown_again_stands_within_its_rows,
           sorting_goes_through_the_columns, escape_steps_out, help_scrolls,
-          the_mouse_does_what_keys_do, the_mouse_shows_views)
+          no_key_goes_to_a_panel_that_is_not_there, the_mouse_does_what_keys_do,
+          the_mouse_shows_views)
