@@ -15,22 +15,34 @@
 
 // The answer has a candidate a line, with its meaning behind a tab, and as the last line a slash
 // where the word may be a file, too.  Names come from elsewhere: no shell reads them as anything
-// but names.  bash splits words at "=" and ":", and replaces the last part of one.
+// but names.  bash replaces of a word what stands behind its last "=" or ":" or its open quote, as
+// is; so the script reads the quotes of the line, cuts names there, and quotes the rest.
 static const char bash_script[] =
     "_inferstat() {\n"
-    "  local word=${COMP_WORDS[COMP_CWORD]} line=${COMP_LINE:0:${COMP_POINT:-${#COMP_LINE}}}\n"
-    "  local typed name\n"
-    "  read -ra typed <<<\"$line\"\n"
-    "  [[ $line != *' ' ]] || typed+=('')\n"
-    "  COMPREPLY=()\n"
+    "  local word=$2 line=${COMP_LINE:0:COMP_POINT} typed=('') quote= cut=0 name c i\n"
+    "  for ((i = 0; i <= ${#line}; i++)); do\n"
+    "    ((i + ${#word} != ${#line})) || cut=${#typed[-1]}\n"
+    "    c=${line:i:1}\n"
+    "    if [[ $c && $quote == \"$c\" ]]; then quote=\n"
+    "    elif [[ ! $quote && $c == [\\'\\\"] ]]; then quote=$c\n"
+    "    elif [[ ! $quote && $c == ' ' ]]; then [[ ! ${typed[-1]} ]] || typed+=('')\n"
+    "    else [[ $c != \\\\ || $quote == \\' ]] || c=${line: ++i:1}; typed[-1]+=$c; fi\n"
+    "  done\n"
+    "  unset 'typed[0]' COMPREPLY\n"
     "  while IFS=$'\\t' read -r name _; do\n"
     "    if [[ $name == / ]]; then\n"
     "      compopt -o filenames\n"
-    "      mapfile -t -O \"${#COMPREPLY[@]}\" COMPREPLY < <(compgen -f -- \"${word#=}\")\n"
+    "      mapfile -t -O \"${#COMPREPLY[@]}\" COMPREPLY < <(compgen -f -- \"$word\")\n"
+    "    elif [[ $name == \"${typed[-1]}\"* ]]; then\n"
+    "      name=${name:cut}\n"
+    "      case $quote in\n"
+    "      \\\") for c in \\\\ \\\" \\$ \\`; do name=${name//\"$c\"/\\\\$c}; done ;;\n"
+    "      \\') name=${name//\\'/\\'\\\\\\'\\'} ;;\n"
+    "      *) name=$(printf %q \"$name\") ;;\n"
+    "      esac\n"
+    "      COMPREPLY+=(\"$name\")\n"
     "    fi\n"
-    "    name=${name#\"${typed[-1]%\"$word\"}\"}\n"
-    "    [[ $name != \"$word\"* ]] || COMPREPLY+=(\"$(printf %q \"$name\")\")\n"
-    "  done < <(inferstat completion typed -- \"${typed[@]:1}\" 2>/dev/null)\n"
+    "  done < <(inferstat completion typed -- \"${typed[@]/#[~]\\//$HOME/}\" 2>/dev/null)\n"
     "}\n"
     "complete -F _inferstat inferstat\n";
 
@@ -38,7 +50,7 @@ static const char zsh_script[] =
     "#compdef inferstat\n"
     "_inferstat() {\n"
     "  local -a lines names shown typed\n"
-    "  typed=(\"${(@Q)words[2,CURRENT-1]}\" \"${(Q)PREFIX}\")\n"
+    "  typed=(\"${(@)${(@Q)words[2,CURRENT-1]}/#[~]\\//$HOME/}\" \"${(Q)PREFIX}\")\n"
     "  lines=(\"${(@f)$(inferstat completion typed -- \"${(@)typed}\" 2>/dev/null)}\")\n"
     "  [[ ${lines[-1]} = / ]] && { lines[-1]=(); compset -P '--*='; _files }\n"
     "  names=(\"${(@)lines%%$'\\t'*}\")\n"
@@ -51,7 +63,7 @@ static const char zsh_script[] =
 
 static const char fish_script[] =
     "function __inferstat\n"
-    "  set -l words (commandline -opc)\n"
+    "  set -l words (commandline -opc | string replace -r '^~/' $HOME/)\n"
     "  set -l word (commandline -ct)\n"
     "  set -e words[1]\n"
     "  set -l lines (inferstat completion typed -- $words \"$word\" 2>/dev/null)\n"
