@@ -8,7 +8,8 @@ sqlite3 "$WORK/store.db" "INSERT INTO name(text) VALUES('x \$(touch $WORK/touche
   UPDATE inference SET model = (SELECT max(id) FROM name) WHERE id = 1;
   INSERT INTO name(text) VALUES('a::b');
   UPDATE inference SET model = (SELECT max(id) FROM name) WHERE id = 2"
-mkdir "$WORK/one"
+mkdir -p "$WORK/one" "$WORK/.config/inferstat"
+echo "by-model = avg ttft_ns by model" >"$WORK/.config/inferstat/queries"
 touch "$WORK/one/the file"
 PATH=$(dirname "$INFERSTAT"):$PATH
 export PATH HOME=$WORK
@@ -27,7 +28,10 @@ inferstat avg --ste|--step
 inferstat avg --by oper|operation
 inferstat mod|models
 inferstat avg inference.ttf|inference.ttft_ns
-inferstat export --format jsonl|jsonl
+inferstat avg ttft|ttft_ns
+inferstat avg pipeline.items_per|pipeline.items_per_second
+inferstat query overv|overview
+inferstat query by-|by-model
 inferstat export --format=c|--format=csv
 inferstat baseline sav|save
 inferstat import $WORK/store.d|$WORK/store.db

@@ -132,27 +132,6 @@ expect_text "$WORK/err" "did you mean by-model?"
 expect_exit 0 ask query loads # a broken text of another name is no matter
 expect_exit 0 env XDG_CONFIG_HOME="$HOME/.config" "$INFERSTAT" --db "$DB" query last
 
-# The shell completes words of the language, names, and values that are words.
-"$INFERSTAT" completion bash >"$WORK/completion"
-# shellcheck disable=SC1091 # made above
-. "$WORK/completion"
-# completes WORDS... WANTED: the last but one of the words becomes the one wanted.
-completes() {
-  COMP_WORDS=(inferstat "${@:1:$#-1}") COMP_CWORD=$(($# - 1)) COMP_LINE=${COMP_WORDS[*]}
-  PATH=$(dirname "$INFERSTAT"):$PATH _inferstat
-  [ "${COMPREPLY[*]}" = "${!#}" ] || fail "${*:1:$#-1} completes to: ${COMPREPLY[*]}"
-}
-completes query by- by-model
-completes query overv overview
-completes avg ttft ttft_ns
-completes avg pipeline.items_per pipeline.items_per_second
-completes query inference.ttft inference.ttft_ns
-completes --db "$DB" avg inference.ttft inference.ttft_ns
-completes avg --by oper operation
-completes export --format jsonl jsonl
-completes quer query
-completes avg --ste --step
-
 # in_file LINE WHY: such a line is told with its number, and the others are read.
 in_file() {
   printf '%s\nby-model = avg ttft_ns by model\n' "$1" >"$HOME/.config/inferstat/queries"
