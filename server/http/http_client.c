@@ -53,12 +53,14 @@ static CURLcode set_options(CURL *easy, const char *url, const char *body, size_
         {CURLOPT_URL, url},
         {CURLOPT_POSTFIELDS, body},
         {CURLOPT_HTTPHEADER, headers},
-        {CURLOPT_WRITEDATA, received},
-        {CURLOPT_HEADERDATA, received},
     };
     CURLcode code = curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, discard);
     if (code == CURLE_OK)
         code = curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, discard);
+    if (code == CURLE_OK)
+        code = curl_easy_setopt(easy, CURLOPT_WRITEDATA, received);
+    if (code == CURLE_OK)
+        code = curl_easy_setopt(easy, CURLOPT_HEADERDATA, received);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers && code == CURLE_OK; i++)
         code = curl_easy_setopt(easy, numbers[i].option, numbers[i].value);
     for (size_t i = 0; i < sizeof pointers / sizeof *pointers && code == CURLE_OK; i++)
