@@ -224,6 +224,10 @@ static unsigned queries(void)
     return count;
 }
 
+// While the poller runs.
+#define CHANGE(change)                                                                             \
+    ((void)pthread_mutex_lock(&world.lock), (change), (void)pthread_mutex_unlock(&world.lock))
+
 TEST_CASE(asks_everything_at_first)
 {
     const struct queries_scope scope = all("gpu-17");
@@ -274,10 +278,7 @@ TEST_CASE(records_are_shown_after_the_rest)
     world.takes_us = 100; // it rests for half a second or more, thirty at most
     struct poller *poller = open_feed(&scope, 3600);
     take_rounds(poller, 1);
-    (void)pthread_mutex_lock(&world.lock);
-    world.live = 1;
-    world.hurries = true;
-    (void)pthread_mutex_unlock(&world.lock);
+    CHANGE((world.live = 1, world.hurries = true));
     take_rounds(poller, 2);
     assert_int_equal(seen.answers[POLL_TOKENS], 2);
     assert_int_equal(seen.answers[POLL_ALERTS], 1);
@@ -294,9 +295,7 @@ TEST_CASE(asks_only_what_is_wanted)
     take_rounds(poller, 1);
     assert_int_equal(queries(), 2); // there are no stages without a load
     assert_int_equal(seen.nothing[POLL_STAGES], 1);
-    (void)pthread_mutex_lock(&world.lock);
-    world.live = 1; // an inference, which is not shown
-    (void)pthread_mutex_unlock(&world.lock);
+    CHANGE(world.live = 1); // an inference, which is not shown
     take_rounds(poller, 2);
     assert_int_equal(seen.answers[POLL_SUMMARY], 2);
     assert_int_equal(seen.answers[POLL_INFERENCES], 0);
@@ -346,9 +345,7 @@ TEST_CASE(live_records_make_it_ask)
 {
     struct poller *poller = open_feed(NULL, 3600);
     take_rounds(poller, 1);
-    (void)pthread_mutex_lock(&world.lock);
-    world.live = 1;
-    (void)pthread_mutex_unlock(&world.lock);
+    CHANGE(world.live = 1);
     take_rounds(poller, 2);
     assert_int_equal(seen.answers[POLL_INFERENCES], 2);
     assert_int_equal(seen.answers[POLL_SUMMARY], 2);
@@ -361,9 +358,7 @@ TEST_CASE(many_records_make_few_rounds)
 {
     struct poller *poller = open_feed(NULL, 3600);
     take_rounds(poller, 1);
-    (void)pthread_mutex_lock(&world.lock);
-    world.live = 1000;
-    (void)pthread_mutex_unlock(&world.lock);
+    CHANGE(world.live = 1000);
     take_rounds(poller, 2);
     for (bool over = false; !over;) {
         (void)pthread_mutex_lock(&world.lock);
@@ -413,9 +408,7 @@ TEST_CASE(nobody_there_ends_the_round_and_is_tried_again)
     struct poller *poller = open_feed(NULL, 0.1);
     take_rounds(poller, 1);
     assert_int_equal(seen.last_round.status, STATUS_UNREACHABLE);
-    (void)pthread_mutex_lock(&world.lock);
-    world.answer = STATUS_OK;
-    (void)pthread_mutex_unlock(&world.lock);
+    CHANGE(world.answer = STATUS_OK);
     while (seen.last_round.status != STATUS_OK)
         take(poller);
     assert_true(seen.answers[POLL_SUMMARY] >= 1);
@@ -429,17 +422,13 @@ TEST_CASE(what_a_broken_round_left_out_is_asked_in_the_next)
     scope.wanted = POLL(SUMMARY) | POLL(FLEET);
     struct poller *poller = open_feed(&scope, 0.5);
     take_rounds(poller, 1);
-    (void)pthread_mutex_lock(&world.lock);
-    world.answer = STATUS_TIMEOUT;
-    (void)pthread_mutex_unlock(&world.lock);
+    CHANGE(world.answer = STATUS_TIMEOUT);
     scope.generations[POLL_FLEET] = 7;
     poller_set_scope(poller, &scope);
     poller_query_now(poller, POLL_ALL);
     while (seen.last_round.status == STATUS_OK)
         take(poller);
-    (void)pthread_mutex_lock(&world.lock);
-    world.answer = STATUS_OK;
-    (void)pthread_mutex_unlock(&world.lock);
+    CHANGE(world.answer = STATUS_OK);
     while (seen.last_round.status != STATUS_OK)
         take(poller);
     assert_int_equal(seen.generations[POLL_FLEET], 7);
@@ -465,9 +454,7 @@ TEST_CASE(says_what_was_cleared)
         take(poller);
     assert_int_equal(seen.cleared, 17);
     assert_int_equal(seen.last_clear.status, STATUS_OK);
-    (void)pthread_mutex_lock(&world.lock);
-    world.answer = STATUS_DENIED;
-    (void)pthread_mutex_unlock(&world.lock);
+    CHANGE(world.answer = STATUS_DENIED);
     poller_change(poller, &(struct query){.kind = QUERY_CLEAR});
     while (seen.clears == 1)
         take(poller);
