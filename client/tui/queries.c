@@ -295,12 +295,14 @@ bool queries_fill(enum polled_query polled, const struct queries_scope *scope, i
     if (polls[polled].metric) {
         (void)snprintf(query->metric, sizeof query->metric, "%s", polls[polled].metric);
         query->step_ns = queries_span(scope, now_ns).step_ns;
+        if (query->step_ns == 0)
+            return false; // without steps there is no chart
     }
     if (polled == POLL_FLEET && scope->filter.by[QUERY_BY_HOST][0])
         query->limit = 0; // its hosts may come after others
     // The chart has a mark where any request failed: few did.  Rollups, which long windows need, do
     // not know them.
-    if (polled == POLL_ERRORS && query->step_ns < MINUTE_NS && query->step_ns > 0)
+    if (polled == POLL_ERRORS && query->step_ns < MINUTE_NS)
         (void)snprintf(query->filter.by[QUERY_BY_STATUS], QUERY_TEXT_SIZE, "error");
     return fill_own(polled, scope, query);
 }

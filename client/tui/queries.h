@@ -93,7 +93,7 @@ struct queries_span queries_span(const struct queries_scope *scope, int64_t now_
 // Builds the query `polled` in `*query`.  The query has those conditions of the filter that apply
 // to its kind of records; runs, for example, have no model.  `now_ns` is the wall clock.  Returns
 // false if it cannot be built: without its subject; two windows of POLL_COMPARE of all time, or
-// with a filter's own times.
+// with a filter's own times; a chart of a time that has no beginning.
 bool queries_fill(enum polled_query polled, const struct queries_scope *scope, int64_t now_ns,
                   struct query *query);
 
