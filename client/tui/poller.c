@@ -146,9 +146,8 @@ static uint64_t resting(const struct poller *poller, uint64_t now_ns)
     return rest;
 }
 
-// Sends one query: of a chart that rests, unless it is urgent, about its newest steps.  Without
-// data
-// `*out` stays NULL.
+// Sends one query: of a chart that rests, unless it is urgent, about its newest steps.  `*out`
+// stays NULL without data.
 static enum status make_query(struct poller *poller, enum polled_query polled,
                               const struct commands *commands, struct result **out,
                               struct error *err)

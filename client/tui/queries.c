@@ -249,7 +249,8 @@ uint64_t queries_rest_ns(enum polled_query polled, uint64_t took_ns)
         return most_ns;                                     // they read much, and change slowly
     const bool is_cheap = is_summary && took_ns < 5000000;  // its totals and losses show at once
     const uint64_t factor = polls[polled].metric     ? 4000 // 30 s after 7.5 ms
-                            : is_summary             ? !is_cheap * 1000
+                            : is_cheap               ? 0
+                            : is_summary             ? 1000
                             : polled == POLL_HOSTS   ? 500
                             : polled == POLL_DEVICES ? 250
                             : polled == POLL_EVENTS  ? 1000 // DEVICE_HEALTH has the newest

@@ -106,8 +106,7 @@ bool queries_select(struct queries_scope *scope, enum queries_subject subject,
 bool queries_select_machine(struct queries_scope *scope, const struct result *machines, size_t row);
 
 // The row of the newest load before that of row `row`, of the same model, host and device; SIZE_MAX
-// if there is none.  `loads` is an answer to POLL_LOADS or
-// POLL_STARTUPS.
+// if there is none.  `loads` is an answer to POLL_LOADS or POLL_STARTUPS.
 size_t queries_load_before(const struct result *loads, size_t row);
 
 // The queries about a subject; a bit set.
@@ -118,8 +117,8 @@ uint64_t queries_of_window(void);
 uint64_t queries_of_filter(void);
 
 // How long an answer that took so long is kept before a round repeats the query; 0: until the next
-// round.  What costs little rests less than an interval.  Of a chart whose window moves, its newest
-// steps (steps.h) are asked for meanwhile.
+// round.  What costs little rests less than an interval, but FLEET, WHY and COMPARE do not.  Of a
+// chart whose window moves, its newest steps (steps.h) are asked for meanwhile.
 uint64_t queries_rest_ns(enum polled_query polled, uint64_t took_ns);
 
 // Returns the bit set of the queries whose answers a new record of `kind` makes stale.
