@@ -166,7 +166,7 @@ static enum status make_query(struct poller *poller, enum polled_query polled,
     enum status status = remote_query(poller->remote, &query, out, err);
     status = status == STATUS_NO_DATA ? STATUS_OK : status;
     if (status == STATUS_OK && query.step_ns > 0) {
-        status = steps_merge(steps, &query, since_ns, out);
+        status = steps_merge(steps, &query, since_ns, out, err);
         steps->generation = generation;
         steps->is_still =
             scope->now_ns != 0 || (query.filter.until_ns != 0 && query.filter.until_ns <= now_ns);

@@ -67,7 +67,7 @@ static enum status combine(struct result **out, const struct result *before, int
 }
 
 enum status steps_merge(struct steps *steps, const struct query *asked, int64_t since_ns,
-                        struct result **answer)
+                        struct result **answer, struct error *err)
 {
     const int64_t from_ns = asked->filter.since_ns, step_ns = asked->step_ns;
     const bool is_whole = from_ns == since_ns;
@@ -80,6 +80,8 @@ enum status steps_merge(struct steps *steps, const struct query *asked, int64_t 
         status = combine(&shown, NULL, 0, all, INT64_MIN);
     result_free(*answer);
     result_free(steps->rows);
+    if (status != STATUS_OK)
+        result_free(shown), shown = NULL;
     *answer = shown;
     steps->rows = all;
     const int64_t least_ns = REACH_NS > REACH_STEPS * step_ns ? REACH_NS : REACH_STEPS * step_ns;
@@ -88,5 +90,5 @@ enum status steps_merge(struct steps *steps, const struct query *asked, int64_t 
     else if (fabs(is - was) > 1e-9 * fabs(was) || isnan(is) != isnan(was)) // not by rounding
         steps->reach_ns *= 2;
     steps->step_ns = step_ns;
-    return status;
+    return status == STATUS_OK ? status : error_no_memory(err, "chart");
 }

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/base/status.h"
+#include "common/core/base/error.h"
 #include "common/core/query/query.h"
 #include "common/core/query/result.h"
 
@@ -29,6 +29,6 @@ bool steps_narrow(const struct steps *steps, uint32_t generation, int64_t now_ns
 // is what was asked, `since_ns` the start of the whole window.  Requests that changed the oldest
 // step asked for may have changed those before it: then the next reach is longer.
 MUST_CHECK enum status steps_merge(struct steps *steps, const struct query *asked, int64_t since_ns,
-                                   struct result **answer);
+                                   struct result **answer, struct error *err);
 
 #endif

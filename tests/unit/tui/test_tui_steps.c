@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "client/tui/steps.h"
+#include "tests/support/failing_malloc.h"
 #include "tests/support/tui_fixture.h"
 
 #define SECOND_NS INT64_C(1000000000)
@@ -55,7 +56,7 @@ static bool refresh(struct steps *steps, int now, bool whole, struct result **an
     assert_true(whole ||
                 (query.filter.since_ns > since_ns && query.filter.since_ns % query.step_ns == 0));
     *answer = ask(query.filter.since_ns, now);
-    assert_int_equal(steps_merge(steps, &query, since_ns, answer), STATUS_OK);
+    assert_int_equal(steps_merge(steps, &query, since_ns, answer, NULL), STATUS_OK);
     return whole;
 }
 
@@ -150,7 +151,7 @@ TEST_CASE(only_the_newest_steps_of_the_same_question_are_asked_for)
     struct result *rows = fixture_result("started_ns|mean|p50|p95\n"
                                          "90000000000|1|2|-\n100000000000|3|-|4\n");
     assert_false(steps_narrow(&steps, 0, 100 * SECOND_NS, &asked)); // nothing is kept
-    assert_int_equal(steps_merge(&steps, &asked, SECOND_NS, &rows), STATUS_OK);
+    assert_int_equal(steps_merge(&steps, &asked, SECOND_NS, &rows, NULL), STATUS_OK);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct query query = {.filter.since_ns = cases[i].since * SECOND_NS,
                               .step_ns = cases[i].step * SECOND_NS};
@@ -170,11 +171,30 @@ TEST_CASE(only_the_newest_steps_of_the_same_question_are_asked_for)
     struct query newest = asked;
     rows = NULL;
     newest.filter.since_ns = 100 * SECOND_NS;
-    assert_int_equal(steps_merge(&steps, &newest, SECOND_NS, &rows), STATUS_OK);
+    assert_int_equal(steps_merge(&steps, &newest, SECOND_NS, &rows, NULL), STATUS_OK);
     assert_int_equal(result_row_count(rows), 1);
     result_free(rows);
     result_free(steps.rows);
 }
 
-TEST_MAIN(rows_are_as_if_all_were_asked_for, long_requests_make_the_reach_longer,
+TEST_CASE(without_memory_there_is_no_answer)
+{
+    const struct query asked = {.filter.since_ns = SECOND_NS, .step_ns = SECOND_NS};
+    enum status status = STATUS_NOMEM;
+    for (long n = 0; status != STATUS_OK; n++) {
+        struct error err;
+        struct steps steps = {0};
+        struct result *answer = fixture_result("started_ns|mean\n90000000000|1\n");
+        left = n;
+        status = steps_merge(&steps, &asked, SECOND_NS, &answer, &err);
+        left = -1;
+        assert_true((status == STATUS_OK) == (answer != NULL));
+        assert_true(answer || strcmp(err.text, "chart: out of memory") == 0);
+        result_free(answer);
+        result_free(steps.rows);
+    }
+}
+
+TEST_MAIN(without_memory_there_is_no_answer, rows_are_as_if_all_were_asked_for,
+          long_requests_make_the_reach_longer,
           only_the_newest_steps_of_the_same_question_are_asked_for)
