@@ -78,7 +78,7 @@ static double refresh(struct model *model, struct remote *remote, struct view_co
             (double)queries_rest_ns((enum polled_query)polled, (uint64_t)took_ns);
         const double share = rest_ns > INTERVAL_NS ? INTERVAL_NS / rest_ns : 1;
         if (query.step_ns > 0 &&
-            steps_merge(&steps, &query, query.filter.since_ns, &result) != STATUS_OK)
+            steps_merge(&steps, &query, query.filter.since_ns, &result, NULL) != STATUS_OK)
             bench_die("chart", "out of memory");
         if (steps_narrow(&steps, 0, clock_wall_ns(), &query))
             newest = ask(remote, &query, &part_ns);
