@@ -160,7 +160,7 @@ double model_figure(const struct model *model, const char *key, double absent);
 bool model_alert_is_told(const struct result *alerts, size_t row, bool critical);
 
 // In the answer to POLL_NOW, what a critical alert fires for and nothing else ails has the state
-// "alert", and the alert as its reason.
+// "alert", which the dashboard alone knows, and the alert as its reason.
 void model_mark_alerts(struct model *model);
 
 // Number of records known to be lost.
