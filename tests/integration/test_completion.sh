@@ -87,5 +87,7 @@ if command -v zsh >/dev/null; then
   tried="$tried, zsh"
   in_shell zsh "TERM=dumb zsh -f -i"
 fi
+"$INFERSTAT" completion typed -- --collector tcp://192.0.2.1:1 --insecure --host "" 2>"$WORK/err" || true
+expect_text "$WORK/err" "without keys" # not that it is not trusted
 [ ! -e "$WORK/touched" ] || fail "a name was run as a command"
 [ "$tried" = "bash, fish, zsh" ] || printf 'NOTICE: tried only in %s\n' "$tried"

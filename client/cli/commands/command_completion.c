@@ -251,8 +251,8 @@ static enum cli_option find_option(const char *word)
 // Names are those of the store or collector that was typed.
 static void take_value(struct cli *cli, enum cli_option option, const char *value)
 {
-    if (option == OPTION_DB || option == OPTION_COLLECTOR || option == OPTION_KEY ||
-        option == OPTION_SERVER_KEY)
+    if (option == OPTION_DB || option == OPTION_COLLECTOR || option == OPTION_COLLECTOR_USER ||
+        option == OPTION_KEY || option == OPTION_SERVER_KEY || option == OPTION_INSECURE)
         (void)!option_set(option_row(option), &cli->options, value, NULL);
 }
 
@@ -312,8 +312,8 @@ static enum status write_candidates(struct cli *cli, const char *const *words, u
         const char *value = strchr(words[i], '=');
         if (of != OPTION_COUNT)
             take_value(cli, of, words[i]);
-        else if (option != OPTION_COUNT && value)
-            take_value(cli, option, value + 1);
+        else if (option != OPTION_COUNT && (value || !option_row(option)->argument))
+            take_value(cli, option, value ? value + 1 : NULL);
         else if (option == OPTION_COUNT && !command)
             (void)!cli_command_find(&command, words[i], NULL);
         const bool is_open = of == OPTION_COUNT && option != OPTION_COUNT && !value;
