@@ -67,10 +67,10 @@ struct expression {
 #define SAMPLED(table)                                                                             \
     "(SELECT l.started_ns + coalesce(l.duration_ns, 0) FROM " table " l WHERE l.id = c.sample)"
 
-// Of a run that is over or silent, before the end of the window, $4 (0: a window of a file).
+// Of a run that is over or silent, before the end of the window, $4.
 #define ENDED         "coalesce(r.ended_ns, r.heard_ns)"
 #define SAMPLER_ENDED "iif(r.\"end\" AND " ENDED " < $4, " ENDED ", NULL)"
-#define AS_OF         "iif($4, min($2, $4), $2)"
+#define AS_OF         "min($2, $4)"
 
 static const struct expression device_keys[] = {
     {{"host", UNIT_NONE}, NAME_OF("c.host")},
@@ -366,11 +366,8 @@ static enum status read_rows(struct health *health, struct error *err)
 {
     const struct subject *subject = health->subject;
     const struct query *query = health->query;
-    const bool is_past = has_window(query) && !health->store->is_live;
     const int64_t numbers[] = {health->as_of_ns - DAY_NS, health->as_of_ns, PROCESSES_SHOWN,
-                               query->filter.until_ns ? query->filter.until_ns
-                               : is_past              ? 0
-                                                      : INT64_MAX};
+                               query->filter.until_ns ? query->filter.until_ns : INT64_MAX};
     sqlite3_str *sql = sqlite3_str_new(health->store->db);
     append_tables(sql, query);
     sqlite3_str_appendall(sql, "SELECT c.host AS host_id, c.name AS name_id");
