@@ -81,7 +81,8 @@ causes_of() {
   python3 - "$WORK/json" "$WORK/commands" <<'END'
 import json, os, sys
 rows = json.load(open(sys.argv[1]))["rows"]
-assert [row["evidence"] for row in rows] == open(sys.argv[2]).read().splitlines(), rows
+evidence = [row["evidence"] for row in rows]
+assert sorted(evidence) == sorted(open(sys.argv[2]).read().splitlines()), rows  # some are nearly as slow
 found = {(row["model"], row["cause"]) for row in rows}
 host = os.environ["HOST"]
 assert rows[0]["cause"] == "down" and rows[0]["host"] == "gpu-4", rows[0]
