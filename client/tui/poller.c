@@ -342,8 +342,10 @@ void poller_close(struct poller *poller)
         thread_join(&poller->thread);
     }
     remote_close(poller->remote);
-    for (unsigned polled = 0; polled < POLL_COUNT; polled++)
-        result_free(poller->news.results[polled]), result_free(poller->steps[polled].rows);
+    for (unsigned polled = 0; polled < POLL_COUNT; polled++) {
+        result_free(poller->news.results[polled]);
+        result_free(poller->steps[polled].rows);
+    }
     (void)pthread_mutex_destroy(&poller->lock);
     const int fds[] = {poller->news_fd, poller->wake_fd, poller->stop_fd};
     for (unsigned i = 0; i < sizeof fds / sizeof *fds; i++)

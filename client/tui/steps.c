@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "common/core/base/saturate.h"
+
 // Most requests take less.
 #define REACH_NS INT64_C(10000000000)
 
@@ -22,7 +24,7 @@ bool steps_narrow(const struct steps *steps, uint32_t generation, int64_t now_ns
     if (count == 0 || generation != steps->generation || query->step_ns != steps->step_ns)
         return false;
     const int64_t newest_ns = start_of(steps->rows, count - 1);
-    int64_t since_ns = (newest_ns < now_ns ? newest_ns : now_ns) - steps->reach_ns;
+    int64_t since_ns = saturate_add(newest_ns < now_ns ? newest_ns : now_ns, -steps->reach_ns);
     since_ns -= since_ns % steps->step_ns;
     if (since_ns <= query->filter.since_ns)
         return false;
@@ -80,8 +82,10 @@ enum status steps_merge(struct steps *steps, const struct query *asked, int64_t 
         status = combine(&shown, NULL, 0, all, INT64_MIN);
     result_free(*answer);
     result_free(steps->rows);
-    if (status != STATUS_OK)
-        result_free(shown), shown = NULL;
+    if (status != STATUS_OK) {
+        result_free(shown);
+        shown = NULL;
+    }
     *answer = shown;
     steps->rows = all;
     const int64_t least_ns = REACH_NS > REACH_STEPS * step_ns ? REACH_NS : REACH_STEPS * step_ns;
