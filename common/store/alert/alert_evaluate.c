@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/core/base/array.h"
+#include "common/core/base/text.h"
 #include "common/store/query/query_list.h"
 #include "common/store/why/why.h"
 #include "common/store/read/answer_cells.h"
@@ -373,12 +374,16 @@ static enum status read_why(struct store *store, const struct query *query, void
                                           .host = name_of(row, query, QUERY_BY_HOST)};
     struct why why = {0};
     const enum status status = why_read(&why, store, &question, err);
-    bool found = status != STATUS_OK;
-    for (size_t i = 0; i < why.cause_count && !found; i++) {
-        const char *host = *question.host ? "" : why.causes[i].host;
-        found = why.causes[i].kind < WHY_AS_USUAL &&
-                snprintf(row->why, sizeof row->why, "%s%s%s", host, *host ? ": " : "",
-                         why.causes[i].text) > 0;
+    size_t first = 0;
+    while (first < why.cause_count && why.causes[first].kind >= WHY_AS_USUAL)
+        first++;
+    if (status == STATUS_OK && first < why.cause_count) {
+        row->why[0] = '\0';
+        if (!*question.host)
+            (void)text_append(row->why, sizeof row->why, "", "%s", why.causes[first].host);
+        const size_t room = sizeof row->why - strlen(row->why) - sizeof ": ";
+        (void)text_append(row->why, sizeof row->why, ": ", "%.*s", (int)room,
+                          why.causes[first].text);
     }
     why_deinit(&why);
     return status;
