@@ -233,7 +233,7 @@ static const struct list *list_of(enum cli_option option)
     return NULL;
 }
 
-// The option that a word is, perhaps with a value behind it; OPTION_COUNT: none.
+// Finds the option of "-o", "--option" or "--option=value"; OPTION_COUNT: the word is none.
 static enum cli_option find_option(const char *word)
 {
     const size_t size = strcspn(word, "=");
