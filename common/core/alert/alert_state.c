@@ -34,6 +34,13 @@ static void add_time(int64_t *held_ns, bool holds, int64_t elapsed_ns)
         *held_ns = *held_ns < 0 ? 0 : *held_ns + elapsed_ns;
 }
 
+// True if what has held for `held_ns` has held for `for_ns`.  Evaluations are some ms early or
+// late: an eighth of the time since the last one may lack, or half of them would wait for the next.
+static bool has_lasted(int64_t held_ns, int64_t for_ns, int64_t elapsed_ns)
+{
+    return held_ns >= 0 && held_ns >= for_ns - elapsed_ns / 8;
+}
+
 // The time since the last evaluation; 0 if the clock went back.
 static int64_t elapsed(const struct alert_series *series, int64_t now_ns)
 {
@@ -69,15 +76,17 @@ static enum alert_change step_without_data(struct alert_series *series, int64_t 
 
 // OK or PENDING.
 static enum alert_change step_quiet(struct alert_series *series, const struct alert_rule *rule,
-                                    bool holds, int64_t now_ns)
+                                    bool holds, int64_t elapsed_ns, int64_t now_ns)
 {
     if (!holds)
         return series->state == ALERT_PENDING ? forget(series) : ALERT_NO_CHANGE;
     const bool is_new = series->state == ALERT_OK;
     if (is_new)
         series->started_ns = now_ns;
-    series->severity = series->critical_held_ns >= rule->for_ns ? ALERT_CRITICAL : ALERT_WARNING;
-    if (series->held_ns >= rule->for_ns) {
+    series->severity = has_lasted(series->critical_held_ns, rule->for_ns, elapsed_ns)
+                           ? ALERT_CRITICAL
+                           : ALERT_WARNING;
+    if (has_lasted(series->held_ns, rule->for_ns, elapsed_ns)) {
         series->state = ALERT_FIRING;
         series->firing_ns = now_ns;
         return ALERT_FIRED;
@@ -88,16 +97,17 @@ static enum alert_change step_quiet(struct alert_series *series, const struct al
 
 // FIRING or NO_DATA, with data.
 static enum alert_change step_firing(struct alert_series *series, const struct alert_rule *rule,
-                                     int64_t now_ns)
+                                     int64_t elapsed_ns, int64_t now_ns)
 {
     series->state = ALERT_FIRING;
     const int64_t least_ns = rule->for_ns > ALERT_RESOLVE_NS ? rule->for_ns : ALERT_RESOLVE_NS;
-    if (series->good_ns >= least_ns) {
+    if (has_lasted(series->good_ns, least_ns, elapsed_ns)) {
         series->state = ALERT_RESOLVED;
         series->resolved_ns = now_ns;
         return ALERT_CLEARED;
     }
-    if (series->severity == ALERT_WARNING && series->critical_held_ns >= rule->for_ns) {
+    if (series->severity == ALERT_WARNING &&
+        has_lasted(series->critical_held_ns, rule->for_ns, elapsed_ns)) {
         series->severity = ALERT_CRITICAL;
         return ALERT_ESCALATED;
     }
@@ -127,5 +137,6 @@ enum alert_change alert_step(struct alert_series *series, const struct alert_rul
     add_time(&series->held_ns, holds, elapsed_ns);
     add_time(&series->critical_held_ns, alert_is_past(rule, value, rule->critical), elapsed_ns);
     add_time(&series->good_ns, !alert_is_past(rule, value, rule->clear), elapsed_ns);
-    return is_firing ? step_firing(series, rule, now_ns) : step_quiet(series, rule, holds, now_ns);
+    return is_firing ? step_firing(series, rule, elapsed_ns, now_ns)
+                     : step_quiet(series, rule, holds, elapsed_ns, now_ns);
 }

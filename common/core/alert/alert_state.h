@@ -10,7 +10,8 @@
 //   NO_DATA ----> OK        for ALERT_FORGET_NS (ALERT_FORGOTTEN)
 //
 // Times that hold are added up from evaluation to evaluation, at most ALERT_STEP_MAX_NS each, so
-// that a clock that jumps, or a collector that was off, neither fires nor resolves an alert.
+// that a clock that jumps, or a collector that was off, neither fires nor resolves an alert.  An
+// eighth of the last of these times may lack of a `for`.
 #ifndef INFERSTAT_CORE_ALERT_STATE_H
 #define INFERSTAT_CORE_ALERT_STATE_H
 

@@ -185,6 +185,26 @@ TEST_CASE(test_flapping)
         }
 }
 
+// Evaluations that are some ms early or late: an alert fires, and resolves, with the one that is
+// `for` after the first, not with the next one.
+TEST_CASE(test_evaluations_early_and_late)
+{
+    uint64_t seed = 1;
+    struct alert_series series = {0};
+    for (int i = 0; i < 3600; i++) {
+        const int at = i % 18; // 9 evaluations that are bad, then 9 that are good
+        const struct alert_reading reading = {
+            .has_data = true, .value = at < 9 ? 15 : 5, .count = 10};
+        const int64_t ms = (int64_t)(test_random(&seed) % 400);
+        const enum alert_change change =
+            alert_step(&series, &above, &reading, START_NS + i * 15 * SECOND_NS + ms * 1000000);
+        assert_int_equal(change, at == 0    ? ALERT_STARTED
+                                 : at == 8  ? ALERT_FIRED
+                                 : at == 17 ? ALERT_CLEARED
+                                            : ALERT_NO_CHANGE);
+    }
+}
+
 // A clock that jumps adds at most ALERT_STEP_MAX_NS, whichever way it goes.
 TEST_CASE(test_clock_jumps)
 {
@@ -248,12 +268,5 @@ TEST_CASE(test_properties)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stories),     cmocka_unit_test(test_least),
-        cmocka_unit_test(test_unread),      cmocka_unit_test(test_flapping),
-        cmocka_unit_test(test_clock_jumps), cmocka_unit_test(test_properties),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_stories, test_least, test_unread, test_flapping, test_clock_jumps, test_properties,
+          test_evaluations_early_and_late)
