@@ -64,29 +64,19 @@ static enum action press_panel(struct model *model, unsigned at, struct rect are
     return ACTION_NONE;
 }
 
-// A press on a row of the setup screen moves the cursor there; on the cursor's row, changes it.
-static enum action press_setup(struct model *model, int x, int y)
+// A press on a row of the setup screen or the chooser moves the cursor there; on the cursor's row,
+// changes or chooses it.
+static enum action press_box(struct model *model, int x, int y)
 {
     size_t row;
     const struct rect body = layout_frame(model->width, model->height, false).body;
-    if (!view_setup_row_at(model, body, x, y, &row))
+    const bool is_setup = model->overlay == OVERLAY_SETUP;
+    size_t *cursor = is_setup ? &model->settings.cursor : &model->chooser.cursor;
+    if (!(is_setup ? view_setup_row_at : view_chooser_row_at)(model, body, x, y, &row))
         return ACTION_NONE;
-    if (row == model->settings.cursor)
-        return ACTION_RIGHT;
-    model->settings.cursor = row;
-    return ACTION_NONE;
-}
-
-// A press on a choice moves the cursor there; on the cursor's, chooses it.
-static enum action press_chooser(struct model *model, int x, int y)
-{
-    size_t row;
-    const struct rect body = layout_frame(model->width, model->height, false).body;
-    if (!view_chooser_row_at(model, body, x, y, &row))
-        return ACTION_NONE;
-    if (row == model->chooser.cursor)
-        return ACTION_APPLY;
-    model->chooser.cursor = row;
+    if (row == *cursor)
+        return is_setup ? ACTION_RIGHT : ACTION_APPLY;
+    *cursor = row;
     return ACTION_NONE;
 }
 
@@ -95,10 +85,8 @@ enum action mouse_press(struct model *model, int x, int y, uint32_t *code)
     struct rect area;
     unsigned at = panel_at(model, x, y, &area), number;
     const struct rect title = layout_frame(model->width, model->height, false).title;
-    if (model->overlay == OVERLAY_SETUP)
-        return press_setup(model, x, y);
-    if (model->overlay == OVERLAY_CHOOSER)
-        return press_chooser(model, x, y);
+    if (model->overlay == OVERLAY_SETUP || model->overlay == OVERLAY_CHOOSER)
+        return press_box(model, x, y);
     if (model->compact || model->overlay != OVERLAY_NONE ||
         !layout_fits(model->width, model->height))
         return ACTION_NONE;
