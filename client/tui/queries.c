@@ -84,8 +84,8 @@ static const struct {
     [POLL_EVENTS_THEN] = {SUBJECT_REQUEST, 1, 1},
 };
 
-static bool copy_name(struct query_filter *filter, enum query_dimension dimension,
-                      const struct result *records, size_t row)
+bool queries_copy_name(struct query_filter *filter, enum query_dimension dimension,
+                       const struct result *records, size_t row)
 {
     const struct value name = result_get(records, row, query_dimension_name(dimension));
     if (name.type != VALUE_TEXT || name.text.size >= QUERY_TEXT_SIZE)
@@ -97,11 +97,11 @@ static bool copy_name(struct query_filter *filter, enum query_dimension dimensio
 static bool read_subject(struct query_filter *filter, const struct result *records, size_t row)
 {
     if (!records || row >= result_row_count(records) ||
-        !copy_name(filter, QUERY_BY_RUN, records, row))
+        !queries_copy_name(filter, QUERY_BY_RUN, records, row))
         return false;
-    (void)copy_name(filter, QUERY_BY_MODEL, records, row);
-    (void)copy_name(filter, QUERY_BY_HOST, records, row);
-    (void)copy_name(filter, QUERY_BY_DEVICE, records, row);
+    (void)queries_copy_name(filter, QUERY_BY_MODEL, records, row);
+    (void)queries_copy_name(filter, QUERY_BY_HOST, records, row);
+    (void)queries_copy_name(filter, QUERY_BY_DEVICE, records, row);
     const int64_t started_ns = result_integer(records, row, "started_ns", 0);
     const int64_t took_ns =
         result_integer(records, row, "duration_ns", result_integer(records, row, "e2e_ns", 0));
@@ -126,8 +126,8 @@ bool queries_select(struct queries_scope *scope, enum queries_subject subject,
 bool queries_select_machine(struct queries_scope *scope, const struct result *machines, size_t row)
 {
     struct query_filter found = {0};
-    if (machines && copy_name(&found, QUERY_BY_HOST, machines, row))
-        (void)copy_name(&found, QUERY_BY_DEVICE, machines, row);
+    if (machines && queries_copy_name(&found, QUERY_BY_HOST, machines, row))
+        (void)queries_copy_name(&found, QUERY_BY_DEVICE, machines, row);
     const bool is_other = memcmp(&found, &scope->machine, sizeof found) != 0;
     scope->machine = found;
     return is_other;

@@ -105,6 +105,11 @@ bool queries_select(struct queries_scope *scope, enum queries_subject subject,
 // The same with the machine, a row of POLL_MACHINES.
 bool queries_select_machine(struct queries_scope *scope, const struct result *machines, size_t row);
 
+// Copies the row's name of that dimension into the filter.  Returns false, and leaves the filter,
+// if it has none that fits.
+bool queries_copy_name(struct query_filter *filter, enum query_dimension dimension,
+                       const struct result *records, size_t row);
+
 // The row of the newest load before that of row `row`, of the same model, host and device; SIZE_MAX
 // if there is none.  `loads` is an answer to POLL_LOADS or POLL_STARTUPS.
 size_t queries_load_before(const struct result *loads, size_t row);

@@ -249,16 +249,6 @@ static void notify_why(struct model *model, const char *what, const char *why)
     model_notify(model, text);
 }
 
-// Copies a name of the row to a condition of the filter; none if it has no such name.
-static void set_condition(struct query_filter *filter, enum query_dimension dimension,
-                          const struct result *result, size_t row)
-{
-    const struct value name = result_get(result, row, query_dimension_name(dimension));
-    filter->by[dimension][0] = '\0';
-    if (name.type == VALUE_TEXT && name.text.size < QUERY_TEXT_SIZE)
-        memcpy(filter->by[dimension], name.text.bytes, name.text.size + 1);
-}
-
 // Asks why the model and host of the cursor's row are slow; of a view without such rows, all.
 static void ask_why(struct model *model)
 {
@@ -267,8 +257,8 @@ static void ask_why(struct model *model)
     size_t row;
     model->scope.why = none;
     if (view_selected(model, focus, &row)) {
-        set_condition(&model->scope.why, QUERY_BY_MODEL, view_result(model), row);
-        set_condition(&model->scope.why, QUERY_BY_HOST, view_result(model), row);
+        (void)queries_copy_name(&model->scope.why, QUERY_BY_MODEL, view_result(model), row);
+        (void)queries_copy_name(&model->scope.why, QUERY_BY_HOST, view_result(model), row);
     }
     model_forget(model, POLL(WHY));
     model->help_top = 0;
@@ -284,11 +274,10 @@ static unsigned act(struct model *model, enum action action)
     size_t row;
     switch (action) {
     case ACTION_NONE:
+    case ACTION_VIEW: // perform does it: the digit says which
         break;
     case ACTION_QUIT:
         return EFFECT_QUIT;
-    case ACTION_VIEW:
-        break; // perform does it: the digit says which
     case ACTION_REFRESH:
         model->paused = false;
         return EFFECT_ASK | EFFECT_PACE;
@@ -443,11 +432,6 @@ static unsigned act_setup(struct model *model, enum action action)
     return EFFECT_LOOK | EFFECT_PACE;
 }
 
-static unsigned act_chooser(struct model *model, enum action action)
-{
-    return chooser_act(model, action) ? EFFECT_SCOPE | EFFECT_ASK | EFFECT_PACE : 0;
-}
-
 // Three lines show the effect of no other key.
 static bool is_of_compact(enum action action)
 {
@@ -464,7 +448,7 @@ static unsigned perform(struct model *model, enum action action, uint32_t code)
     if (model_key_context(model) == KEYS_PROMPT && !everywhere)
         return prompts_act(model, action, code);
     if (model->overlay == OVERLAY_CHOOSER && action != ACTION_VIEW && !everywhere)
-        return act_chooser(model, action);
+        return chooser_act(model, action) ? EFFECT_SCOPE | EFFECT_ASK | EFFECT_PACE : 0;
     if (model->overlay == OVERLAY_SETUP && !everywhere)
         return act_setup(model, action);
     if (action == ACTION_VIEW)

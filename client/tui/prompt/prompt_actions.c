@@ -115,15 +115,6 @@ static unsigned clear(struct model *model)
     return EFFECT_CHANGE | EFFECT_PACE;
 }
 
-// Copies a text as it is, without escapes; "" if it is null or too long.
-static void copy_text(char *out, size_t size, const struct result *result, size_t row,
-                      const char *key)
-{
-    const struct value value = result_get(result, row, key);
-    const bool fits = value.type == VALUE_TEXT && value.text.size < size;
-    (void)snprintf(out, size, "%s", fits ? value.text.bytes : "");
-}
-
 // Builds the change of the alert in a row, without its reason.
 static void prepare_edit(struct model *model, size_t row, bool silences)
 {
@@ -137,10 +128,11 @@ static void prepare_edit(struct model *model, size_t row, bool silences)
     if (!silences)
         return;
     query->alert.for_ns = two_hours_ns;
-    copy_text(query->alert.rule, sizeof query->alert.rule, alerts, row, "rule");
+    const struct value rule = result_get(alerts, row, "rule");
+    (void)snprintf(query->alert.rule, sizeof query->alert.rule, "%s",
+                   rule.type == VALUE_TEXT ? rule.text.bytes : "");
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
-        copy_text(query->filter.by[names[i]], sizeof query->filter.by[names[i]], alerts, row,
-                  query_dimension_name(names[i]));
+        (void)queries_copy_name(&query->filter, names[i], alerts, row);
 }
 
 void prompts_open_alert(struct model *model, enum overlay overlay)

@@ -223,19 +223,12 @@ static bool changed_line(const struct model *model, unsigned number, char key[KE
     return true;
 }
 
-// True if the line, of `size` bytes, sets `key`.
-static bool line_sets(const char *line, size_t size, const char *key)
+// True if the line, which ends with a newline or the text, sets `key`.
+static bool line_sets(const char *line, const char *key)
 {
     const size_t length = strlen(key);
-    const char *end = line + size;
-    while (line < end && (*line == ' ' || *line == '\t'))
-        line++;
-    if ((size_t)(end - line) < length || memcmp(line, key, length) != 0)
-        return false;
-    line += length;
-    while (line < end && (*line == ' ' || *line == '\t'))
-        line++;
-    return line < end && *line == '=';
+    line += strspn(line, " \t");
+    return strncmp(line, key, length) == 0 && line[length + strspn(line + length, " \t")] == '=';
 }
 
 // Copies `text` without the lines that set `key`, and adds the new one in place of the first, or
@@ -248,7 +241,7 @@ static char *replace_line(char *text, const char *key, const char *value)
     bool written = false;
     for (const char *line = text; out && *line;) {
         const size_t length = strcspn(line, "\n"), whole = length + (line[length] == '\n');
-        const bool sets = line_sets(line, length, key);
+        const bool sets = line_sets(line, key);
         if (sets && !written)
             used += (size_t)snprintf(out + used, size - used, "%s = %s\n", key, value);
         else if (!sets)
