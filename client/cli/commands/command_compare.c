@@ -104,13 +104,6 @@ enum { CELL_SIZE = 64 };
 
 _Static_assert((int)CELL_SIZE >= (int)UNIT_TEXT_SIZE, "room for a change");
 
-static char *change_text(const struct column *column, const struct result *result, size_t row)
-{
-    char text[CELL_SIZE];
-    (void)unit_format_change(text, result_number(result, row, column->key, (double)NAN));
-    return strdup(text);
-}
-
 // A tail's change and verdict.  Without an interval it would be the slowest of few values.
 static char *tail_text(const struct column *column, const struct result *result, size_t row)
 {
@@ -183,7 +176,7 @@ static const struct column columns[] = {
     {"metric", "metric", COLUMN_LEFT(0), .is_whole = true},
     {"before_median", "before", COLUMN_RIGHT(1), .cell = side_text},
     {"after_median", "after", COLUMN_RIGHT(1), .cell = side_text},
-    {"ratio", "change", COLUMN_RIGHT(0), .cell = change_text},
+    {"ratio", "change", COLUMN_RIGHT(0), .cell = column_change},
     {"ratio", "interval", COLUMN_RIGHT(3), .cell = interval_text},
     {"verdict", "verdict", COLUMN_LEFT(0), .is_whole = true},
     {"p95", "p95", COLUMN_LEFT(4), .cell = tail_text},

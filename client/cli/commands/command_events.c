@@ -28,23 +28,10 @@ static char *lasted_text(const struct column *column, const struct result *resul
     return length < 0 ? NULL : text;
 }
 
-// How far a ratio is from 1: "-37.6 %".
-static const char *change(char text[UNIT_TEXT_SIZE + 1], const struct result *result, size_t row,
+static const char *change(char text[UNIT_TEXT_SIZE], const struct result *result, size_t row,
                           const char *key)
 {
-    char plain[UNIT_TEXT_SIZE];
-    const double off = result_number(result, row, key, 1) - 1;
-    (void)snprintf(text, UNIT_TEXT_SIZE + 1, "%s%s", off > 0 ? "+" : "",
-                   unit_format(plain, UNIT_RATIO, off));
-    return text;
-}
-
-static char *change_text(const struct column *column, const struct result *result, size_t row)
-{
-    char text[UNIT_TEXT_SIZE + 1];
-    if (result_get(result, row, column->key).type == VALUE_NULL)
-        return strdup("-");
-    return strdup(change(text, result, row, column->key));
+    return unit_format_change(text, result_number(result, row, key, NAN));
 }
 
 static char *whole_text(const struct column *column, const struct result *result, size_t row)
@@ -77,8 +64,7 @@ static const struct {
 // without a line, if the figure is unknown or its interval contains the usual one.
 static bool add_figure(struct table *table, const struct result *result, size_t row, size_t i)
 {
-    char line[LINE_SIZE] = "", usual[64], low[64], high[64], text[UNIT_TEXT_SIZE + 1],
-         to[sizeof text];
+    char line[LINE_SIZE] = "", usual[64], low[64], high[64], text[UNIT_TEXT_SIZE], to[sizeof text];
     (void)snprintf(usual, sizeof usual, "usual_%s", figures[i].key);
     (void)snprintf(low, sizeof low, "%s_low", figures[i].ratio);
     (void)snprintf(high, sizeof high, "%s_high", figures[i].ratio);
@@ -122,7 +108,8 @@ static const struct column columns[] = {
     {"event", "event", COLUMN_LEFT(0), .cell = event_text},
     {"duration_ns", "lasted", COLUMN_RIGHT(0), .cell = lasted_text},
     {"requests", "requests", COLUMN_RIGHT(4), .is_optional = true},
-    {"tokens_per_second_ratio", "speed", COLUMN_RIGHT(2), .cell = change_text, .is_optional = true},
+    {"tokens_per_second_ratio", "speed", COLUMN_RIGHT(2), .cell = column_change,
+     .is_optional = true},
     {"tokens_lost", "tokens lost", COLUMN_RIGHT(1), .cell = whole_text, .is_optional = true},
     {"joules_lost", "energy lost", COLUMN_RIGHT(3), .is_optional = true},
 };

@@ -24,11 +24,8 @@ static char *metric_text(const struct column *column, const struct result *resul
 
 static char *deviation_text(const struct column *column, const struct result *result, size_t row)
 {
-    char text[UNIT_TEXT_SIZE], deviation[UNIT_TEXT_SIZE + 1];
-    const double off = result_number(result, row, column->key, 0);
-    (void)snprintf(deviation, sizeof deviation, "%s%s", off > 0 ? "+" : "",
-                   unit_format(text, UNIT_RATIO, off));
-    return strdup(deviation);
+    char text[UNIT_TEXT_SIZE];
+    return strdup(unit_format_change(text, 1 + result_number(result, row, column->key, 0)));
 }
 
 // What a reason begins with, before its first number, names the cause.

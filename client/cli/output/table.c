@@ -1,5 +1,6 @@
 #include "client/cli/output/table.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,6 +111,12 @@ char *column_value(const struct column *column, const struct result *result, siz
     const int place = result_find(result, column->key);
     return table_cell_text(result_cell(result, row, (unsigned)place),
                            place < 0 ? UNIT_NONE : result_column(result, (unsigned)place)->unit);
+}
+
+char *column_change(const struct column *column, const struct result *result, size_t row)
+{
+    char text[UNIT_TEXT_SIZE];
+    return strdup(unit_format_change(text, result_number(result, row, column->key, (double)NAN)));
 }
 
 char *column_run(const struct column *column, const struct result *result, size_t row)

@@ -48,6 +48,9 @@ char *column_value(const struct column *column, const struct result *result, siz
 // column_cell callback: shortens the UUID of a run to 8 characters, which filters accept.
 char *column_run(const struct column *column, const struct result *result, size_t row);
 
+// column_cell callback: formats a ratio as a change, "+8.1 %".
+char *column_change(const struct column *column, const struct result *result, size_t row);
+
 // column_cell callback: formats a number in the unit that column "unit" of the same row names.
 char *column_in_row_unit(const struct column *column, const struct result *result, size_t row);
 
