@@ -208,7 +208,8 @@ void fixture_free(struct model *model)
     "pcie_width_max\n"
 
 #define COMPARE                                                                                    \
-    "verdict|model|metric|ratio:ratio|ratio_low:ratio|ratio_high:ratio|before_count:count|after_"  \
+    "verdict|model|host|device|metric|ratio:ratio|ratio_low:ratio|ratio_high:ratio|before_count:"  \
+    "count|after_"                                                                                 \
     "count:count|"                                                                                 \
     "unit|before_median|after_median|p95_verdict|differences|needed_count:count|before_runs:"      \
     "count|"                                                                                       \
@@ -404,15 +405,19 @@ void fixture_normal(struct model *model)
     fixture_answer(
         model, POLL_COMPARE,
         COMPARE
-        "SAME|synthetic-15m|ttft_ns|1.001|0.995|1.007|400|410|ns|29700000|29730000|SAME|"
+        "SAME|synthetic-15m|gpu-1|cuda:0|ttft_ns|1.001|0.995|1.007|400|410|ns|29700000|29730000|"
+        "SAME|"
         "driver 550.1 and 560.2|12|3|3|-|-\n"
-        "WORSE|synthetic-15m|e2e_ns|1.21|1.15|1.27|400|410|ns|728300000|881200000|WORSE|"
+        "WORSE|synthetic-15m|gpu-1|cuda:0|e2e_ns|1.21|1.15|1.27|400|410|ns|728300000|881200000|"
+        "WORSE|"
         "driver 550.1 and 560.2|12|3|3|-|-\n"
-        "UNDECIDED|synthetic-15m|duration_ns|-|-|-|1|2|ns|-|-|-|driver 550.1 and 560.2|12|1|"
+        "UNDECIDED|synthetic-15m|gpu-1|cuda:0|duration_ns|-|-|-|1|2|ns|-|-|-|driver 550.1 and "
+        "560.2|12|1|"
         "1|-|-\n"
-        "UNDECIDED|synthetic-15m|tpot_ns|1.0|0|-|234|229|ns|22000000|22000000|-|"
+        "UNDECIDED|synthetic-15m|gpu-1|cuda:0|tpot_ns|1.0|0|-|234|229|ns|22000000|22000000|-|"
         "driver 550.1 and 560.2|12|6|6|-|-\n"
-        "UNDECIDED|synthetic-15m|busy_output_token_rate|1.0|0.76|1.31|12|12|tok/s|-|-|-|"
+        "UNDECIDED|synthetic-15m|gpu-1|cuda:0|busy_output_token_rate|1.0|0.76|1.31|12|12|tok/"
+        "s|-|-|-|"
         "driver 550.1 and 560.2|6|6|6|120.5|120.4\n");
     fixture_answer(model, POLL_PIPELINES, PIPELINES);
     fixture_round(model, STATUS_OK, NULL);

@@ -172,6 +172,7 @@ static void add_note(struct table *table, const struct result *result, size_t ro
 
 static const struct column columns[] = {
     {"model", "model", COLUMN_LEFT(0), .cell = what_text},
+    {"host", "host", COLUMN_LEFT(2), .is_optional = true},
     {"device", "device", COLUMN_LEFT(2)},
     {"metric", "metric", COLUMN_LEFT(0), .is_whole = true},
     {"before_median", "before", COLUMN_RIGHT(1), .cell = side_text},
@@ -320,6 +321,11 @@ static enum status print_markdown(const struct cli *cli, const struct query *que
 {
     FILE *out = cli->env.out;
     const struct tally tally = count_rows(result);
+    struct column shown[COLUMNS];
+    unsigned count = 0;
+    for (unsigned i = 0; i < COLUMNS; i++)
+        if (!columns[i].is_optional || result_get(result, 0, columns[i].key).type != VALUE_NULL)
+            shown[count++] = columns[i];
     (void)fputs("**", out);
     write_tally(out, &tally);
     (void)fputs("**\n\n- before: ", out);
@@ -330,19 +336,19 @@ static enum status print_markdown(const struct cli *cli, const struct query *que
     (void)fputc('\n', out);
     write_text(out, result_get(result, 0, "differences"), "- differences: ");
     (void)fputs("\n|", out);
-    for (unsigned column = 0; column < COLUMNS; column++)
-        (void)fprintf(out, " %s |", columns[column].title);
+    for (unsigned column = 0; column < count; column++)
+        (void)fprintf(out, " %s |", shown[column].title);
     (void)fputs("\n|", out);
-    for (unsigned column = 0; column < COLUMNS; column++)
-        (void)fputs(columns[column].align == TABLE_RIGHT ? " ---: |" : " --- |", out);
+    for (unsigned column = 0; column < count; column++)
+        (void)fputs(shown[column].align == TABLE_RIGHT ? " ---: |" : " --- |", out);
     (void)fputc('\n', out);
     for (size_t row = 0; row < result_row_count(result); row++) {
         (void)fputc('|', out);
-        for (unsigned column = 0; column < COLUMNS; column++) {
-            char *text = column_text(&columns[column], result, row);
+        for (unsigned column = 0; column < count; column++) {
+            char *text = column_text(&shown[column], result, row);
             if (!text)
                 return error_no_memory(err, "compare");
-            const bool is_no_note = column == COLUMNS - 1 && strcmp(text, "-") == 0;
+            const bool is_no_note = column == count - 1 && strcmp(text, "-") == 0;
             (void)fputc(' ', out);
             write_markdown(out, is_no_note ? "" : text);
             (void)fputs(" |", out);

@@ -15,6 +15,7 @@ static const struct grid_column columns[] = {
     {"verdict", "verdict", GRID_STATE, true, 11, 11, 0},
     {"model", "model", GRID_NAME, true, 8, 28, 0},
     {"operation", "operation", GRID_IF_ANY, true, 9, 20, 6},
+    {"host", "host", GRID_IF_ANY, true, 4, 20, 2},
     {"device", "device", GRID_NAME, true, 6, 20, 2},
     {"metric", "metric", GRID_NAME, true, 11, 26, 0},
     {"A", "before_median", GRID_DRAWN, false, 8, 8, 4},
@@ -27,7 +28,7 @@ static const struct grid_column columns[] = {
     {"count B", "after_count", GRID_UNIT, false, 7, 0, 7},
     {"note", "note", GRID_IF_ANY, true, 4, 80, 4},
 };
-static const char *const identity[] = {"model", "operation", "device", "metric", NULL};
+static const char *const identity[] = {"model", "operation", "host", "device", "metric", NULL};
 
 // What changed comes before what did not.
 static bool has_changed(const struct result *result, size_t row)

@@ -131,9 +131,9 @@ static enum status say_nothing_matches(const struct baseline *baseline, struct s
 }
 
 static enum status collect(struct baseline *baseline, struct store *store,
-                           const struct query_filter *filter, struct error *err)
+                           const struct query_filter *filter, bool by_host, struct error *err)
 {
-    enum status status = samples_collect(&baseline->samples, store, filter, err);
+    enum status status = samples_collect(&baseline->samples, store, filter, by_host, err);
     if (status == STATUS_OK)
         status = read_expired(baseline, store, filter, err);
     if (status == STATUS_OK && samples_count(&baseline->samples) == 0)
@@ -150,12 +150,12 @@ static enum status collect(struct baseline *baseline, struct store *store,
 }
 
 enum status baseline_collect(struct baseline **out, struct store *store,
-                             const struct query_filter *filter, struct error *err)
+                             const struct query_filter *filter, bool by_host, struct error *err)
 {
     struct baseline *baseline = calloc(1, sizeof *baseline);
     if (!baseline)
         return error_no_memory(err, "store");
-    enum status status = collect(baseline, store, filter, err);
+    enum status status = collect(baseline, store, filter, by_host, err);
     if (status != STATUS_OK) {
         baseline_free(baseline);
         return status;
@@ -174,7 +174,7 @@ enum status baseline_collect(struct baseline **out, struct store *store,
 static enum status prepare(struct store *store, const struct query *query, void *out,
                            struct error *err)
 {
-    return baseline_collect(out, store, &query->filter, err);
+    return baseline_collect(out, store, &query->filter, false, err);
 }
 
 enum status baseline_prepare(struct baseline **out, struct store *store, const struct query *query,

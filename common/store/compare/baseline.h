@@ -35,9 +35,11 @@ struct baseline {
 void baseline_free(struct baseline *baseline); // NULL is fine
 
 // Reads samples and environment of the records that the filter covers, within the store's time
-// budget.  Returns STATUS_NO_DATA if there are no such records.
+// budget.  Returns STATUS_NO_DATA if there are no such records.  `by_host`: see samples_collect;
+// not for a baseline to store.
 MUST_CHECK enum status baseline_collect(struct baseline **out, struct store *store,
-                                        const struct query_filter *filter, struct error *err);
+                                        const struct query_filter *filter, bool by_host,
+                                        struct error *err);
 
 // The latest of its expired_ns; 0: none.
 int64_t baseline_expired_ns(const struct baseline *baseline);

@@ -19,6 +19,7 @@
 static const struct answer_column columns[] = {
     {"model", UNIT_NONE},
     {"operation", UNIT_NONE},
+    {"host", UNIT_NONE}, // null: of all hosts
     {"device", UNIT_NONE},
     {"metric", UNIT_NONE},
     {"unit", UNIT_NONE},
@@ -66,6 +67,7 @@ struct side {
 struct comparison {
     struct store *store;
     const struct query *query;
+    bool by_host;
     struct side sides[SIDES];
     struct judge judge;
     struct pair *pairs;
@@ -80,12 +82,13 @@ struct comparison {
 
 static void append_group(struct store *store, sqlite3_str *text, const struct sample_group *group)
 {
-    char subject[QUERY_TEXT_SIZE], device[QUERY_TEXT_SIZE];
+    char subject[QUERY_TEXT_SIZE], device[QUERY_TEXT_SIZE], host[QUERY_TEXT_SIZE];
     const struct sample_key *key = &group->key;
     (void)answer_name_text(store, key->subject, subject);
     (void)answer_name_text(store, key->device, device);
-    sqlite3_str_appendf(text, "%s of %s%s%s", record_kind_info(key->kind)->name, subject,
-                        device[0] ? " on " : "", device);
+    (void)answer_name_text(store, key->host, host);
+    sqlite3_str_appendf(text, "%s of %s%s%s%s%s", record_kind_info(key->kind)->name, subject,
+                        device[0] ? " on " : "", device, host[0] ? " of host " : "", host);
     if (key->batch_items)
         sqlite3_str_appendf(text, " in batches of %lld", (long long)key->batch_items);
 }
@@ -93,14 +96,15 @@ static void append_group(struct store *store, sqlite3_str *text, const struct sa
 // ---- Pairs --------------------------------------------------------------------------
 
 // In what two groups of a kind have to be alike, as bits.
-enum { LIKE_SUBJECT = 1, LIKE_BATCH = 2, LIKE_DEVICE = 4 };
+enum { LIKE_SUBJECT = 1, LIKE_BATCH = 2, LIKE_DEVICE = 4, LIKE_HOST = 8 };
 
 static bool is_like(const struct sample_group *a, const struct sample_group *b, unsigned likeness)
 {
     const struct sample_key *x = &a->key, *y = &b->key;
     return x->kind == y->kind && (!(likeness & LIKE_SUBJECT) || x->subject == y->subject) &&
            (!(likeness & LIKE_BATCH) || x->batch_items == y->batch_items) &&
-           (!(likeness & LIKE_DEVICE) || x->device == y->device);
+           (!(likeness & LIKE_DEVICE) || x->device == y->device) &&
+           (!(likeness & LIKE_HOST) || x->host == y->host);
 }
 
 // The place of the one group of a side that is like `of` and has no pair; the number of
@@ -137,8 +141,8 @@ static void pair_alike(struct comparison *comparison, unsigned likeness)
     }
 }
 
-// Pairs a subject with itself on the same device; of two models what is on the same device; when
-// forced, also a subject with itself on another device, then the only one with the only one.
+// Pairs a subject with itself on the same device and host; of two models what is on the same device
+// and host; when forced, also a subject with itself elsewhere, then the only one with the only one.
 static enum status pair_all(struct comparison *comparison, struct error *err)
 {
     for (unsigned i = 0; i < SIDES; i++) {
@@ -151,11 +155,12 @@ static enum status pair_all(struct comparison *comparison, struct error *err)
                                sizeof *comparison->pairs);
     if (!comparison->pairs)
         return error_no_memory(err, "store");
-    pair_alike(comparison, LIKE_SUBJECT | LIKE_BATCH | LIKE_DEVICE);
+    pair_alike(comparison, LIKE_SUBJECT | LIKE_BATCH | LIKE_DEVICE | LIKE_HOST);
     if (comparison->is_of_two_models)
-        pair_alike(comparison, LIKE_BATCH | LIKE_DEVICE);
+        pair_alike(comparison, LIKE_BATCH | LIKE_DEVICE | LIKE_HOST);
     if (!comparison->query->compare.force)
         return STATUS_OK;
+    pair_alike(comparison, LIKE_SUBJECT | LIKE_BATCH | LIKE_HOST);
     pair_alike(comparison, LIKE_SUBJECT | LIKE_BATCH);
     pair_alike(comparison, 0);
     return STATUS_OK;
@@ -203,6 +208,24 @@ static enum status refuse(sqlite3_str *text, const char *what, struct error *err
                      shown);
 }
 
+// Says that a side's devices of the same name are of several hosts and compared as one.
+static enum status append_merged(struct comparison *comparison, sqlite3_str *text,
+                                 const struct side *side, struct error *err)
+{
+    int64_t hosts = 0;
+    const struct key_index *runs = &side->baseline->samples.runs; // of a stored baseline none
+    sqlite3_str *sql = sqlite3_str_new(comparison->store->db);
+    sqlite3_str_appendall(sql, "SELECT count(DISTINCT host) FROM main.run WHERE run IN (0");
+    for (size_t i = 0; i < runs->count; i++)
+        sqlite3_str_appendf(sql, ", %lld", (long long)runs->keys[i]);
+    sqlite3_str_appendall(sql, ")");
+    enum status status = reader_scan(comparison->store, sql, NULL, reader_on_integer, &hosts, err);
+    if (hosts > 1)
+        sqlite3_str_appendf(text, "%sthe hosts of %s, %lld, are merged by device",
+                            sqlite3_str_length(text) ? "; " : "", side->title, (long long)hosts);
+    return status;
+}
+
 // Refuses what cannot be compared; else keeps in words what differs.
 static enum status look_at_differences(struct comparison *comparison, struct error *err)
 {
@@ -215,10 +238,12 @@ static enum status look_at_differences(struct comparison *comparison, struct err
         return refuse(text, "the fingerprints are unlike", err);
     if (status == STATUS_OK)
         status = environment_append_differences(text, store, before, after, false, err);
-    append_unpaired(comparison, text, &comparison->sides[BEFORE]);
-    append_unpaired(comparison, text, &comparison->sides[AFTER]);
+    for (unsigned i = 0; i < SIDES; i++)
+        append_unpaired(comparison, text, &comparison->sides[i]);
     if (status == STATUS_OK && comparison->pair_count == 0)
         return refuse(text, "the two have nothing in common", err);
+    for (unsigned i = 0; i < SIDES && status == STATUS_OK && !comparison->by_host; i++)
+        status = append_merged(comparison, text, &comparison->sides[i], err);
     if (status == STATUS_OK && sqlite3_str_errcode(text) != SQLITE_OK)
         status = error_no_memory(err, "store");
     comparison->differences = sqlite3_str_finish(text); // NULL where it is empty
@@ -331,6 +356,7 @@ static void set_texts(const struct row *row)
     const struct sample_key *after = &row->pair->of[AFTER]->key;
     set_names(row, samples_are_of_models(row->metric->kind) ? "model" : "operation",
               before->subject, after->subject);
+    set_names(row, "host", before->host, after->host);
     set_names(row, "device", before->device, after->device);
     set_metric(row);
     if (before->batch_items && before->batch_items == after->batch_items)
@@ -407,11 +433,6 @@ static enum status add_row(const struct comparison *comparison, const struct pai
 {
     struct row row = {
         .comparison = comparison, .pair = pair, .place = place, .metric = samples_sampled(place)};
-    if (result_row_count(comparison->answer) == QUERY_ROWS_MAX)
-        return error_set(err, STATUS_FULL,
-                         "store: the comparison has more than %d rows (narrow it with --model, "
-                         "--device or another filter)",
-                         QUERY_ROWS_MAX);
     answer_row(comparison->answer);
     row.note = sqlite3_str_new(comparison->store->db);
     enum status status = set_row(&row, err);
@@ -435,13 +456,22 @@ static enum status add_rows(struct comparison *comparison, struct error *err)
     for (unsigned i = 0; i < SIDES; i++)
         judge->wall_ns[i] = (double)comparison->sides[i].baseline->until_ns -
                             (double)comparison->sides[i].baseline->since_ns;
+    size_t rows = 0;
+    for (size_t i = 0; i < comparison->pair_count; i++)
+        for (unsigned place = 0; samples_sampled(place); place++)
+            rows += judge_compares(judge, &comparison->pairs[i], place);
+    if (rows == 0)
+        return error_set(err, STATUS_NO_DATA, "the two have no values to compare");
+    if (rows > QUERY_ROWS_MAX)
+        return error_set(err, STATUS_FULL,
+                         "store: the comparison has more than %d rows (narrow it with --model, "
+                         "--device or another filter)",
+                         QUERY_ROWS_MAX);
     judge_set_error_rates(judge);
     for (size_t i = 0; i < comparison->pair_count; i++)
         for (unsigned place = 0; samples_sampled(place) && status == STATUS_OK; place++)
             if (judge_compares(judge, &comparison->pairs[i], place))
                 status = add_row(comparison, &comparison->pairs[i], place, err);
-    if (status == STATUS_OK && result_row_count(comparison->answer) == 0)
-        status = error_set(err, STATUS_NO_DATA, "the two have no values to compare");
     return status;
 }
 
@@ -476,7 +506,8 @@ static enum status read_side(struct comparison *comparison, unsigned at, struct 
     const char *name = query->compare.baseline[at];
     if (name[0])
         return baseline_load(&side->baseline, comparison->store, name, err);
-    enum status status = baseline_collect(&side->baseline, comparison->store, filter, err);
+    enum status status =
+        baseline_collect(&side->baseline, comparison->store, filter, comparison->by_host, err);
     if (status == STATUS_NO_DATA)
         return error_prefix(err, status, "%s of the two", side->title);
     return status == STATUS_OK && comparison->is_of_two_models
@@ -509,12 +540,13 @@ static enum status compare(struct comparison *comparison, struct error *err)
     return status == STATUS_OK ? add_rows(comparison, err) : status;
 }
 
-enum status query_compare(struct store *store, const struct query *query, struct result **out,
-                          struct error *err)
+static enum status compare_by(struct store *store, const struct query *query, bool by_host,
+                              struct result **out, struct error *err)
 {
     struct comparison comparison = {
         .store = store,
         .query = query,
+        .by_host = by_host,
         .sides = {{.title = "the first"}, {.title = "the second"}},
         .is_of_two_models = is_of_two_models(query),
         .judge = {.force = query->compare.force,
@@ -530,4 +562,21 @@ enum status query_compare(struct store *store, const struct query *query, struct
     sqlite3_free(comparison.differences);
     *out = comparison.answer;
     return status;
+}
+
+// Baselines have no hosts, and different hosts that the filters name are to be compared with each
+// other.  All hosts are merged, too, where they have nothing in common or are too many.
+enum status query_compare(struct store *store, const struct query *query, struct result **out,
+                          struct error *err)
+{
+    const char *before = query->filter.by[QUERY_BY_HOST];
+    const char *after = query->compare.other.by[QUERY_BY_HOST];
+    if (!query->compare.baseline[BEFORE][0] && !query->compare.baseline[AFTER][0] &&
+        strcmp(before, after) == 0) {
+        enum status status = compare_by(store, query, true, out, err);
+        if (status != STATUS_INVALID && status != STATUS_NO_DATA && status != STATUS_FULL)
+            return status;
+        result_free(*out);
+    }
+    return compare_by(store, query, false, out, err);
 }

@@ -291,13 +291,18 @@ static enum status add_value(struct samples *samples, struct sample *sample, dou
     return count_bytes(samples, sample, room, err);
 }
 
+static struct sample_key key_of(enum record_kind kind, sqlite3_stmt *row)
+{
+    return (struct sample_key){
+        kind, sqlite3_column_int64(row, SUBJECT), sqlite3_column_int64(row, DEVICE),
+        sqlite3_column_int64(row, BATCH_ITEMS), sqlite3_column_int64(row, HOST)};
+}
+
 static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
 {
     const struct collecting *collecting = context;
     struct samples *samples = collecting->samples;
-    const struct sample_key key = {
-        collecting->kind, sqlite3_column_int64(row, SUBJECT), sqlite3_column_int64(row, DEVICE),
-        sqlite3_column_int64(row, BATCH_ITEMS), sqlite3_column_int64(row, HOST)};
+    const struct sample_key key = key_of(collecting->kind, row);
     const int64_t run = sqlite3_column_int64(row, RUN);
     struct sample_group *group;
     enum status status = samples_group(samples, &key, &group, err);
@@ -322,14 +327,20 @@ static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
     return status;
 }
 
-static enum status collect_kind(struct samples *samples, struct store *store, enum record_kind kind,
-                                const struct query_filter *filter, bool by_host, struct error *err)
+static sqlite3_str *begin_select(struct store *store, enum record_kind kind, bool by_host)
 {
-    struct collecting collecting = {.samples = samples, .kind = kind};
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendf(sql, "SELECT t.run, t.started_ns, %s, %s, %s, %s", sources[kind].subject,
                         sources[kind].device, sources[kind].batch_items,
                         by_host ? "(SELECT r.host FROM main.run r WHERE r.run = t.run)" : "0");
+    return sql;
+}
+
+static enum status collect_kind(struct samples *samples, struct store *store, enum record_kind kind,
+                                const struct query_filter *filter, bool by_host, struct error *err)
+{
+    struct collecting collecting = {.samples = samples, .kind = kind};
+    sqlite3_str *sql = begin_select(store, kind, by_host);
     for (unsigned i = 0; i < METRIC_COUNT; i++) {
         if (metrics[i].kind != kind || i >= TOTAL)
             continue;
@@ -368,23 +379,22 @@ enum status sample_group_add_request(struct sample_group *group,
     return sample_add_part(&group->samples[TOTAL], part, (uint16_t)request->run);
 }
 
-enum { TOTAL_RUN, TOTAL_SUBJECT, TOTAL_DEVICE, TOTAL_STARTED, TOKENS, E2E, QUEUE, PROMPTS, FINISH };
+enum { TOKENS = FIRST_VALUE, E2E, QUEUE, PROMPTS, FINISH };
 
 // Groups without successful requests have no total.
 static enum status on_request(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct samples *samples = context;
-    const int64_t keys[SAMPLE_KEYS] = {RECORD_KIND_INFERENCE,
-                                       sqlite3_column_int64(row, TOTAL_SUBJECT),
-                                       sqlite3_column_int64(row, TOTAL_DEVICE), 0};
+    const struct sample_key key = key_of(RECORD_KIND_INFERENCE, row);
+    const int64_t keys[SAMPLE_KEYS] = {(int64_t)key.kind, key.subject, key.device, 0, key.host};
     const struct group *found = samples->groups ? groups_get(samples->groups, keys) : NULL;
     if (!found)
         return STATUS_OK;
     struct sample_group *group = found->data;
     const size_t room = group->samples[TOTAL].room;
     const struct sample_request request = {
-        .run = sqlite3_column_int64(row, TOTAL_RUN),
-        .started_ns = sqlite3_column_int64(row, TOTAL_STARTED),
+        .run = sqlite3_column_int64(row, RUN),
+        .started_ns = sqlite3_column_int64(row, STARTED),
         .e2e_ns = sqlite3_column_int64(row, E2E),
         .queue_ns = sqlite3_column_int64(row, QUEUE),
         .tokens = sqlite3_column_int64(row, TOKENS),
@@ -397,20 +407,20 @@ static enum status on_request(void *context, sqlite3_stmt *row, struct error *er
 }
 
 static enum status collect_totals(struct samples *samples, struct store *store,
-                                  const struct query_filter *filter, struct error *err)
+                                  const struct query_filter *filter, bool by_host,
+                                  struct error *err)
 {
-    sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendall(
-        sql, "SELECT t.run, t.model, t.device, t.started_ns, t.generated_tokens, t.e2e_ns,"
-             " t.queue_ns, iif(t.prefill_ns > 0, t.prompt_tokens, t.cached_prompt_tokens), t.finish"
-             " FROM main.inference t");
+    sqlite3_str *sql = begin_select(store, RECORD_KIND_INFERENCE, by_host);
+    sqlite3_str_appendall(sql, ", t.generated_tokens, t.e2e_ns, t.queue_ns, iif(t.prefill_ns > 0,"
+                               " t.prompt_tokens, t.cached_prompt_tokens), t.finish"
+                               " FROM main.inference t");
     filter_where(sql, RECORD_KIND_INFERENCE, filter);
     sqlite3_str_appendall(sql, " ORDER BY t.run, t.started_ns, t.id");
     return reader_scan(store, sql, filter, on_request, samples, err);
 }
 
 enum status samples_collect(struct samples *samples, struct store *store,
-                            const struct query_filter *filter, struct error *err)
+                            const struct query_filter *filter, bool by_host, struct error *err)
 {
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < METRIC_COUNT && status == STATUS_OK; i++) {
@@ -419,8 +429,8 @@ enum status samples_collect(struct samples *samples, struct store *store,
         const bool is_first = i == 0 || metrics[i - 1].kind != kind;
         if (!is_first || !filter_applies(kind, filter, &missing))
             continue;
-        status = i == TOTAL ? collect_totals(samples, store, filter, err)
-                            : collect_kind(samples, store, kind, filter, false, err);
+        status = i == TOTAL ? collect_totals(samples, store, filter, by_host, err)
+                            : collect_kind(samples, store, kind, filter, by_host, err);
     }
     return status;
 }

@@ -102,7 +102,7 @@ struct sample_key {
     int64_t subject;
     int64_t device;      // id of its name
     int64_t batch_items; // items per batch of pipelines; 0: unknown
-    int64_t host;        // of samples_collect_requests; otherwise 0
+    int64_t host;        // id of its name; 0: hosts are merged
 };
 
 // The samples of one subject on one device, indexed by metric.
@@ -143,10 +143,12 @@ struct sample_request {
 MUST_CHECK enum status sample_group_add_request(struct sample_group *group,
                                                 const struct sample_request *request);
 
-// Reads the samples of the records that the filter covers.  Skips kinds of records that lack a
-// dimension of the filter.  Returns STATUS_FULL if there are too many groups or values.
+// Reads the samples of the records that the filter covers, by host or of all hosts.  Skips kinds of
+// records that lack a dimension of the filter.  Returns STATUS_FULL if there are too many groups or
+// values.
 MUST_CHECK enum status samples_collect(struct samples *samples, struct store *store,
-                                       const struct query_filter *filter, struct error *err);
+                                       const struct query_filter *filter, bool by_host,
+                                       struct error *err);
 
 // Reads the samples of requests alone, by host, without totals.
 MUST_CHECK enum status samples_collect_requests(struct samples *samples, struct store *store,

@@ -137,7 +137,7 @@ static enum status add_environment(const struct atomic_file *file, struct error 
     struct sqlite3 *db = NULL;
     enum status status = store_open(&made, file->partial, err);
     if (status == STATUS_OK)
-        status = baseline_collect(&baseline, made, &all, err);
+        status = baseline_collect(&baseline, made, &all, false, err);
     store_close(made);
     if (status != STATUS_OK)
         return status == STATUS_NO_DATA ? STATUS_OK : status;

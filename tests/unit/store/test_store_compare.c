@@ -108,6 +108,63 @@ TEST_CASE(workers_beside_each_other)
     }
 }
 
+// A device's name is that of every host: each host is compared with itself.
+TEST_CASE(hosts_apart)
+{
+    static const char *const hosts[] = {"a", "b", "c"};
+    const int64_t later_ns = START_NS + INT64_C(3600000000000);
+    for (int i = 0; i < 6; i++)
+        add((struct measured){.run = i + 1,
+                              .host = hosts[i / 2],
+                              .requests = i / 2 == 1 ? 400 : 2000,
+                              .noise = 0.005,
+                              .slowness = i == 3 ? 2 : 1, // b, in the second window
+                              .started_ns = i % 2 ? later_ns : START_NS});
+    struct query query = {.kind = QUERY_COMPARE};
+    query.filter.until_ns = query.compare.other.since_ns = later_ns;
+    struct result *result = ask(&query);
+    assert_int_equal(result_row_count(result), 3 * 11);
+    for (size_t row = 0; row < result_row_count(result); row++)
+        if (result_is(result, row, "metric", "e2e_ns"))
+            assert_string_equal(text_at(result, row, "verdict"),
+                                result_is(result, row, "host", "b") ? "WORSE" : "SAME");
+    assert_string_equal(text_at(result, 0, "differences"), "");
+    result_free(result);
+
+    // What one side alone has is named with its host.
+    change("DELETE FROM inference WHERE run = 6");
+    result = ask(&query);
+    assert_int_equal(result_row_count(result), 2 * 11);
+    assert_string_equal(text_at(result, 0, "differences"),
+                        "only in the first: inference of tiny on cpu of host c");
+    result_free(result);
+
+    // Where no host is on both sides, all are merged.
+    set(query.filter.by[QUERY_BY_HOST], "a");
+    set(query.compare.other.by[QUERY_BY_HOST], "b");
+    result = ask(&query);
+    verdict_is(result, "e2e_ns", "WORSE");
+    assert_string_equal(text_at(result, 0, "host"), "");
+    assert_string_equal(text_at(result, 0, "differences"), "");
+    result_free(result);
+    query = (struct query){.kind = QUERY_COMPARE};
+    set(query.filter.by[QUERY_BY_RUN], "00000001");
+    set(query.compare.other.by[QUERY_BY_RUN], "00000004");
+    result = ask(&query);
+    verdict_is(result, "e2e_ns", "WORSE");
+    result_free(result);
+
+    // A baseline has no hosts.
+    saved("a");
+    query = about(QUERY_COMPARE, "a");
+    result = ask(&query);
+    assert_int_equal(result_row_count(result), 11);
+    assert_string_equal(text_at(result, 0, "host"), "");
+    assert_string_equal(text_at(result, 0, "differences"),
+                        "the hosts of the second, 3, are merged by device");
+    result_free(result);
+}
+
 // A side may be what a filter covers just now; the answer is that of baselines of it.
 TEST_CASE(filters_instead_of_names)
 {
@@ -733,7 +790,7 @@ TEST_CASE(a_baseline_tells_what_expired)
     }
 }
 
-TEST_MAIN_EACH(compare_set_up, store_tear_down, what_is_slower, the_same_twice,
+TEST_MAIN_EACH(compare_set_up, store_tear_down, what_is_slower, the_same_twice, hosts_apart,
                workers_beside_each_other, filters_instead_of_names, one_metric,
                what_is_not_known_differs_from_nothing, tails_of_times, unlike_fingerprints,
                clocks_of_a_sampler, unlike_settings, unlike_limits_of_a_device, nothing_in_common,
