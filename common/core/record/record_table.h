@@ -435,6 +435,9 @@
       "CASE WHEN throttle_reasons >= 0 THEN 1 END",                                                \
       "1 if clocks were held back, else 0: the mean is the share of samples")                      \
     X(HOST_SAMPLE, "memory_used_ratio", RATIO, "memory_total_bytes - memory_available_bytes",      \
-      "memory_total_bytes", "memory that is not available / memory of the host")
+      "memory_total_bytes", "memory that is not available / memory of the host")                   \
+    X(EVENT, "xid_count", COUNT, "1",                                                              \
+      "(SELECT n.text = 'xid' FROM name n WHERE n.id = event)",                                    \
+      "1 of each XID error that the driver reported: the count is their number")
 
 #endif

@@ -273,6 +273,25 @@ TEST_CASE(test_events_of_a_name)
     expect_error(&query, STATUS_INVALID, "no event to filter by");
 }
 
+// The metric of XIDs has a value of each of them, and none of other events.
+TEST_CASE(test_xids_are_a_metric)
+{
+    struct query query = {.kind = QUERY_AVERAGE, .metric = "xid_count", .step_ns = 60 * SECOND};
+    query.group_by[query.group_count++] = QUERY_BY_DEVICE;
+    add_event(SAMPLER, throttling, sampled, AT(0), 20 * SECOND, 4);
+    for (int i = 0; i < 5; i++)
+        add_event(SAMPLER, xid, i < 4 ? sampled : gpu, AT(50 * i), 0, 79);
+    struct result *result = ask(&query);
+    assert_int_equal(result_row_count(result), 4);
+    assert_int_equal(result_integer(result, 2, "count", 0), 2);
+    result_free(result);
+    query.step_ns = 0;
+    result = ask(&query);
+    assert_int_equal(result_integer(result, 0, "count", 0), 4);
+    assert_int_equal(result_integer(result, 1, "count", 0), 1);
+    result_free(result);
+}
+
 // The requests of an engine and the events of a sampler meet by the UUID of the device.
 TEST_CASE(test_cost_is_what_was_planted)
 {
@@ -533,7 +552,7 @@ TEST_CASE(test_refusals_and_absurd_rows)
 }
 
 TEST_MAIN_EACH(set_up, store_tear_down, test_records_are_merged, test_window_filter_and_limit,
-               test_events_of_a_name, test_cost_is_what_was_planted, test_cost_of_a_moment,
-               test_other_events_are_left_out, test_a_busy_fleet, test_names_of_a_device,
-               test_energy_of_a_host, test_what_is_unknown_is_null, test_no_change_is_none,
-               test_refusals_and_absurd_rows)
+               test_xids_are_a_metric, test_events_of_a_name, test_cost_is_what_was_planted,
+               test_cost_of_a_moment, test_other_events_are_left_out, test_a_busy_fleet,
+               test_names_of_a_device, test_energy_of_a_host, test_what_is_unknown_is_null,
+               test_no_change_is_none, test_refusals_and_absurd_rows)
