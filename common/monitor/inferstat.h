@@ -194,7 +194,7 @@ struct inferstat_device {
     uint32_t ordinal;
     const char *name;
     const char *uuid;
-    int64_t memory_bytes; // never absent
+    int64_t memory_bytes; // 0: unknown
     const char *compute_capability;
     int pcie_generation, pcie_width, pcie_generation_max, pcie_width_max;
     double memory_bandwidth_bytes_per_second;

@@ -82,7 +82,7 @@
     X(DEVICE_ORDINAL, "ordinal", INT, NONE, ALWAYS, "the device's place in its run, from 0")       \
     X(DEVICE_NAME, "name", NAME, NONE, ALWAYS, "the device's name")                                \
     X(DEVICE_UUID, "uuid", TEXT, NONE, MAYBE, "the device's own identity")                         \
-    X(DEVICE_MEMORY_BYTES, "memory_bytes", INT, BYTES, ALWAYS, "memory on the device")             \
+    X(DEVICE_MEMORY_BYTES, "memory_bytes", INT, BYTES, MAYBE, "memory on the device")              \
     X(DEVICE_COMPUTE_CAPABILITY, "compute_capability", TEXT, NONE, MAYBE,                          \
       "CUDA compute capability")                                                                   \
     X(DEVICE_PCIE_GENERATION, "pcie_generation", INT, NONE, MAYBE, "PCIe generation negotiated")   \
@@ -436,8 +436,7 @@
       "1 if clocks were held back, else 0: the mean is the share of samples")                      \
     X(HOST_SAMPLE, "memory_used_ratio", RATIO, "memory_total_bytes - memory_available_bytes",      \
       "memory_total_bytes", "memory that is not available / memory of the host")                   \
-    X(EVENT, "xid_count", COUNT, "1",                                                              \
-      "(SELECT n.text = 'xid' FROM name n WHERE n.id = event)",                                    \
+    X(EVENT, "xid_count", COUNT, "1", "(SELECT n.text = 'xid' FROM name n WHERE n.id = event)",    \
       "1 of each XID error that the driver reported: the count is their number")
 
 #endif

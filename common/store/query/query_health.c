@@ -84,7 +84,7 @@ static const struct expression device_keys[] = {
 };
 
 static const struct expression device_facts[] = {
-    {{"memory_bytes", UNIT_BYTES}, "nullif(d.memory_bytes, 0)"},
+    {{"memory_bytes", UNIT_BYTES}, "d.memory_bytes"},
     {{"power_cap_watts", UNIT_WATTS}, "d.power_cap_watts"},
     {{"slowdown_celsius", UNIT_CELSIUS}, "d.slowdown_celsius"},
     {{"sm_clock_max_hz", UNIT_HERTZ}, "d.sm_clock_max_hz"},

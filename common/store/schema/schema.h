@@ -39,7 +39,7 @@
 #include <stdint.h>
 
 enum {
-    SCHEMA_VERSION = 16,                // PRAGMA user_version of the file
+    SCHEMA_VERSION = 17,                // PRAGMA user_version of the file
     SCHEMA_APPLICATION_ID = 0x49667374, // PRAGMA application_id: "Ifst"
     SCHEMA_RANGE_STORED = 0,            // range.state
     SCHEMA_RANGE_DROPPED = 1,

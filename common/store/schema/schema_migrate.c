@@ -364,8 +364,9 @@ static enum status rebuild_tables(sqlite3 *db, struct error *err)
 
 // Brings a file of any older version to this one; existing rows stay.  Rollups know
 // nothing yet of the records of a store that had none; version 8 had four groupings of them.
-// Before version 3 `meta` counted messages that could not be decoded.  unseal() has already moved
-// the rows of sealed history back.
+// Before version 3 `meta` counted messages that could not be decoded; before version 17 the memory
+// of a device that does not tell it was 0.  unseal() has already moved the rows of sealed history
+// back.
 static enum status upgrade(sqlite3 *db, struct error *err)
 {
     static const char move_meta[] =
@@ -373,20 +374,22 @@ static enum status upgrade(sqlite3 *db, struct error *err)
         " WHERE key = 'undecodable' AND value > 0;"
         "DELETE FROM meta WHERE key = 'undecodable';"
         "DELETE FROM rollup_gap WHERE grouping > 1;"
-        "DROP TABLE IF EXISTS sealed";
-    // Before version 10 runs with a key had no other owner.
-    static const char move_owners[] =
+        "DROP TABLE IF EXISTS sealed;"
+        "UPDATE device SET memory_bytes = NULL WHERE memory_bytes = 0";
+    // Before version 10 runs with a key had no other owner.  In version 15 a hook had a call for
+    // each event of an alert, and was_lost was 1 for what is 2.  What is_told has may be told as
+    // critical once more.
+#define BEFORE_16 " WHERE (SELECT user_version FROM pragma_user_version) < 16"
+    static const char move_others[] =
         "DROP INDEX IF EXISTS run_owner;"
         "INSERT OR IGNORE INTO owner(who) SELECT DISTINCT 'key:' || key FROM run"
         " WHERE key IS NOT NULL;"
         "UPDATE run SET owner = (SELECT o.owner FROM owner o WHERE o.who = 'key:' || run.key)"
-        " WHERE key IS NOT NULL AND owner = 0";
-    // In version 15 a hook had a call for each event of an alert, and was_lost was 1 for what
-    // is 2.  What is_told has may be told as critical once more.
-    static const char move_alerts[] = "DELETE FROM alert_delivery WHERE id NOT IN"
-                                      " (SELECT max(id) FROM alert_delivery GROUP BY hook, alert);"
-                                      "UPDATE alert_delivery SET queued_ns = due_ns;"
-                                      "UPDATE alert SET was_lost = 2 * was_lost";
+        " WHERE key IS NOT NULL AND owner = 0;"
+        "DELETE FROM alert_delivery WHERE id NOT IN"
+        " (SELECT max(id) FROM alert_delivery GROUP BY hook, alert);"
+        "UPDATE alert_delivery SET queued_ns = due_ns" BEFORE_16 ";"
+        "UPDATE alert SET was_lost = 2 * was_lost" BEFORE_16;
     enum status status = add_kinds(db, err);
     if (status == STATUS_OK)
         status = database_exec(db, added_tables, err);
@@ -395,9 +398,7 @@ static enum status upgrade(sqlite3 *db, struct error *err)
     if (status == STATUS_OK)
         status = add_columns(db, err);
     if (status == STATUS_OK)
-        status = database_exec(db, move_owners, err);
-    if (status == STATUS_OK)
-        status = database_exec(db, move_alerts, err);
+        status = database_exec(db, move_others, err);
     if (status == STATUS_OK)
         status = database_exec(db, added_indexes, err);
     if (status == STATUS_OK)

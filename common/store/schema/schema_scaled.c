@@ -44,7 +44,9 @@ void schema_append_stored(sqlite3_str *sql, enum record_kind kind,
                           const struct record_column *column, const char *value)
 {
     const long long scale = scale_of(column);
-    if (!schema_is_scaled(kind, column))
+    if (kind == RECORD_KIND_DEVICE && column->unit == UNIT_BYTES) // its memory
+        sqlite3_str_appendf(sql, "nullif(%s, 0)", value);
+    else if (!schema_is_scaled(kind, column))
         sqlite3_str_appendall(sql, value);
     else if (column->type == COLUMN_REAL)
         sqlite3_str_appendf(sql,

@@ -25,7 +25,8 @@ void schema_append_scaled(struct sqlite3_str *sql, const struct record_column *c
 void schema_append_target(struct sqlite3_str *sql, enum record_kind kind,
                           const struct record_column *column);
 
-// Appends the SQL expression to insert there, of one for the column's value.
+// Appends the SQL expression to insert there, of one for the column's value.  A device whose memory
+// is 0 does not tell it: NULL.
 void schema_append_stored(struct sqlite3_str *sql, enum record_kind kind,
                           const struct record_column *column, const char *value);
 

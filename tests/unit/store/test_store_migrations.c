@@ -189,6 +189,11 @@ static const struct {
       {"SELECT is_told FROM alert", 1},
       {"SELECT sum(id) FROM alert_delivery WHERE queued_ns = 8", 5},
       {"SELECT count(*) FROM alert_delivery", 2}}},
+    {STORE_VERSION "16.sql",
+     "version 16,",
+     {{"SELECT was_lost FROM alert", 1},
+      {"SELECT queued_ns FROM alert_delivery", 5},
+      {"SELECT count(*) FROM v_device WHERE memory_bytes IS NULL", 1}}},
 };
 
 // Every table, view and index with its columns, and which of them may be NULL.
