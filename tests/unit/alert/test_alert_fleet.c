@@ -1,6 +1,7 @@
 // The built-in rules, all of them, through the evaluator, on a store: 10 hosts with 3 models and 2
 // devices each, 10 hours with an injected clock (INFERSTAT_TEST_VOLUME times that); then clocks of
-// two hosts that jump by hours, a host that is lost, and a device that is hot.
+// two hosts that jump by hours, a host that is lost, and a device that is hot; and faults of each
+// kind that test_alert_simulation.c has not.
 //
 // Noise of the healthy fleet:
 //   requests    6, 1.5 and 0.5 in 15 s by model, by load: 0.4 to 1.6 of that, each host at its own
@@ -39,11 +40,13 @@ static struct alert_evaluator *evaluator;
 static int64_t offsets[HOSTS]; // of the hosts' clocks
 static bool lost[HOSTS];
 static bool hot;                      // device 1 of host 2
+static double slowness[HOSTS];        // a fault: by how much its requests are slower
+static bool is_faulty[HOSTS];         // its process does not end by itself
 static int64_t runs[HOSTS], last_run; // the open one of each host
 static double slow[HOSTS];            // its correlated noise
 static sqlite3_stmt *inserts[RECORD_KIND_COUNT];
 static int64_t ids[RECORD_KIND_COUNT];
-static uint32_t models[MODELS], devices[DEVICES], pcie; // names
+static uint32_t models[MODELS], devices[DEVICES], pcie, xid, ecc; // names
 
 static double normal(void)
 {
@@ -71,7 +74,8 @@ static double load_of(int host)
 static void add_request(int host, int model, int64_t started_ns)
 {
     const double outlier = uniform() < 0.002 ? 10 : 1;
-    const double factor = outlier * exp(0.1 * slow[host]) * (1 + 0.1 * (load_of(host) - 1) / 0.6);
+    const double factor = outlier * exp(0.1 * slow[host]) * (1 + slowness[host]) *
+                          (1 + 0.1 * (load_of(host) - 1) / 0.6);
     const int64_t ttft_ns = (int64_t)(0.4e9 * factor * exp(0.5 * normal()));
     const int64_t decode_ns = (int64_t)(49 * 0.025e9 * factor * exp(0.5 * normal()));
     struct record record;
@@ -121,7 +125,22 @@ static void add_event(int host, uint32_t event, int device, int64_t started_ns, 
     record_set_name(&record, EVENT_EVENT, event);
     record_set_name(&record, EVENT_DEVICE, devices[device]);
     record_set_int(&record, EVENT_CODE, 8);
-    record_set_int(&record, EVENT_DURATION_NS, duration_ns);
+    if (duration_ns >= 0) // else it lasts
+        record_set_int(&record, EVENT_DURATION_NS, duration_ns);
+    put(host, &record);
+}
+
+static void add_load(int host, int model, int64_t started_ns, double seconds)
+{
+    struct record record;
+    record_init(&record, RECORD_KIND_LOAD, started_ns);
+    record_set_name(&record, LOAD_MODEL, models[model]);
+    record_set_name(&record, LOAD_DEVICE, devices[0]);
+    record_set_int(&record, LOAD_DURATION_NS, (int64_t)(seconds * 1e9));
+    record_set_int(&record, LOAD_STATUS, RECORD_STATUS_OK);
+    record_set_int(&record, LOAD_MODEL_BYTES, 1000000);
+    record_set_int(&record, LOAD_HOST_MEMORY_BEFORE, 0);
+    record_set_int(&record, LOAD_HOST_MEMORY_AFTER, 0);
     put(host, &record);
 }
 
@@ -143,17 +162,8 @@ static void begin_run(int host, int64_t at_ns)
         record_set_real(&record, DEVICE_SLOWDOWN, 90);
         put(host, &record);
     }
-    for (int i = 0; i < MODELS; i++) {
-        record_init(&record, RECORD_KIND_LOAD, at_ns);
-        record_set_name(&record, LOAD_MODEL, models[i]);
-        record_set_name(&record, LOAD_DEVICE, devices[0]);
-        record_set_int(&record, LOAD_DURATION_NS, (int64_t)(6e9 * exp(0.3 * normal())));
-        record_set_int(&record, LOAD_STATUS, RECORD_STATUS_OK);
-        record_set_int(&record, LOAD_MODEL_BYTES, 1000000);
-        record_set_int(&record, LOAD_HOST_MEMORY_BEFORE, 0);
-        record_set_int(&record, LOAD_HOST_MEMORY_AFTER, 0);
-        put(host, &record);
-    }
+    for (int i = 0; i < MODELS; i++)
+        add_load(host, i, at_ns, 6 * exp(0.3 * normal()));
 }
 
 // 15 s of a host.
@@ -163,7 +173,7 @@ static void step_host(int host)
     const int64_t at_ns = now_ns + offsets[host];
     const double keep = exp(-STEP_S / 720.0);
     slow[host] = keep * slow[host] + sqrt(1 - keep * keep) * normal();
-    if (uniform() < 0.5 / steps_an_hour)
+    if (uniform() < 0.5 / steps_an_hour && !is_faulty[host])
         begin_run(host, at_ns - STEP_S * SECOND);
     if (uniform() < 2 / steps_an_hour)
         add_event(host, pcie, 0, at_ns - 30 * SECOND, 20 * SECOND);
@@ -236,6 +246,8 @@ static void make_fleet(void)
     for (int i = 0; i < DEVICES; i++)
         devices[i] = rows_name(db, format_text("gpu%d", i));
     pcie = rows_name(db, "pcie_downgrade");
+    xid = rows_name(db, "xid");
+    ecc = rows_name(db, "ecc_uncorrected");
     for (int host = 0; host < HOSTS; host++)
         begin_run(host, now_ns);
 }
@@ -273,8 +285,8 @@ static void expect_data(void)
     }
 }
 
-// A third of the 10 hours, from an hour of the day on: no alert fires.
-static void watch_healthy_fleet(uint64_t random, int hour)
+// The first half hour, from an hour of the day on.
+static void begin(uint64_t random, int hour)
 {
     struct error err = {0};
     seed = random;
@@ -284,6 +296,12 @@ static void watch_healthy_fleet(uint64_t random, int hour)
     expect_ok(alert_evaluator_new(&evaluator, &file, now_ns, NULL, &err), &err);
     run_for(1800);
     saved("h0");
+}
+
+// A third of the 10 hours: no alert fires.
+static void watch_healthy_fleet(uint64_t random, int hour)
+{
+    begin(random, hour);
     run_for((int)test_volume(12000) - 1800);
     expect_alerts("true", "");
     expect_data();
@@ -323,6 +341,110 @@ TEST_CASE(an_evening_with_faults)
     assert_int_equal(integer("SELECT count(*) FROM alert WHERE firing_ns IS NOT NULL"), 4);
 }
 
+// ---- Faults of every kind that test_alert_simulation.c has not
+// -----------------------------------
+
+enum { LOADED, XID, NARROW, ECC, DROPPED, KILLED, DISK, SLOWER, FAULTS };
+static const struct {
+    const char *rule;
+    int within_s; // found, from its beginning on
+} faults[FAULTS] = {
+    [LOADED] = {"slow_load", 30}, // from the end of the load
+    [XID] = {"device_xid", 30},
+    [NARROW] = {"pcie_below_maximum", 300}, // half of 5 minutes, for 2
+    [ECC] = {"ecc_uncorrected", 30},
+    [DROPPED] = {"records_dropped", 30},
+    [KILLED] = {"run_killed", 30},
+    [DISK] = {"disk_full", 330},
+    [SLOWER] = {"slower_than_baseline", 1860}, // two whole windows, and 45 s
+};
+
+static void inject(int fault, int host, int64_t at_ns)
+{
+    const int device = uniform() < 0.5;
+    const double size = uniform();
+    const int64_t run = runs[host];
+    switch (fault) {
+    case LOADED:
+        add_load(host, device, at_ns - (int64_t)((32 + 90 * size) * 1e9), 32 + 90 * size);
+        break;
+    case XID:
+        add_event(host, xid, device, at_ns, 0);
+        break;
+    case NARROW:
+        add_event(host, pcie, device, at_ns, -1);
+        break;
+    case ECC:
+        add_event(host, ecc, device, at_ns, 0);
+        break;
+    case DROPPED: // with numbers or without
+        execf(device ? "INSERT INTO range(run, stream, first, last, state, reason, since_ns,"
+                       " until_ns) VALUES(%lld, 0, 1, 9, 1, 1, %lld, %lld)"
+                     : "INSERT INTO unnumbered VALUES(%lld, %lld, 1 + 0 * %lld, 0, 1)",
+              (long long)run, (long long)at_ns, (long long)at_ns);
+        break;
+    case KILLED:
+        begin_run(host, at_ns);
+        execf("UPDATE run SET \"end\" = 2 WHERE run = %lld", (long long)run);
+        break;
+    case DISK: // so many times was free an hour ago
+        execf("DELETE FROM disk_sample WHERE at_ns < %lld; INSERT INTO disk_sample"
+              " SELECT %lld, min(free_bytes) * %f FROM disk_sample",
+              (long long)(at_ns - HOUR), (long long)(at_ns - HOUR), 2 + 8 * size);
+        break;
+    default:
+        slowness[host] = 2 + 2 * size;
+    }
+}
+
+TEST_CASE(other_faults_are_found)
+{
+    const int rounds = (int)test_volume(2);
+    int64_t all = 0;
+    begin(3, 4);
+    exec("CREATE TEMP TABLE injected(rule, host, at_ns, within_ns)");
+    for (int round = 0; round < rounds; round++) {
+        for (int i = 0; i < FAULTS; i++) {
+            // Each at another one; slow requests are found where there are enough of them.
+            int host = (i + 3 * round) % HOSTS;
+            for (int k = DISK; i == SLOWER && k < HOSTS; k++)
+                if (load_of((k + 3 * round) % HOSTS) > load_of(host))
+                    host = (k + 3 * round) % HOSTS;
+            const int64_t at_ns = now_ns + (int64_t)(STEP_S * uniform() * (double)SECOND);
+            is_faulty[host] = true;
+            inject(i, host, at_ns);
+            execf("INSERT INTO injected VALUES('%s', iif(%d, NULL, 'h%d'), %lld, %lld)",
+                  faults[i].rule, i == DISK, host, (long long)at_ns,
+                  (long long)(faults[i].within_s * SECOND));
+        }
+        run_for(faults[DISK].within_s + STEP_S);
+        exec("UPDATE disk_sample SET free_bytes = (SELECT min(free_bytes) FROM disk_sample)");
+        run_for(faults[SLOWER].within_s - faults[DISK].within_s);
+        for (int host = 0; host < HOSTS; host++) { // the others end, with their processes
+            begin_run(host, now_ns);
+            is_faulty[host] = false;
+            slowness[host] = 0;
+        }
+    }
+    for (int i = 0; i < FAULTS; i++) {
+        const int64_t found = integer(format_text(
+            "SELECT count(*) FROM injected i WHERE rule = '%s' AND EXISTS (SELECT 1 FROM alert a"
+            " WHERE a.rule = i.rule AND a.host IS i.host"
+            " AND a.firing_ns BETWEEN i.at_ns AND i.at_ns + i.within_ns)",
+            faults[i].rule));
+        print_message("%s: %d of %d within %d s\n", faults[i].rule, (int)found, rounds,
+                      faults[i].within_s);
+        all += found;
+    }
+    assert_true(all * 100 >= rounds * FAULTS * 99);
+    // No other alert, but of the disk, which others may fill, and others of slow requests.
+    expect_alerts(
+        "rule <> 'disk_full' AND NOT EXISTS (SELECT 1 FROM injected i WHERE alert.host = i.host"
+        " AND (alert.rule = i.rule OR (alert.rule LIKE 'slow%token%' AND i.rule LIKE 'slower%'))"
+        " AND firing_ns BETWEEN at_ns AND at_ns + 3600000000000)",
+        "");
+}
+
 TEST_FIXTURE(tear_down)
 {
     for (size_t i = 0; i < COUNT_OF(inserts); i++)
@@ -332,4 +454,5 @@ TEST_FIXTURE(tear_down)
     return store_tear_down(state);
 }
 
-TEST_MAIN_EACH(compare_set_up, tear_down, a_morning, an_afternoon, an_evening_with_faults)
+TEST_MAIN_EACH(compare_set_up, tear_down, a_morning, an_afternoon, an_evening_with_faults,
+               other_faults_are_found)
