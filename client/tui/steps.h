@@ -1,6 +1,8 @@
 // The rows of a chart, one a step of time, kept from one answer to the next.  Steps that are over
 // change little: by requests that end later, or are stored late.  So between two answers about the
-// whole window only the newest steps are asked for, and put into the rows.  No I/O, no clock.
+// whole window only the newest steps are asked for, and put into the rows.  Each answer decides for
+// itself whether output tokens count by gaps (throughput.h): to decide for the whole window would
+// take reading all of it.  No I/O, no clock.
 #ifndef INFERSTAT_TUI_STEPS_H
 #define INFERSTAT_TUI_STEPS_H
 
