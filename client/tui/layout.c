@@ -98,6 +98,13 @@ void layout_beside(struct rect area, int left_width, int gap, struct rect *left,
         *right = (struct rect){area.x + left_width + gap, area.y, right_width, area.height};
 }
 
+int layout_rows(int height, const struct layout_step *steps)
+{
+    while (steps->height > 0 && height < steps->height)
+        steps++;
+    return steps->rows;
+}
+
 struct rect layout_centre(struct rect area, int width, int height)
 {
     if (width > area.width)

@@ -47,6 +47,14 @@ void layout_stack(struct rect area, const struct layout_want *wants, unsigned co
 void layout_beside(struct rect area, int left_width, int gap, struct rect *left,
                    struct rect *right);
 
+// The rows that a part of a panel has from a height of the panel on.
+struct layout_step {
+    int height, rows;
+};
+
+// The rows of the first step that is not higher than the panel; the steps fall to height 0.
+int layout_rows(int height, const struct layout_step *steps);
+
 // Returns a rectangle in the centre of `area`, of the given size but at most that of `area`.
 struct rect layout_centre(struct rect area, int width, int height);
 

@@ -68,11 +68,12 @@ static enum action press_panel(struct model *model, unsigned at, struct rect are
 // changes or chooses it.
 static enum action press_box(struct model *model, int x, int y)
 {
-    size_t row;
     const struct rect body = layout_frame(model->width, model->height, false).body;
     const bool is_setup = model->overlay == OVERLAY_SETUP;
     size_t *cursor = is_setup ? &model->settings.cursor : &model->chooser.cursor;
-    if (!(is_setup ? view_setup_row_at : view_chooser_row_at)(model, body, x, y, &row))
+    const struct view_box box = (is_setup ? view_setup_box : view_chooser_box)(model, body);
+    const size_t row = box.first + (size_t)(y - box.area.y - 1);
+    if (!rect_contains(box.area, x, y) || y == box.area.y || row >= box.end)
         return ACTION_NONE;
     if (row == *cursor)
         return is_setup ? ACTION_RIGHT : ACTION_APPLY;

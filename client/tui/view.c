@@ -207,6 +207,15 @@ static void draw_lines(struct canvas *canvas, struct rect area, const struct vie
         canvas_fit(canvas, block, 0, i, block.width, ALIGN_LEFT, lines[i].style, lines[i].text);
 }
 
+struct view_box view_box_of(struct rect area, int below, size_t rows, size_t cursor)
+{
+    enum { BORDERS = 2 };
+    const int height = area.height - BORDERS - below;
+    const size_t page = height > 0 ? (size_t)height : 0;
+    const size_t first = cursor >= page ? cursor - page + 1 : 0;
+    return (struct view_box){area, first, first + page < rows ? first + page : rows};
+}
+
 void view_draw_box(struct canvas *canvas, struct rect box, enum style style, const char *title)
 {
     enum { ACROSS = 0x2500, DOWN = 0x2502 };

@@ -178,9 +178,19 @@ void view_help_draw(const struct model *model, struct canvas *canvas, struct rec
 size_t view_detail_rows(const struct model *model, struct rect area);
 void view_detail_draw(const struct model *model, struct canvas *canvas, struct rect area);
 
-// The setup screen; and its row at a place of the screen, false if there is none.
+// A list in a box with a border: the rows from `first` on, before `end`, so that the cursor's is
+// among them.
+struct view_box {
+    struct rect area;
+    size_t first, end;
+};
+
+// Lays out a list of `rows` rows, above `below` lines of the box.
+struct view_box view_box_of(struct rect area, int below, size_t rows, size_t cursor);
+
+// The setup screen, and its list.
 void view_setup_draw(const struct model *model, struct canvas *canvas, struct rect area);
-bool view_setup_row_at(const struct model *model, struct rect area, int x, int y, size_t *row);
+struct view_box view_setup_box(const struct model *model, struct rect area);
 
 // Of the request whose details are open: why it took so long; and what else happened on its host.
 // They draw from line `y` on, if there is a canvas, and return the number of lines.
@@ -189,8 +199,8 @@ size_t view_why_draw(const struct model *model, struct canvas *canvas, struct re
 size_t view_meanwhile_draw(const struct model *model, struct canvas *canvas, struct rect area,
                            int y, const struct result *result, size_t row);
 
-// The choice of what is compared; and its row at a place of the screen, false if there is none.
-bool view_chooser_row_at(const struct model *model, struct rect area, int x, int y, size_t *row);
+// The choice of what is compared, and its list.
+struct view_box view_chooser_box(const struct model *model, struct rect area);
 void view_chooser_draw(const struct model *model, struct canvas *canvas, struct rect area);
 // The answer to POLL_WHY, likewise.
 size_t view_causes_rows(const struct model *model, struct rect area);

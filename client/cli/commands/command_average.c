@@ -154,14 +154,10 @@ static enum status ask(struct cli *cli, const struct query_metric *known, struct
                        struct error *err)
 {
     enum status status = cli_ask(cli, &cli->query, out, err);
-    if (status == STATUS_NO_DATA)
-        return no_data(cli, known, err);
-    if (status == STATUS_OK && result_row_count(*out) == 0) {
-        result_free(*out);
-        *out = NULL;
-        return no_data(cli, known, err);
-    }
-    return status;
+    if (status != STATUS_NO_DATA && (status != STATUS_OK || result_row_count(*out) > 0))
+        return status;
+    cli_print_none(cli);
+    return no_data(cli, known, err);
 }
 
 enum status command_average(struct cli *cli, struct error *err)
@@ -173,8 +169,6 @@ enum status command_average(struct cli *cli, struct error *err)
 
     struct result *result = NULL;
     status = ask(cli, metric, &result, err);
-    if (status == STATUS_NO_DATA)
-        cli_print_none(cli);
     if (status == STATUS_OK)
         status = print(cli, metric, result, err);
     result_free(result);

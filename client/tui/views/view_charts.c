@@ -22,15 +22,8 @@ bool view_has_charts(const struct model *model)
 
 int view_charts_rows(const struct model *model, struct rect area)
 {
-    static const struct {
-        int panel, chart;
-    } heights[] = {{40, 9}, {26, 7}, {17, 5}};
-    if (!view_has_charts(model))
-        return 0;
-    for (unsigned i = 0; i < sizeof heights / sizeof *heights; i++)
-        if (area.height >= heights[i].panel)
-            return heights[i].chart;
-    return 0;
+    static const struct layout_step heights[] = {{40, 9}, {26, 7}, {17, 5}, {0, 0}};
+    return view_has_charts(model) ? layout_rows(area.height, heights) : 0;
 }
 
 static size_t read_points(struct plot_point points[POINTS_MAX], const struct result *result,

@@ -9,25 +9,13 @@
 
 enum { WIDTH = 60, BORDERS = 2, HEIGHT_MAX = 20, INDENT = 2 };
 
-// Where the box of `count` choices is, and the first one that is shown.
-static struct rect box_of(const struct model *model, struct rect area, size_t count, size_t *first)
-{
-    const int wanted = (int)(count > 0 ? count : 1) + BORDERS;
-    const struct rect box = layout_centre(area, WIDTH, wanted < HEIGHT_MAX ? wanted : HEIGHT_MAX);
-    const size_t page = box.height > BORDERS ? (size_t)(box.height - BORDERS) : 0;
-    const size_t cursor = model->chooser.cursor < count ? model->chooser.cursor : 0;
-    *first = cursor >= page ? cursor - page + 1 : 0;
-    return box;
-}
-
-bool view_chooser_row_at(const struct model *model, struct rect area, int x, int y, size_t *row)
+struct view_box view_chooser_box(const struct model *model, struct rect area)
 {
     const char *choices[CHOOSER_MAX];
     const size_t count = chooser_choices(model, choices);
-    size_t first;
-    const struct rect box = box_of(model, area, count, &first);
-    *row = first + (size_t)(y - box.y - 1);
-    return rect_contains(box, x, y) && y > box.y && y < box.y + box.height - 1 && *row < count;
+    const int wanted = (int)(count > 0 ? count : 1) + BORDERS;
+    const struct rect box = layout_centre(area, WIDTH, wanted < HEIGHT_MAX ? wanted : HEIGHT_MAX);
+    return view_box_of(box, 0, count, model->chooser.cursor < count ? model->chooser.cursor : 0);
 }
 
 void view_chooser_draw(const struct model *model, struct canvas *canvas, struct rect area)
@@ -37,8 +25,8 @@ void view_chooser_draw(const struct model *model, struct canvas *canvas, struct 
     const struct chooser *chooser = &model->chooser;
     const char *choices[CHOOSER_MAX];
     const size_t count = chooser_choices(model, choices);
-    size_t first;
-    const struct rect box = box_of(model, area, count, &first);
+    const struct view_box shown = view_chooser_box(model, area);
+    const struct rect box = shown.area;
     const bool is_of_windows =
         chooser->step == CHOOSER_A && chooser->draft.kind == COMPARISON_WINDOWS;
     view_draw_box(canvas, box, STYLE_FOCUS,
@@ -46,9 +34,9 @@ void view_chooser_draw(const struct model *model, struct canvas *canvas, struct 
     if (count == 0)
         canvas_fit(canvas, box, INDENT, 1, box.width - 2 * INDENT, ALIGN_LEFT, STYLE_DIM,
                    "none known (baselines: inferstat baseline save NAME)");
-    for (size_t i = first; i < count && (int)(i - first) < box.height - BORDERS; i++) {
+    for (size_t i = shown.first; i < shown.end; i++) {
         char text[QUERY_TEXT_SIZE];
-        const int y = 1 + (int)(i - first);
+        const int y = 1 + (int)(i - shown.first);
         (void)text_escape(text, sizeof text, choices[i], strlen(choices[i]));
         canvas_fit_name(canvas, box, INDENT, y, box.width - 2 * INDENT, STYLE_PLAIN, text);
         if (i == (chooser->cursor < count ? chooser->cursor : 0))

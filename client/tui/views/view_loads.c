@@ -169,11 +169,10 @@ static size_t stages_of_load(const struct model *model, struct plot_stage stages
 
 static bool load_failed(const struct model *model)
 {
-    char status[32];
     size_t at;
     const struct result *load = view_load(model, &at);
     return load && result_get(load, at, "status").type == VALUE_TEXT &&
-           strcmp(result_text(status, sizeof status, load, at, "status"), "ok") != 0;
+           !result_is(load, at, "status", "ok");
 }
 
 static void load_facts(const struct model *model, struct rect area, struct segments *facts)
@@ -209,10 +208,7 @@ static void load_facts(const struct model *model, struct rect area, struct segme
                      unit_format(number, UNIT_BYTES, delta));
     double cached = result_number(load, at, "page_cache_ratio", NAN);
     if (isfinite(cached))
-        segments_add(facts, 5, STYLE_PLAIN, "%s, %s cached",
-                     cached >= 0.9   ? "warm"
-                     : cached <= 0.1 ? "cold"
-                                     : "partly warm",
+        segments_add(facts, 5, STYLE_PLAIN, "%s, %s cached", cache_of(load, at),
                      unit_format(number, UNIT_RATIO, cached));
 }
 

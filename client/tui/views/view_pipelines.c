@@ -59,12 +59,10 @@ static bool overlap_is_low(const struct result *result, size_t row)
 
 static bool copy_is_starved(const struct result *result, size_t row)
 {
-    char status[16], workload[32];
     double duration_ns = result_number(result, row, "duration_ns", 0);
     double starved_ns = result_number(result, row, "copy_starved_ns", 0);
-    return strcmp(result_text(status, sizeof status, result, row, "status"), "ok") == 0 &&
-           strcmp(result_text(workload, sizeof workload, result, row, "workload"),
-                  storage_workload) != 0 &&
+    return result_is(result, row, "status", "ok") &&
+           !result_is(result, row, "workload", storage_workload) &&
            duration_ns >= starved_run_least_ns && starved_ns > duration_ns * starved_most;
 }
 
@@ -102,15 +100,8 @@ static void facts(const struct model *model, struct rect area, struct segments *
 
 static int chart_rows(const struct model *model, struct rect area)
 {
-    static const struct {
-        int panel, chart;
-    } heights[] = {{34, 8}, {22, 6}, {14, 5}};
-    if (!view_has_charts(model) || area.width < 75)
-        return 0;
-    for (unsigned i = 0; i < sizeof heights / sizeof *heights; i++)
-        if (area.height >= heights[i].panel)
-            return heights[i].chart;
-    return 0;
+    static const struct layout_step heights[] = {{34, 8}, {22, 6}, {14, 5}, {0, 0}};
+    return view_has_charts(model) && area.width >= 75 ? layout_rows(area.height, heights) : 0;
 }
 
 static void draw_charts(const struct model *model, struct canvas *canvas, struct rect area)

@@ -135,13 +135,8 @@ static void inference_facts(const struct model *model, struct rect area, struct 
 static int head_rows(const struct model *model, struct rect area)
 {
     (void)model;
-    static const struct {
-        int panel, head;
-    } heights[] = {{40, 9}, {26, 7}, {16, 5}, {12, 4}};
-    for (unsigned i = 0; i < sizeof heights / sizeof *heights; i++)
-        if (area.height >= heights[i].panel)
-            return heights[i].head;
-    return 0;
+    static const struct layout_step heights[] = {{40, 9}, {26, 7}, {16, 5}, {12, 4}, {0, 0}};
+    return layout_rows(area.height, heights);
 }
 
 static void draw_times(const struct model *model, struct canvas *canvas, struct rect area)

@@ -7,33 +7,20 @@
 
 enum { WIDTH = 56, FRAME = 2, HINT = 1, INDENT = 2, LABEL = 24 };
 
-static struct rect box_of(const struct model *model, struct rect area)
+struct view_box view_setup_box(const struct model *model, struct rect area)
 {
-    return layout_centre(area, WIDTH, (int)settings_rows(model) + FRAME + HINT);
-}
-
-// The first row that is shown, so that the cursor's is.
-static size_t first_row(const struct model *model, struct rect box)
-{
-    const size_t page = (size_t)(box.height - FRAME - HINT);
-    return model->settings.cursor >= page ? model->settings.cursor - page + 1 : 0;
-}
-
-bool view_setup_row_at(const struct model *model, struct rect area, int x, int y, size_t *row)
-{
-    const struct rect box = box_of(model, area);
-    *row = first_row(model, box) + (size_t)(y - box.y - 1);
-    return rect_contains(box, x, y) && y > box.y && y < box.y + box.height - 1 - HINT &&
-           *row < settings_rows(model);
+    const size_t rows = settings_rows(model);
+    return view_box_of(layout_centre(area, WIDTH, (int)rows + FRAME + HINT), HINT, rows,
+                       model->settings.cursor);
 }
 
 void view_setup_draw(const struct model *model, struct canvas *canvas, struct rect area)
 {
-    const struct rect box = box_of(model, area);
-    const size_t first = first_row(model, box), rows = settings_rows(model);
+    const struct view_box shown = view_setup_box(model, area);
+    const struct rect box = shown.area;
     view_draw_box(canvas, box, STYLE_FOCUS, " Setup ");
-    for (int y = 1; y < box.height - 1 - HINT && first + (size_t)y - 1 < rows; y++) {
-        const size_t row = first + (size_t)y - 1;
+    for (size_t row = shown.first; row < shown.end; row++) {
+        const int y = 1 + (int)(row - shown.first);
         const char *label, *value;
         char text[64];
         settings_row(model, row, &label, &value);

@@ -104,12 +104,10 @@ TEST_CASE(what_is_compared_is_chosen_by_keys)
     assert_int_equal(query.filter.since_ns, query.compare.other.since_ns);
 
     fixture_key(model, 'v'); // the mouse does what keys do
-    size_t row;
     const struct rect body = layout_frame(80, 24, false).body;
-    for (int y = 0; y < 24; y++)
-        if (view_chooser_row_at(model, body, 40, y, &row) && row == 0)
-            for (int press = 0; press < 2; press++)
-                fixture_event(model, (struct event){.kind = EVENT_PRESS, .x = 40, .y = y});
+    const int y = view_chooser_box(model, body).area.y;
+    for (int press = 0; press < 3; press++) // the first on the border
+        fixture_event(model, (struct event){.kind = EVENT_PRESS, .x = 40, .y = y + (press > 0)});
     assert_int_equal(model->chooser.step, CHOOSER_A);
     assert_int_equal(model->chooser.draft.kind, COMPARISON_WINDOWS);
     fixture_event(model, (struct event){.kind = EVENT_WHEEL, .x = 40, .y = 9, .turn = 3});
