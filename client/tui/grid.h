@@ -46,6 +46,9 @@ struct grid_column {
                    // 0: never omitted
 };
 
+// Initialisers of its first two members.
+#define GRID_COLUMNS(list) .columns = (list), .count = sizeof(list) / sizeof *(list)
+
 struct grid {
     const struct grid_column *columns;
     unsigned count; // of `columns`; GRID_COLUMNS_MAX at most, which grid_draw asserts

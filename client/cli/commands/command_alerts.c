@@ -52,8 +52,7 @@ static const struct column alert_columns[] = {
     {"resolved_ns", "resolved", COLUMN_LEFT(1), .is_optional = true},
     {"rule_text", "means", COLUMN_LEFT(3), .is_optional = true},
 };
-static const struct columns alert_view = {alert_columns,
-                                          sizeof alert_columns / sizeof *alert_columns, add_notes};
+static const struct columns alert_view = {COLUMNS_OF(alert_columns), add_notes};
 
 static const struct column silence_columns[] = {
     {"id", "id", COLUMN_RIGHT(0)},         {"rule", "rule", COLUMN_LEFT(0)},
@@ -62,8 +61,7 @@ static const struct column silence_columns[] = {
     {"until_ns", "until", COLUMN_LEFT(0)}, {"silenced_by", "by", COLUMN_LEFT(1)},
     {"text", "why", COLUMN_LEFT(1)},
 };
-static const struct columns silence_view = {silence_columns,
-                                            sizeof silence_columns / sizeof *silence_columns, NULL};
+static const struct columns silence_view = {COLUMNS_OF(silence_columns), NULL};
 
 static const struct column trouble_columns[] = {
     {"kind", "kind", COLUMN_LEFT(0)},
@@ -73,8 +71,7 @@ static const struct column trouble_columns[] = {
     {"dropped", "given up", COLUMN_RIGHT(0), .is_optional = true},
     {"text", "why", COLUMN_LEFT(0)},
 };
-static const struct columns trouble_view = {trouble_columns,
-                                            sizeof trouble_columns / sizeof *trouble_columns, NULL};
+static const struct columns trouble_view = {COLUMNS_OF(trouble_columns), NULL};
 
 // The query that the options describe.
 static struct query make_query(const struct cli *cli, enum query_kind kind)
@@ -246,8 +243,7 @@ static const struct column rule_columns[] = {
     {"note", "note", COLUMN_LEFT(0), .is_optional = true},
     {"text", "text", COLUMN_LEFT(1), .is_below = true},
 };
-static const struct columns rule_view = {rule_columns, sizeof rule_columns / sizeof *rule_columns,
-                                         NULL};
+static const struct columns rule_view = {COLUMNS_OF(rule_columns), NULL};
 
 static void set_cell(struct result *result, unsigned column, const char *text)
 {

@@ -126,14 +126,11 @@ static const struct column hosts_window[] = {
     {"events", "trouble now", COLUMN_LEFT(0), .cell = trouble_text},
 };
 
-#define COLUMNS(columns)                                                                           \
-    {                                                                                              \
-        columns, sizeof columns / sizeof *columns, NULL                                            \
-    }
-
 // Of a moment and of a window.
-static const struct columns device_views[] = {COLUMNS(devices_now), COLUMNS(devices_window)};
-static const struct columns host_views[] = {COLUMNS(hosts_now), COLUMNS(hosts_window)};
+static const struct columns device_views[] = {{COLUMNS_OF(devices_now), NULL},
+                                              {COLUMNS_OF(devices_window), NULL}};
+static const struct columns host_views[] = {{COLUMNS_OF(hosts_now), NULL},
+                                            {COLUMNS_OF(hosts_window), NULL}};
 
 // A table has what is in trouble first.
 static enum status show(struct cli *cli, const struct columns views[2], struct error *err)

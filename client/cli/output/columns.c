@@ -231,29 +231,22 @@ static const struct column event_columns[] = {
     {"duration_ns", "lasted", COLUMN_RIGHT(0)}, {"detail", "detail", COLUMN_LEFT(1)},
 };
 
-#define COLUMNS(columns)                                                                           \
-    {                                                                                              \
-        columns, sizeof columns / sizeof *columns, NULL                                            \
-    }
-
 static const struct columns all[RECORD_KIND_COUNT] = {
-    [RECORD_KIND_RUN] = {run_columns, sizeof run_columns / sizeof *run_columns, add_losses},
-    [RECORD_KIND_DEVICE] = COLUMNS(device_columns),
-    [RECORD_KIND_MODEL] = COLUMNS(model_columns),
-    [RECORD_KIND_STARTUP] = COLUMNS(startup_columns),
-    [RECORD_KIND_LOAD] = COLUMNS(load_columns),
-    [RECORD_KIND_LOAD_STAGE] = COLUMNS(load_stage_columns),
-    [RECORD_KIND_INFERENCE] = {inference_columns,
-                               sizeof inference_columns / sizeof *inference_columns, add_error},
-    [RECORD_KIND_ITL] = COLUMNS(itl_columns),
-    [RECORD_KIND_OPERATION] = {operation_columns,
-                               sizeof operation_columns / sizeof *operation_columns, add_error},
-    [RECORD_KIND_PIPELINE] = COLUMNS(pipeline_columns),
-    [RECORD_KIND_DEVICE_SAMPLE] = COLUMNS(device_sample_columns),
-    [RECORD_KIND_PROCESS_SAMPLE] = COLUMNS(process_sample_columns),
-    [RECORD_KIND_HOST_SAMPLE] = COLUMNS(host_sample_columns),
-    [RECORD_KIND_DEVICE_PROCESS] = COLUMNS(device_process_columns),
-    [RECORD_KIND_EVENT] = COLUMNS(event_columns),
+    [RECORD_KIND_RUN] = {COLUMNS_OF(run_columns), add_losses},
+    [RECORD_KIND_DEVICE] = {COLUMNS_OF(device_columns), NULL},
+    [RECORD_KIND_MODEL] = {COLUMNS_OF(model_columns), NULL},
+    [RECORD_KIND_STARTUP] = {COLUMNS_OF(startup_columns), NULL},
+    [RECORD_KIND_LOAD] = {COLUMNS_OF(load_columns), NULL},
+    [RECORD_KIND_LOAD_STAGE] = {COLUMNS_OF(load_stage_columns), NULL},
+    [RECORD_KIND_INFERENCE] = {COLUMNS_OF(inference_columns), add_error},
+    [RECORD_KIND_ITL] = {COLUMNS_OF(itl_columns), NULL},
+    [RECORD_KIND_OPERATION] = {COLUMNS_OF(operation_columns), add_error},
+    [RECORD_KIND_PIPELINE] = {COLUMNS_OF(pipeline_columns), NULL},
+    [RECORD_KIND_DEVICE_SAMPLE] = {COLUMNS_OF(device_sample_columns), NULL},
+    [RECORD_KIND_PROCESS_SAMPLE] = {COLUMNS_OF(process_sample_columns), NULL},
+    [RECORD_KIND_HOST_SAMPLE] = {COLUMNS_OF(host_sample_columns), NULL},
+    [RECORD_KIND_DEVICE_PROCESS] = {COLUMNS_OF(device_process_columns), NULL},
+    [RECORD_KIND_EVENT] = {COLUMNS_OF(event_columns), NULL},
 };
 
 const struct columns *columns_of(enum record_kind kind)

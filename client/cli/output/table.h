@@ -41,6 +41,9 @@ struct columns {
     void (*add_below)(struct table *table, const struct result *result, size_t row);
 };
 
+// Initialisers of its first two members: {COLUMNS_OF(run_columns), NULL}.
+#define COLUMNS_OF(list) (list), sizeof(list) / sizeof *(list)
+
 // column_cell callback: formats a number in its column's unit, escapes a text for the terminal,
 // and returns "-" for a null.
 char *column_value(const struct column *column, const struct result *result, size_t row);

@@ -36,12 +36,8 @@ static const struct grid_column history_columns[] = {
     {"why", "why", GRID_IF_ANY, true, 8, 90, 4},
 };
 static const char *const identity[] = {"id", NULL};
-static const struct grid open_grid = {.columns = open_columns,
-                                      .count = sizeof open_columns / sizeof *open_columns,
-                                      .identity = identity};
-static const struct grid history_grid = {.columns = history_columns,
-                                         .count = sizeof history_columns / sizeof *history_columns,
-                                         .identity = identity};
+static const struct grid open_grid = {GRID_COLUMNS(open_columns), .identity = identity};
+static const struct grid history_grid = {GRID_COLUMNS(history_columns), .identity = identity};
 
 static const struct panel panels[PANELS] = {
     [PANEL_OPEN] = {.title = "Open alerts (a acknowledges, S silences)",

@@ -92,10 +92,7 @@ static void draw_value(const struct grid_column *column, struct canvas *canvas, 
                strcmp(text, "-") == 0 ? STYLE_DIM : STYLE_PLAIN, text);
 }
 
-static const struct grid grid = {.columns = columns,
-                                 .count = sizeof columns / sizeof *columns,
-                                 .draw = draw_value,
-                                 .identity = identity,
+static const struct grid grid = {GRID_COLUMNS(columns), .draw = draw_value, .identity = identity,
                                  .is_urgent = has_changed};
 
 // "2 worse · 1 better · 3 the same · 4 undecided".

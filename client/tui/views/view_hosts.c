@@ -92,17 +92,12 @@ static void draw_bar(const struct grid_column *column, struct canvas *canvas, st
     canvas_fit(canvas, area, x, y, width, ALIGN_RIGHT, STYLE_PLAIN, text);
 }
 
-static const struct grid grid = {.columns = columns,
-                                 .count = sizeof columns / sizeof *columns,
-                                 .draw = draw_bar,
-                                 .deserves_look = deserves_look,
-                                 .identity = identity,
-                                 .omits_absent = true,
-                                 .small = 200,
-                                 .is_group = is_host,
-                                 .is_in_group = is_in_group,
-                                 .is_kept = is_kept,
-                                 .name_of = name_of};
+static const struct grid grid = {
+    GRID_COLUMNS(columns), .draw = draw_bar,           .deserves_look = deserves_look,
+    .identity = identity,  .omits_absent = true,       .small = 200,
+    .is_group = is_host,   .is_in_group = is_in_group, .is_kept = is_kept,
+    .name_of = name_of,
+};
 
 static void facts(const struct model *model, struct rect area, struct segments *facts)
 {

@@ -35,9 +35,7 @@ static bool is_urgent(const struct result *result, size_t row)
            result_integer(result, row, "balanced", 1) == 0;
 }
 
-static const struct grid run_grid = {.columns = run_columns,
-                                     .count = sizeof run_columns / sizeof *run_columns,
-                                     .identity = identity,
+static const struct grid run_grid = {GRID_COLUMNS(run_columns), .identity = identity,
                                      .is_urgent = is_urgent};
 
 #define LEAST_HOURS (1.0 / 60) // for the growth of the store to be told

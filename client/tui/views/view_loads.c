@@ -30,8 +30,7 @@ static const struct grid_column columns[] = {
     {"reason", "error", GRID_IF_ANY, true, 8, 60, 4},
 };
 static const char *const identity[] = {"run", "stream", "number", NULL};
-static const struct grid load_grid = {
-    .columns = columns, .count = sizeof columns / sizeof *columns, .identity = identity};
+static const struct grid load_grid = {GRID_COLUMNS(columns), .identity = identity};
 
 static const struct grid_column startup_columns[] = {
     {"time", "started_ns", GRID_CLOCK, true, 8, 8, 0},
@@ -41,9 +40,7 @@ static const struct grid_column startup_columns[] = {
     {"mem ready", "memory_ready_bytes", GRID_UNIT, false, 9, 0, 1},
     {"delta", "memory_delta_bytes", GRID_UNIT, false, 9, 0, 3},
 };
-static const struct grid startup_grid = {.columns = startup_columns,
-                                         .count = sizeof startup_columns / sizeof *startup_columns,
-                                         .identity = identity};
+static const struct grid startup_grid = {GRID_COLUMNS(startup_columns), .identity = identity};
 
 enum { STAGES_MAX = 64, NAME_MAX_WIDTH = 24 };
 

@@ -106,16 +106,11 @@ static void draw_trend(const struct grid_column *column, struct canvas *canvas, 
     plot_sparkline(canvas, (struct rect){area.x + x, area.y + y, width, 1}, values, count, top);
 }
 
-static const struct grid grid = {.columns = columns,
-                                 .count = sizeof columns / sizeof *columns,
-                                 .identity = identity,
-                                 .draw = draw_trend,
-                                 .is_folded = is_ended,
-                                 .folded = "ended",
-                                 .is_group = is_group,
-                                 .is_in_group = is_in_group,
-                                 .is_kept = needs_attention,
-                                 .name_of = name_of};
+static const struct grid grid = {
+    GRID_COLUMNS(columns),      .identity = identity,       .draw = draw_trend,
+    .is_folded = is_ended,      .folded = "ended",          .is_group = is_group,
+    .is_in_group = is_in_group, .is_kept = needs_attention, .name_of = name_of,
+};
 
 static const struct panel panel = {.title = "Models",
                                    .none = "no process of a model",

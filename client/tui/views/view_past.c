@@ -22,9 +22,7 @@ static const struct grid_column host_columns[] = {
     {"coverage", "coverage_ratio", GRID_WHOLE, false, 8, 0, 3},
 };
 static const char *const identity[] = {"model", "host", "device", NULL};
-static const struct grid host_grid = {.columns = host_columns,
-                                      .count = sizeof host_columns / sizeof *host_columns,
-                                      .identity = identity};
+static const struct grid host_grid = {GRID_COLUMNS(host_columns), .identity = identity};
 
 static const struct panel panel = {.title = "Averages of the window",
                                    .none = "no load and no request in the window",

@@ -74,9 +74,7 @@ static bool deserves_look(const struct result *result, size_t row, const struct 
 }
 
 static const char *const identity[] = {"run", "stream", "number", NULL};
-static const struct grid pipeline_grid = {.columns = columns,
-                                          .count = sizeof columns / sizeof *columns,
-                                          .deserves_look = deserves_look,
+static const struct grid pipeline_grid = {GRID_COLUMNS(columns), .deserves_look = deserves_look,
                                           .identity = identity};
 
 static void facts(const struct model *model, struct rect area, struct segments *facts)

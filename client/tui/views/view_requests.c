@@ -92,12 +92,8 @@ static void draw_bar(const struct grid_column *column, struct canvas *canvas, st
         (void)canvas_put_code(canvas, area, x + width - 1, y, STYLE_WARNING, ARROW);
 }
 
-static const struct grid inference_grid = {.columns = inference_columns,
-                                           .count =
-                                               sizeof inference_columns / sizeof *inference_columns,
-                                           .draw = draw_bar,
-                                           .scale = bar_scale,
-                                           .identity = identity};
+static const struct grid inference_grid = {GRID_COLUMNS(inference_columns), .draw = draw_bar,
+                                           .scale = bar_scale, .identity = identity};
 
 static const struct grid_column failed_columns[] = {
     {"last", "last_ns", GRID_CLOCK, true, 8, 8, 1},
@@ -108,9 +104,7 @@ static const struct grid_column failed_columns[] = {
     {"reason", "error", GRID_UNIT, true, 20, 160, 0},
 };
 static const char *const failed_identity[] = {"kind", "model", "host", "error", NULL};
-static const struct grid failed_grid = {.columns = failed_columns,
-                                        .count = sizeof failed_columns / sizeof *failed_columns,
-                                        .identity = failed_identity};
+static const struct grid failed_grid = {GRID_COLUMNS(failed_columns), .identity = failed_identity};
 
 // The speed of the newest request, of items where it has items, and the average of the window.
 static void inference_facts(const struct model *model, struct rect area, struct segments *facts)
