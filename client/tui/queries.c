@@ -264,6 +264,10 @@ struct queries_span queries_span(const struct queries_scope *scope, int64_t now_
     now_ns = scope->now_ns != 0 ? scope->now_ns : now_ns;
     window_apply(&scope->window, now_ns, &filter);
     const int64_t until_ns = filter.until_ns != 0 ? filter.until_ns : now_ns;
+    const int64_t late_ns = until_ns - 10 * MINUTE_NS;
+    const int64_t first_ns = scope->first_ns < late_ns ? scope->first_ns : late_ns;
+    if (filter.since_ns != 0 && filter.since_ns < first_ns && scope->first_ns < until_ns)
+        filter.since_ns = first_ns;
     return (struct queries_span){filter.since_ns, until_ns,
                                  filter.since_ns != 0 ? window_step_ns(until_ns - filter.since_ns)
                                                       : 0};
@@ -295,7 +299,9 @@ bool queries_fill(enum polled_query polled, const struct queries_scope *scope, i
             query->filter.by[i][0] = '\0';
     if (polls[polled].metric) {
         (void)snprintf(query->metric, sizeof query->metric, "%s", polls[polled].metric);
-        query->step_ns = queries_span(scope, now_ns).step_ns;
+        const struct queries_span span = queries_span(scope, now_ns);
+        query->filter.since_ns = span.since_ns;
+        query->step_ns = span.step_ns;
         if (query->step_ns == 0)
             return false; // without steps there is no chart
     }

@@ -68,6 +68,7 @@ struct queries_scope {
     struct query_filter filter;
     struct window window; // a filter with times of its own goes before it
     int64_t now_ns;       // where a live window ends, wall clock; 0: at the time of asking
+    int64_t first_ns;     // where the first run began, wall clock; 0: unknown
     uint64_t wanted;      // the queries that are repeated
     bool by_host;         // POLL_NOW has its rows by host, else by model
     // Names, run, start and end of the subjects; without a start there is none.
@@ -87,7 +88,7 @@ struct queries_span {
 };
 
 // The span of the filter's times if it has some, else that of the window; what is live ends at
-// `now_ns`.
+// `now_ns`.  It begins with the first run if that began later, but has ten minutes.
 struct queries_span queries_span(const struct queries_scope *scope, int64_t now_ns);
 
 // Builds the query `polled` in `*query`.  The query has those conditions of the filter that apply

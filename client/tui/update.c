@@ -489,7 +489,7 @@ static void join_machines(struct model *model)
 
 static unsigned on_answer(struct model *model, const struct event *event)
 {
-    const int64_t before_ns = model->scope.now_ns;
+    const int64_t before_ns = model->scope.now_ns, first_ns = model->scope.first_ns;
     struct model_answer *answer = &model->answers[event->polled];
     if (event->generation != model->scope.generations[event->polled]) {
         result_free(event->result);
@@ -517,10 +517,14 @@ static unsigned on_answer(struct model *model, const struct event *event)
         model->first_size = model_figure(model, "store_bytes", 0);
         model->first_size_ns = model->first_size > 0 ? event->wall_now_ns : 0;
     }
+    if (event->polled == POLL_SUMMARY)
+        model->scope.first_ns = (int64_t)model_figure(model, "first_started_ns", 0);
     if (event->polled == POLL_SUMMARY && model->is_file)
         find_reference(model);
     lists_keep(model);
-    return model->scope.now_ns == before_ns ? 0 : EFFECT_SCOPE | EFFECT_ASK;
+    return model->scope.now_ns == before_ns && model->scope.first_ns == first_ns
+               ? 0
+               : EFFECT_SCOPE | EFFECT_ASK;
 }
 
 static const char *reason(const struct event *event)

@@ -22,7 +22,8 @@
 //
 // PING: what only a collector knows is null if a file is queried directly
 // ADMIN_LOG, one row per act, newest first
-// SUMMARY, one row: runs runs_open hosts models loads loads_failed inferences inferences_failed
+// SUMMARY, one row: runs runs_open first_started_ns? (of runs) hosts models loads loads_failed
+// inferences inferences_failed
 //   operations prompt_tokens generated_tokens tokens_per_second (total tokens over total time)
 //   mean_tokens_per_second (mean of the requests' rates) ttft_mean_ns ttft_p95_ns e2e_mean_ns
 //   e2e_p50_ns? e2e_p95_ns? items? items_per_second? (these four only if requests have items; their

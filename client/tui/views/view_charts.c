@@ -61,7 +61,8 @@ static struct plot_chart new_chart(const struct model *model, const char *title,
                                .length_ns = span.until_ns - span.since_ns,
                                .until_ns = span.until_ns,
                                .began_ns = began_ns(model)};
-    if (filter->since_ns != 0 || filter->until_ns != 0)
+    if (filter->since_ns != 0 || filter->until_ns != 0 ||
+        chart.length_ns < window_length_ns(&model->scope.window))
         (void)view_age_text(chart.since, (double)chart.length_ns / 1e9);
     else
         (void)snprintf(chart.since, sizeof chart.since, "%s", window_text(&model->scope.window));

@@ -69,6 +69,7 @@ static enum status scan_rejections(struct store *store, struct result *answer, s
 static const struct answer_column summary_columns[] = {
     {"runs", UNIT_COUNT},
     {"runs_open", UNIT_COUNT},
+    {"first_started_ns", UNIT_TIME},
     {"hosts", UNIT_COUNT},
     {"models", UNIT_COUNT},
     {"loads", UNIT_COUNT},
@@ -208,14 +209,15 @@ static enum status add_runs(struct store *store, const struct query_filter *filt
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendall(sql,
                           "SELECT count(*) AS runs, coalesce(sum(\"end\" = 0), 0) AS runs_open,"
-                          " count(DISTINCT host) AS hosts");
+                          " min(started_ns) AS first_started_ns, count(DISTINCT host) AS hosts");
     // total(), which becomes the largest integer where sum() would fail the query.
     for (unsigned i = 0; i < sizeof sums / sizeof *sums; i++)
         sqlite3_str_appendf(sql, ", CAST(total(%s) AS INTEGER) AS %s", sums[i], sums[i]);
     sqlite3_str_appendall(
         sql, ", CAST(total(no_room) AS INTEGER) AS dropped_no_room,"
              " CASE WHEN count(memory) THEN CAST(total(memory) AS INTEGER) END AS host_memory_bytes"
-             " FROM (SELECT t.\"end\", t.host, l.produced, l.stored, l.dropped, l.unnumbered,"
+             " FROM (SELECT t.\"end\", t.started_ns, t.host, l.produced, l.stored, l.dropped, "
+             "l.unnumbered,"
              " l.no_room, l.duplicates, l.refused, l.expired, l.cleared, l.in_flight,"
              " CASE WHEN t.\"end\" = 0 THEN (SELECT s.host_memory_bytes FROM process_sample s"
              "  WHERE s.run = t.run ORDER BY s.id DESC LIMIT 1) END AS memory"

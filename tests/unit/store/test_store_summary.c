@@ -36,6 +36,7 @@ TEST_CASE(test_summary_equals_plain_sql)
         {"ttft_mean_ns", "SELECT avg(ttft_ns) FROM inference"},
         {"e2e_mean_ns", "SELECT CAST(sum(e2e_ns) AS REAL) / count(*) FROM inference"},
         {"host_memory_bytes", "SELECT 900"},
+        {"first_started_ns", "SELECT min(started_ns) FROM run"},
         {"produced", "SELECT 137"}, // 5 without a number
         {"stored", "SELECT 120"},
         {"dropped", "SELECT 10"},

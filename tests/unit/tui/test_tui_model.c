@@ -354,6 +354,25 @@ TEST_CASE(windows_of_a_file_end_at_its_records)
     fixture_free(model);
 }
 
+// The axis of a chart says since when it is where the store is younger than the window.
+TEST_CASE(a_chart_says_when_it_begins)
+{
+    char summary[128];
+    struct model *model = fixture_new(120, 40, fixture_normal);
+    model->scope.window.length = 4; // 7d
+    char *screen = fixture_screen(model, false);
+    assert_non_null(strstr(screen, "7d before"));
+    free(screen);
+    (void)snprintf(summary, sizeof summary, "runs|first_started_ns\n1|%lld\n",
+                   (long long)(FIXTURE_WALL_NS - INT64_C(7500000000000)));
+    fixture_answer(model, POLL_SUMMARY, summary);
+    assert_int_equal(model->scope.first_ns, FIXTURE_WALL_NS - INT64_C(7500000000000));
+    screen = fixture_screen(model, false);
+    assert_non_null(strstr(screen, "2h 05m before"));
+    free(screen);
+    fixture_free(model);
+}
+
 TEST_CASE(a_silent_collector_shows_the_age_of_data)
 {
     struct model *model = fixture_new(120, 40, fixture_normal);
@@ -481,5 +500,5 @@ TEST_MAIN(keys_have_effects, clear_asks_for_the_name, readonly_refuses_to_clear,
           age_counts_from_the_last_answer, the_interval_moves_in_steps, an_export_asks_for_a_name,
           alerts_are_acknowledged_and_silenced, the_window_changes, answers_are_of_what_is_asked,
           other_questions_have_other_answers, windows_of_a_file_end_at_its_records,
-          a_silent_collector_shows_the_age_of_data, views_are_shown_from_the_help_alone,
-          losses_are_added_up, takes_any_sequence_of_events)
+          a_chart_says_when_it_begins, a_silent_collector_shows_the_age_of_data,
+          views_are_shown_from_the_help_alone, losses_are_added_up, takes_any_sequence_of_events)

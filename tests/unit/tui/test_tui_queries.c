@@ -70,6 +70,38 @@ TEST_CASE(steps_are_of_the_time_that_is_shown)
     }
 }
 
+// Where a store is younger than the window, its charts begin with it.
+TEST_CASE(charts_begin_with_the_store)
+{
+    static const struct {
+        unsigned length;
+        int64_t first_ns, pan_ns; // before FIXTURE_WALL_NS
+        int64_t length_ns, step_ns;
+    } cases[] = {
+        {4, 2 * HOUR_NS, 0, 2 * HOUR_NS, HOUR_NS / 60},        // of 7d
+        {4, 2 * HOUR_NS, HOUR_NS, HOUR_NS, HOUR_NS / 60},      // it ended an hour ago
+        {4, 2 * HOUR_NS, 3 * HOUR_NS, 168 * HOUR_NS, HOUR_NS}, // before all
+        {4, HOUR_NS / 60, 0, HOUR_NS / 6, HOUR_NS / 360},      // a minute is no width
+        {4, 400 * HOUR_NS, 0, 168 * HOUR_NS, HOUR_NS},
+        {1, HOUR_NS / 60, 0, HOUR_NS / 12, HOUR_NS / 1800}, // of 5m
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct queries_scope scope = {.window.length = cases[i].length,
+                                      .first_ns = FIXTURE_WALL_NS - cases[i].first_ns};
+        struct query query;
+        if (cases[i].pan_ns)
+            scope.window.until_ns = FIXTURE_WALL_NS - cases[i].pan_ns;
+        const struct queries_span span = queries_span(&scope, FIXTURE_WALL_NS);
+        assert_int_equal(span.until_ns - span.since_ns, cases[i].length_ns);
+        assert_true(queries_fill(POLL_TOKENS, &scope, FIXTURE_WALL_NS, &query));
+        assert_int_equal(query.filter.since_ns, span.since_ns);
+        assert_int_equal(query.step_ns, cases[i].step_ns);
+        assert_true(queries_fill(POLL_WINDOW, &scope, FIXTURE_WALL_NS, &query));
+        assert_int_equal(query.filter.since_ns,
+                         FIXTURE_WALL_NS - cases[i].pan_ns - window_length_ns(&scope.window));
+    }
+}
+
 TEST_CASE(answers_are_of_the_window)
 {
     struct queries_scope scope = {.window = {.length = 2}}; // an hour
@@ -303,8 +335,8 @@ TEST_CASE(machines_have_metrics_of_their_own)
 
 TEST_MAIN(steps_are_of_the_time_that_is_shown, machines_have_metrics_of_their_own,
           every_ask_is_a_query_that_makes_sense, answers_are_of_the_window,
-          a_filter_goes_as_far_as_the_dimensions_do, hosts_ask_for_errors_alone,
-          stages_are_those_of_the_load,
+          charts_begin_with_the_store, a_filter_goes_as_far_as_the_dimensions_do,
+          hosts_ask_for_errors_alone, stages_are_those_of_the_load,
           marks_of_failures_read_the_failed_alone_while_records_have_them,
           loads_are_set_beside_others, a_request_is_explained_by_its_peers, sides_of_a_comparison,
           costly_answers_rest, without_a_load_there_are_no_stages_to_ask_for,
