@@ -75,11 +75,17 @@ const struct result *model_answer(const struct model *model, enum polled_query p
     return model->answers[polled].result;
 }
 
+bool model_is_past(const struct model *model)
+{
+    return !window_is_live(&model->scope.window) || model->scope.filter.until_ns != 0;
+}
+
 bool model_alert_is_told(const struct result *alerts, size_t row, bool critical)
 {
-    return result_is(alerts, row, "state", "firing") &&
-           result_get(alerts, row, "acknowledged_ns").type == VALUE_NULL &&
-           result_get(alerts, row, "silenced_until_ns").type == VALUE_NULL &&
+    const bool fires = result_is(alerts, row, "state", "firing") &&
+                       result_get(alerts, row, "acknowledged_ns").type == VALUE_NULL &&
+                       result_get(alerts, row, "silenced_until_ns").type == VALUE_NULL;
+    return (fires || result_is(alerts, row, "state", "resolved")) &&
            result_is(alerts, row, "severity", "critical") == critical;
 }
 

@@ -156,7 +156,11 @@ const struct result *model_answer(const struct model *model, enum polled_query p
 // value is null.
 double model_figure(const struct model *model, const char *key, double absent);
 
-// True for an alert of the severity that fires, and is neither acknowledged nor silenced.
+// True if the window has ended.
+bool model_is_past(const struct model *model);
+
+// True for an alert of the severity that fires, and is neither acknowledged nor silenced, or that
+// fired in a window of the past.
 bool model_alert_is_told(const struct result *alerts, size_t row, bool critical);
 
 // In the answer to POLL_NOW, what a critical alert fires for and nothing else ails has the state

@@ -87,7 +87,8 @@ static void add_rule(struct findings *findings, const struct result *alerts, siz
 
 static void add_alerts(struct findings *findings, const struct model *model, bool critical)
 {
-    const struct result *alerts = model_answer(model, POLL_ALERTS);
+    const struct result *alerts =
+        model_answer(model, model_is_past(model) ? POLL_HISTORY : POLL_ALERTS);
     for (size_t row = 0; alerts && row < result_row_count(alerts); row++) {
         bool is_first = model_alert_is_told(alerts, row, critical);
         for (size_t i = 0; i < row && is_first; i++)

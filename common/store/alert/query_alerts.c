@@ -85,9 +85,10 @@ static void append_alerts(sqlite3_str *sql, const struct query *query, int64_t n
     if (is_open)
         sqlite3_str_appendall(sql, "a.resolved_ns IS NULL");
     else
-        sqlite3_str_appendf(sql, "a.firing_ns >= %lld AND a.firing_ns < %lld",
-                            (long long)filter->since_ns,
-                            (long long)(filter->until_ns ? filter->until_ns : INT64_MAX));
+        sqlite3_str_appendf(
+            sql, "a.firing_ns < %lld AND (a.resolved_ns IS NULL OR a.resolved_ns >= %lld)",
+            (long long)(filter->until_ns ? filter->until_ns : INT64_MAX),
+            (long long)filter->since_ns);
     append_where(sql, query);
     sqlite3_str_appendall(sql, " ORDER BY ");
     if (is_open) // those that fire first, critical ones before

@@ -159,6 +159,26 @@ TEST_CASE(test_life)
     assert_string_equal(result_get(history, 0, "severity").text.bytes, "critical");
     assert_string_equal(result_get(history, 0, "unit").text.bytes, "ns");
     result_free(history);
+    // A window has what fired in it: also what began before, or was resolved after.
+    const int64_t fired_ns = integer("SELECT firing_ns FROM alert WHERE rule = 'slow'");
+    const int64_t resolved_ns = integer("SELECT resolved_ns FROM alert WHERE rule = 'slow'");
+    const struct {
+        int64_t since_ns, until_ns;
+        size_t count;
+    } windows[] = {{fired_ns - 2, fired_ns, 0},
+                   {fired_ns, fired_ns + 1, 1},
+                   {fired_ns + 1, resolved_ns, 1},
+                   {resolved_ns, 0, 1},
+                   {resolved_ns + 1, 0, 0}};
+    for (size_t i = 0; i < COUNT_OF(windows); i++) {
+        history = ask(&(struct query){.kind = QUERY_ALERTS,
+                                      .alert.list = QUERY_ALERTS_HISTORY,
+                                      .alert.rule = "slow",
+                                      .filter.since_ns = windows[i].since_ns,
+                                      .filter.until_ns = windows[i].until_ns});
+        assert_int_equal(result_row_count(history), windows[i].count);
+        result_free(history);
+    }
 }
 
 // A rule that is gone ends its alerts; a pending one leaves nothing.  The rule of an alert stands

@@ -182,6 +182,27 @@ TEST_CASE(the_banner_tells_a_rule_once)
     model_deinit(&model);
 }
 
+// Of a window in the past, what fired in it is told, not what fires now.
+TEST_CASE(the_banner_of_a_past_window_has_what_fired_in_it)
+{
+    struct model model;
+    fleet(&model, 200);
+    fixture_answer(&model, POLL_ALERTS, ALERTS_OF "1|device_hot|-|gpu09|-|firing|critical|-|-\n");
+    fixture_key(&model, '[');
+    assert_true(model.scope.wanted & POLL(HISTORY));
+    assert_false(view_banner_is_needed(&model));
+    fixture_answer(&model, POLL_HISTORY,
+                   ALERTS_OF "2|slow_ttft|m|gpu1|-|resolved|warning|-|-\n"
+                             "3|host_silent|-|gpu2|-|resolved|critical|5|-\n"
+                             "4|host_memory|-|gpu3|-|firing|warning|-|-\n");
+    expect_banner(&model, " ✗ host_silent gpu2   ▲ slow_ttft m gpu1   ▲ host_memory gpu3");
+    fixture_key(&model, '0');
+    fixture_answer(&model, POLL_ALERTS, ALERTS_OF "1|device_hot|-|gpu09|-|firing|critical|-|-\n");
+    assert_false(model.scope.wanted & POLL(HISTORY));
+    expect_banner(&model, " ✗ device_hot gpu09");
+    model_deinit(&model);
+}
+
 #define NOW_OF "model|host|state|since_ns:unix_ns|error_ratio:ratio|reason|group_size\n"
 
 // The models of a host that is gone are one finding, and the hosts of a model that fails: with the
@@ -356,8 +377,8 @@ TEST_CASE(closed_groups_stay_closed)
 }
 
 TEST_MAIN(a_critical_alert_marks_its_rows, the_banner_tells_a_rule_once,
-          a_large_tree_costs_by_its_rows, states_have_no_device, all_is_no_row,
-          the_head_line_is_of_all, closed_groups_stay_closed, groups_open_and_close,
-          why_asks_about_the_row, the_banner_has_the_worst_first,
+          the_banner_of_a_past_window_has_what_fired_in_it, a_large_tree_costs_by_its_rows,
+          states_have_no_device, all_is_no_row, the_head_line_is_of_all, closed_groups_stay_closed,
+          groups_open_and_close, why_asks_about_the_row, the_banner_has_the_worst_first,
           the_banner_tells_together_what_is_one_thing, a_process_without_a_model_is_no_model,
           the_banner_has_what_stands_out_of_the_filter, the_banner_counts_all_rows)
