@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,27 +79,25 @@ static const char clock_sql[] =
     " FROM main.run t WHERE t.heard_ns >= $1 AND t.\"end\" = 0 AND t.clock_offset_ns IS NOT NULL"
     " GROUP BY t.host";
 
-static enum status scan(const struct alert_reader *reader, sqlite3_str *sql, struct error *err)
+// Runs a query whose text is formatted as by sqlite3_str_appendf.
+static enum status scan(const struct alert_reader *reader, struct error *err, const char *text, ...)
 {
     struct alert_reader context = *reader;
     const int64_t numbers[] = {reader->since_ns, reader->times->now_ns,
                                reader->times->listening_ns};
-    return reader_scan_with(reader->store, sql, NULL, numbers, 3, on_value_row, &context, err);
-}
-
-static enum status scan_text(const struct alert_reader *reader, const char *text, struct error *err)
-{
     sqlite3_str *sql = sqlite3_str_new(reader->store->db);
-    sqlite3_str_appendall(sql, text);
-    return scan(reader, sql, err);
+    va_list arguments;
+    va_start(arguments, text);
+    sqlite3_str_vappendf(sql, text, arguments);
+    va_end(arguments);
+    return reader_scan_with(reader->store, sql, NULL, numbers, 3, on_value_row, &context, err);
 }
 
 // What another store has is not lost.  The table unnumbered has periods of ten minutes.
 static enum status read_dropped(const struct alert_reader *reader, struct error *err)
 {
-    sqlite3_str *sql = sqlite3_str_new(reader->store->db);
-    sqlite3_str_appendf(
-        sql,
+    return scan(
+        reader, err,
         "SELECT host, sum(lost) FROM (SELECT t.host, u.lost FROM main.run t"
         " CROSS JOIN main.unnumbered u ON u.run = t.run WHERE t.heard_ns >= $1 AND t.owner <> 0"
         " AND u.told_ns >= $1 - 600000000000"
@@ -107,31 +106,27 @@ static enum status read_dropped(const struct alert_reader *reader, struct error 
         " WHERE t.heard_ns >= $1 AND t.owner <> 0 AND g.reason IS NOT %d"
         " AND g.until_ns - coalesce(t.clock_offset_ns, 0) >= $1) GROUP BY host",
         (int)DELIVERY_ACKNOWLEDGED_ELSEWHERE);
-    return scan(reader, sql, err);
 }
 
 // Events that the collector has received in the window; an event that lasts is recorded twice.
 static enum status read_events(const struct alert_reader *reader, const char *event,
                                const char *count, struct error *err)
 {
-    sqlite3_str *sql = sqlite3_str_new(reader->store->db);
-    sqlite3_str_appendf(
-        sql,
+    return scan(
+        reader, err,
         "SELECT host, device, sum(count) FROM (SELECT r.host, t.device, %s AS count"
         " FROM main.event t CROSS JOIN main.run r ON r.run = t.run"
         " WHERE t.received_ns >= $1 AND t.event = (SELECT id FROM main.name WHERE text = %Q)"
         " GROUP BY t.run, t.device, t.started_ns) GROUP BY host, device",
         count, event);
-    return scan(reader, sql, err);
 }
 
 // The share of the window in which the event lasted, by the host's clock.  What has not ended when
 // its run has, ended with it.  The plus keeps SQLite from an index of all events by their name.
 static enum status read_narrow(const struct alert_reader *reader, struct error *err)
 {
-    sqlite3_str *sql = sqlite3_str_new(reader->store->db);
-    sqlite3_str_appendf(
-        sql,
+    return scan(
+        reader, err,
         "SELECT host, device, min(1.0, sum(max(0, min(coalesce(ended, last), now)"
         "  - max(started_ns, now - ($2 - $1)))) * 1.0 / ($2 - $1))"
         " FROM (SELECT t.host, e.device, e.started_ns, max(e.started_ns + e.duration_ns) AS ended,"
@@ -143,7 +138,6 @@ static enum status read_narrow(const struct alert_reader *reader, struct error *
         "   WHERE text = 'pcie_downgrade') GROUP BY t.run, e.device, e.started_ns)"
         " GROUP BY host, device",
         NEWEST_EVENTS);
-    return scan(reader, sql, err);
 }
 
 // ---- Margin to the slowdown -----------------------------------------------------------------
@@ -241,13 +235,13 @@ static enum status read_source(const struct alert_reader *reader, struct error *
 {
     switch (reader->rule->source) {
     case ALERT_SOURCE_HOST_SILENT:
-        return scan_text(reader, silent_sql, err);
+        return scan(reader, err, "%s", silent_sql);
     case ALERT_SOURCE_RUNS_KILLED:
-        return scan_text(reader, killed_sql, err);
+        return scan(reader, err, "%s", killed_sql);
     case ALERT_SOURCE_RECORDS_DROPPED:
         return read_dropped(reader, err);
     case ALERT_SOURCE_CLOCK_OFFSET:
-        return scan_text(reader, clock_sql, err);
+        return scan(reader, err, "%s", clock_sql);
     case ALERT_SOURCE_DISK_FULL_IN:
         return read_disk(reader, err);
     case ALERT_SOURCE_XID_COUNT:

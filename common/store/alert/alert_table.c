@@ -171,8 +171,9 @@ static enum status save_disk(sqlite3 *db, const struct alert_pass *pass, struct 
                           pass->disk_free_bytes != INT64_MAX, now_ns - DISK_EVERY_NS);
 }
 
-enum status alert_table_save(struct sqlite3 *db, const struct alert_pass *pass, struct error *err)
+enum status alert_table_save(struct sqlite3 *db, const void *saved, struct error *err)
 {
+    const struct alert_pass *pass = saved;
     sqlite3_stmt *save = NULL;
     bool has_resolved = false;
     enum status status = database_prepare(

@@ -18,11 +18,11 @@ void alert_pass_deinit(struct alert_pass *pass);
 MUST_CHECK enum status alert_table_load(struct alert_pass *out, struct store *store,
                                         struct error *err);
 
-// Writes all rows of a pass, queues what hooks are to be told (alert_queue_tell), and notes the
-// free space of the disk and which rules cannot be read.  Removes the oldest rows beyond the limits
-// above. In the caller's transaction.
-MUST_CHECK enum status alert_table_save(struct sqlite3 *db, const struct alert_pass *pass,
-                                        struct error *err);
+// Writes all rows of `pass`, a struct alert_pass, queues what hooks are to be told
+// (alert_queue_tell), and notes the free space of the disk and which rules cannot be read.  Removes
+// the oldest rows beyond the limits above. In the caller's transaction; this is a job_change
+// (job.h).
+MUST_CHECK enum status alert_table_save(struct sqlite3 *db, const void *pass, struct error *err);
 
 // Executes a QUERY_ALERT_EDIT of `actor` in a transaction of its own, and creates its answer, of
 // one row: id, until_ns? (of a silence).  Returns STATUS_NO_DATA if there is no such alert or

@@ -11,41 +11,42 @@
 enum why_quantile { WHY_P50, WHY_P95, WHY_QUANTILES };
 enum why_metric { WHY_E2E, WHY_TTFT, WHY_METRICS };
 
-// X(enum suffix, name, words).  Those from THROTTLING to COPY_STARVED last for a time; the names of
-// events are those of records.
+// X(enum suffix, name, words, command that shows it).  Those from THROTTLING to COPY_STARVED last
+// for a time; the names of events are those of records.
 #define WHY_CAUSES(X)                                                                              \
-    X(DOWN, "down", "a process ended without closing")                                             \
-    X(SILENT, "silent", "nothing was heard of a process")                                          \
-    X(KILLED, "killed", "a process ended without closing and was replaced")                        \
-    X(THROTTLING, "throttling", "clocks of the device were reduced")                               \
-    X(XID, "xid", "the driver reported an error of the device (XID)")                              \
-    X(PCIE_DOWNGRADE, "pcie_downgrade", "the device's PCIe link was below its best")               \
-    X(ECC_CORRECTED, "ecc_corrected", "memory errors of the device were corrected")                \
-    X(ECC_UNCORRECTED, "ecc_uncorrected", "the device had uncorrected memory errors")              \
-    X(MEMORY_FULL, "memory_full", "the device's memory was full")                                  \
-    X(FOREIGN_PROCESS, "foreign_process", "another process used the device")                       \
-    X(DEVICE_LOST, "device_lost", "the device did not answer")                                     \
-    X(MEMORY_PRESSURE, "memory_pressure", "the host lacked memory")                                \
-    X(CGROUP_THROTTLED, "cgroup_throttled", "a limit on processor time held processes back")       \
-    X(DRIVER_HANG, "driver_hang", "the driver did not answer")                                     \
-    X(LOAD, "load", "a model was being loaded")                                                    \
-    X(COPY, "copy", "a pipeline copied to or from the device")                                     \
-    X(COPY_STARVED, "starvation", "a pipeline waited for filled slots")                            \
-    X(CONCURRENCY, "concurrency", "more requests were in progress")                                \
-    X(SETTING, "setting", "a setting or version changed")                                          \
-    X(PROMPT, "prompt", "prompts were longer")                                                     \
-    X(TOKENS, "tokens", "answers were longer")                                                     \
-    X(ITEMS, "items", "requests had more items")                                                   \
-    X(HOST, "host", "this host alone is slower")                                                   \
-    X(UNEXPLAINED, "unexplained", "no cause known")                                                \
-    X(LOSSES, "losses", "records were lost")                                                       \
-    X(AS_USUAL, "as_usual", "as usual")                                                            \
-    X(FASTER, "faster", "faster than usual")                                                       \
-    X(TOO_FEW, "too_few", "too few requests to be sure")                                           \
-    X(NOTHING_BEFORE, "nothing_before", "nothing to compare with yet")
+    X(DOWN, "down", "a process ended without closing", "runs")                                     \
+    X(SILENT, "silent", "nothing was heard of a process", "runs")                                  \
+    X(KILLED, "killed", "a process ended without closing and was replaced", "runs")                \
+    X(THROTTLING, "throttling", "clocks of the device were reduced", "events")                     \
+    X(XID, "xid", "the driver reported an error of the device (XID)", "events")                    \
+    X(PCIE_DOWNGRADE, "pcie_downgrade", "the device's PCIe link was below its best", "events")     \
+    X(ECC_CORRECTED, "ecc_corrected", "memory errors of the device were corrected", "events")      \
+    X(ECC_UNCORRECTED, "ecc_uncorrected", "the device had uncorrected memory errors", "events")    \
+    X(MEMORY_FULL, "memory_full", "the device's memory was full", "events")                        \
+    X(FOREIGN_PROCESS, "foreign_process", "another process used the device", "events")             \
+    X(DEVICE_LOST, "device_lost", "the device did not answer", "events")                           \
+    X(MEMORY_PRESSURE, "memory_pressure", "the host lacked memory", "events")                      \
+    X(CGROUP_THROTTLED, "cgroup_throttled", "a limit on processor time held processes back",       \
+      "events")                                                                                    \
+    X(DRIVER_HANG, "driver_hang", "the driver did not answer", "events")                           \
+    X(LOAD, "load", "a model was being loaded", "loads")                                           \
+    X(COPY, "copy", "a pipeline copied to or from the device", "pipelines")                        \
+    X(COPY_STARVED, "starvation", "a pipeline waited for filled slots", "pipelines")               \
+    X(CONCURRENCY, "concurrency", "more requests were in progress", "avg concurrent_requests")     \
+    X(SETTING, "setting", "a setting or version changed", "runs")                                  \
+    X(PROMPT, "prompt", "prompts were longer", "avg prompt_tokens")                                \
+    X(TOKENS, "tokens", "answers were longer", "avg generated_tokens")                             \
+    X(ITEMS, "items", "requests had more items", "avg items")                                      \
+    X(HOST, "host", "this host alone is slower", "fleet")                                          \
+    X(UNEXPLAINED, "unexplained", "no cause known", "inferences --slowest 10")                     \
+    X(LOSSES, "losses", "records were lost", "summary")                                            \
+    X(AS_USUAL, "as_usual", "as usual", "avg e2e_ns")                                              \
+    X(FASTER, "faster", "faster than usual", "avg e2e_ns")                                         \
+    X(TOO_FEW, "too_few", "too few requests to be sure", "avg e2e_ns")                             \
+    X(NOTHING_BEFORE, "nothing_before", "nothing to compare with yet", "fleet")
 
 enum why_cause_kind {
-#define WHY_CAUSE_ENUM(name, text, words) WHY_##name,
+#define WHY_CAUSE_ENUM(name, text, words, command) WHY_##name,
     WHY_CAUSES(WHY_CAUSE_ENUM)
 #undef WHY_CAUSE_ENUM
         WHY_CAUSE_COUNT,

@@ -13,9 +13,9 @@
 #define LEAST_SHARE 0.05 // of the difference; less is left to what is unexplained
 
 static const struct {
-    const char *name, *words;
+    const char *name, *words, *command;
 } causes[WHY_CAUSE_COUNT] = {
-#define WHY_CAUSE_TEXTS(suffix, text, words) [WHY_##suffix] = {text, words},
+#define WHY_CAUSE_TEXTS(suffix, text, words, command) [WHY_##suffix] = {text, words, command},
     WHY_CAUSES(WHY_CAUSE_TEXTS)
 #undef WHY_CAUSE_TEXTS
 };
@@ -27,28 +27,6 @@ const char *why_cause_name(enum why_cause_kind kind)
 }
 
 // ---- A cause ------------------------------------------------------------------------------------
-
-// The command that shows each cause; NULL: `inferstat events`.
-static const char *const commands[WHY_CAUSE_COUNT] = {
-    [WHY_DOWN] = "runs",
-    [WHY_SILENT] = "runs",
-    [WHY_KILLED] = "runs",
-    [WHY_LOAD] = "loads",
-    [WHY_COPY] = "pipelines",
-    [WHY_COPY_STARVED] = "pipelines",
-    [WHY_CONCURRENCY] = "avg concurrent_requests",
-    [WHY_SETTING] = "runs",
-    [WHY_PROMPT] = "avg prompt_tokens",
-    [WHY_TOKENS] = "avg generated_tokens",
-    [WHY_ITEMS] = "avg items",
-    [WHY_HOST] = "fleet",
-    [WHY_UNEXPLAINED] = "inferences --slowest 10",
-    [WHY_LOSSES] = "summary",
-    [WHY_AS_USUAL] = "avg e2e_ns",
-    [WHY_FASTER] = "avg e2e_ns",
-    [WHY_TOO_FEW] = "avg e2e_ns",
-    [WHY_NOTHING_BEFORE] = "fleet",
-};
 
 static void append_option(struct why_cause *cause, const char *option, const char *word)
 {
@@ -62,7 +40,7 @@ static void append_option(struct why_cause *cause, const char *option, const cha
 static void set_evidence(struct why_cause *cause, const struct why_reader *reader)
 {
     const enum why_cause_kind kind = cause->kind;
-    const char *command = commands[kind] ? commands[kind] : "events";
+    const char *command = causes[kind].command;
     (void)snprintf(cause->evidence, sizeof cause->evidence, "inferstat %s", command);
     if (strncmp(command, "avg", 3) == 0)
         append_option(cause, "--step",

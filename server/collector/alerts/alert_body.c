@@ -42,12 +42,6 @@ static void summarise(char out[SUMMARY_SIZE], const struct alert_call *call)
                        unit_format(threshold, alert->unit, alert->threshold));
 }
 
-static void write_group(struct json_writer *json, const struct alert_row *alert)
-{
-    for (int i = 0; i < ALERT_GROUP_NAMES; i++)
-        json_write_text(json, dimensions[i], alert->group[i][0] ? alert->group[i] : NULL);
-}
-
 static void write_time(struct json_writer *json, const char *key, int64_t time_ns)
 {
     if (time_ns)
@@ -64,7 +58,8 @@ static void write_plain(struct json_writer *json, const struct alert_call *call,
     json_write_text(json, "event", alert_event_text(call->event));
     json_write_int(json, "id", alert->id);
     json_write_text(json, "rule", alert->rule);
-    write_group(json, alert);
+    for (int i = 0; i < ALERT_GROUP_NAMES; i++)
+        json_write_text(json, dimensions[i], alert->group[i][0] ? alert->group[i] : NULL);
     json_write_text(json, "state", alert_state_text(alert->series.state));
     json_write_text(json, "severity", alert_severity_text(alert->series.severity));
     write_time(json, "started_ns", alert->series.started_ns);

@@ -94,11 +94,6 @@ static void end_turn(void *context)
     reader_thread_leave(context, READER_SCAN);
 }
 
-static enum status save(struct sqlite3 *db, const void *pass, struct error *err)
-{
-    return alert_table_save(db, pass, err);
-}
-
 static enum status evaluate(struct alerts *alerts, struct error *err)
 {
     struct channels *channels = alerts->channels;
@@ -110,7 +105,7 @@ static enum status evaluate(struct alerts *alerts, struct error *err)
             alert_evaluate(alerts->evaluator, alerts->reader.store, clock_wall_ns(), &pass, err);
     if (status == STATUS_OK) {
         pass.given_up = &given_up;
-        status = job_change_alerts(channels->inbox, save, &pass, err);
+        status = job_change_alerts(channels->inbox, alert_table_save, &pass, err);
         alert_delivery_wake(alerts->delivery);
     }
     if (status == STATUS_OK)
