@@ -366,19 +366,57 @@ static const char *name_of(const struct alert_row *row, const struct query *quer
     return row->group[dimension][0] ? row->group[dimension] : query->filter.by[dimension];
 }
 
+// True if the cause is what the rule itself is about, or follows from it.
+static bool is_own_condition(const struct alert_rule *rule, enum why_cause_kind kind)
+{
+    static const struct {
+        enum why_cause_kind kind;
+        const char *metric; // or source
+    } own[] = {
+        {WHY_SILENT, "host_silent_ns"},
+        {WHY_DOWN, "runs_killed"},
+        {WHY_KILLED, "runs_killed"},
+        {WHY_LOSSES, "records_dropped"},
+        {WHY_XID, "xid_count"},
+        {WHY_ECC_UNCORRECTED, "ecc_uncorrected_count"},
+        {WHY_PCIE_DOWNGRADE, "pcie_narrow_ratio"},
+        {WHY_THROTTLING, "slowdown_margin_celsius"},
+        {WHY_THROTTLING, "device_sample.throttled_ratio"},
+        {WHY_MEMORY_FULL, "device_sample.memory_used_ratio"},
+        {WHY_MEMORY_PRESSURE, "host_sample.memory_used_ratio"},
+        {WHY_LOAD, "load.duration_ns"},
+        {WHY_CONCURRENCY, "inference.concurrent_requests"},
+        {WHY_PROMPT, "inference.prompt_tokens"},
+        {WHY_TOKENS, "inference.generated_tokens"},
+    };
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        const size_t size = strlen(own[i].metric), given = strlen(rule->query.metric);
+        if (own[i].kind == kind && given <= size && // with its kind of record, or without
+            strcmp(own[i].metric + size - given, rule->query.metric) == 0)
+            return true;
+    }
+    return false;
+}
+
+struct asked {
+    const struct alert_rule *rule;
+    struct alert_row *row;
+};
+
 static enum status read_why(struct store *store, const struct query *query, void *out,
                             struct error *err)
 {
-    struct alert_row *row = out;
+    const struct asked *asked = out;
+    struct alert_row *row = asked->row;
     const struct why_question question = {.model = name_of(row, query, QUERY_BY_MODEL),
                                           .host = name_of(row, query, QUERY_BY_HOST)};
     struct why why = {0};
     const enum status status = why_read(&why, store, &question, err);
     size_t first = 0;
-    while (first < why.cause_count && why.causes[first].kind >= WHY_AS_USUAL)
+    while (first < why.cause_count && (why.causes[first].kind >= WHY_AS_USUAL ||
+                                       is_own_condition(asked->rule, why.causes[first].kind)))
         first++;
     if (status == STATUS_OK && first < why.cause_count) {
-        row->why[0] = '\0';
         if (!*question.host)
             (void)text_append(row->why, sizeof row->why, "", "%s", why.causes[first].host);
         const size_t room = sizeof row->why - strlen(row->why) - sizeof ": ";
@@ -408,7 +446,8 @@ static void find_causes(const struct alert_evaluator *evaluator, struct store *s
                             !*name_of(row, &rule->query, QUERY_BY_HOST)))
             continue;
         left--;
-        const enum status status = run_turn(evaluator, store, read_why, &rule->query, row, &err);
+        struct asked asked = {rule, row};
+        const enum status status = run_turn(evaluator, store, read_why, &rule->query, &asked, &err);
         if (status != STATUS_OK && status != STATUS_NO_DATA &&
             status != STATUS_INVALID) // a pattern
             log_write(LOG_LEVEL_WARNING, "alert %s: why: %s", row->rule, err.text);

@@ -38,12 +38,6 @@ static void find_day(const struct why_reader *reader, int64_t day, int64_t *sinc
     *until_ns = *since_ns + (window_ns > HOUR_NS ? window_ns : HOUR_NS);
 }
 
-// Former days that are looked at; a window of more than a day overlaps them.
-static int64_t days_of(const struct why_reader *reader)
-{
-    return reader->window_ns > DAY_NS ? 0 : NOW_DAYS;
-}
-
 // ---- Requests ---------------------------------------------------------------------------------
 
 enum { ROW_MODEL, ROW_HOST, ROW_DEVICE, ROW_RUN, ROW_STARTED, ROW_FINISH, ROW_FIGURES };
@@ -135,7 +129,9 @@ enum status why_read_requests(struct why_reader *reader, struct error *err)
         return status;
     status = sample_time(reader, WHY_USUAL, since_ns - WHY_BEFORE_WINDOWS * reader->window_ns,
                          since_ns, 1, err);
-    for (int64_t day = days_of(reader); day > 0 && status == STATUS_OK; day--) {
+    // A window of more than a day overlaps former days.
+    for (int64_t day = reader->window_ns > DAY_NS ? 0 : NOW_DAYS; day > 0 && status == STATUS_OK;
+         day--) {
         int64_t from_ns, to_ns;
         find_day(reader, day, &from_ns, &to_ns);
         if (from_ns > 0)

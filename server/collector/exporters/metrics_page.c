@@ -341,6 +341,12 @@ static void write_own(struct writing *writing)
          page->refresh_seconds},
         {"inferstat_collector_series_limit", METRICS_GAUGE, "option --metrics-series",
          (double)page->series_max},
+        {"inferstat_collector_folded_series", METRICS_GAUGE,
+         "models on devices beyond the limit (--metrics-series): their requests are counted"
+         " together in host=\"other\"",
+         (double)totals_folded(page->totals)},
+        {"inferstat_collector_cut_rows", METRICS_GAUGE,
+         "hosts, models, devices, alerts and losses that the limit left out", (double)writing->cut},
     };
     for (size_t i = 0; i < COUNT_OF(values); i++) {
         metrics_text_family(writing->text, values[i].name, values[i].type, values[i].help);
@@ -370,24 +376,12 @@ static void write_ingest(struct writing *writing)
                        (double)writing->page->rejected[i]);
 }
 
-static void write_cut(struct writing *writing)
-{
-    metrics_text_family(writing->text, "inferstat_collector_folded_series", METRICS_GAUGE,
-                        "models on devices beyond the limit (--metrics-series): their requests are"
-                        " counted together in host=\"other\"");
-    metrics_text_sample(writing->text, NULL, (double)totals_folded(writing->page->totals));
-    metrics_text_family(writing->text, "inferstat_collector_cut_rows", METRICS_GAUGE,
-                        "hosts, models, devices, alerts and losses that the limit left out");
-    metrics_text_sample(writing->text, NULL, (double)writing->cut);
-}
-
 void metrics_page_write(struct metrics_text *text, const struct metrics_page *page)
 {
     struct writing writing = {.text = text, .page = page, .left = page->series_max};
-    write_own(&writing);
     write_ingest(&writing);
     write_totals(&writing);
     for (size_t i = 0; i < COUNT_OF(sections); i++)
         write_section(&writing, &sections[i]);
-    write_cut(&writing);
+    write_own(&writing); // behind what it counts
 }

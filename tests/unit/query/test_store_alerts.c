@@ -392,8 +392,11 @@ TEST_CASE(test_cause)
     assert_int_equal(integer("SELECT count(DISTINCT why) FROM alert"), 2);
     assert_int_equal(integer("SELECT why LIKE 'host-a: %' FROM alert WHERE rule = 'any_host'"), 1);
     assert_int_equal(integer("SELECT count(*) FROM alert WHERE why IS NOT NULL"
-                             " AND rule IN ('slower', 'here', 'run_killed')"),
-                     3);
+                             " AND rule IN ('slower', 'here')"),
+                     2);
+    // That a process was killed is no cause of itself.
+    assert_int_equal(integer("SELECT count(*) - count(why) FROM alert WHERE rule = 'run_killed'"),
+                     1);
     struct result *open = ask(&(struct query){.kind = QUERY_ALERTS, .alert.rule = "slower"});
     struct result *causes = ask(&(struct query){.kind = QUERY_WHY});
     assert_int_equal(result_row_count(open), 1);
@@ -401,6 +404,31 @@ TEST_CASE(test_cause)
                         result_get(causes, 0, "text").text.bytes);
     result_free(causes);
     result_free(open);
+}
+
+// Of two troubles of a device each may be the cause of the other's alert, but not of its own.
+TEST_CASE(test_own_condition_is_no_cause)
+{
+    struct record record;
+    read_rules("alert full: avg device_sample.memory_used_ratio by host,device over 1m"
+               " when mean > 95%\n");
+    execf("UPDATE run SET owner = 1, \"end\" = 0, heard_ns = %lld", (long long)now_ns);
+    record_init(&record, RECORD_KIND_DEVICE_SAMPLE, now_ns);
+    record_set_name(&record, DEVICE_SAMPLE_DEVICE, rows_name(db, "cuda:6"));
+    record_set_int(&record, DEVICE_SAMPLE_MEMORY_USED, 99);
+    record_set_int(&record, DEVICE_SAMPLE_MEMORY_TOTAL, 100);
+    (void)rows_add(db, 1, &record);
+    record_init(&record, RECORD_KIND_EVENT, now_ns);
+    record_set_name(&record, EVENT_EVENT, rows_name(db, "xid"));
+    record_set_name(&record, EVENT_DEVICE, rows_name(db, "cuda:6"));
+    record_set_int(&record, EVENT_DURATION_NS, 0);
+    record_set_int(&record, EVENT_CODE, 48);
+    (void)rows_add(db, 1, &record);
+    pass_after(0);
+    assert_int_equal(integer("SELECT why LIKE '%(XID)%' FROM alert WHERE rule = 'full'"), 1);
+    assert_int_equal(integer("SELECT why LIKE '%memory was full%' FROM alert"
+                             " WHERE rule = 'device_xid'"),
+                     1);
 }
 
 TEST_CASE(test_acknowledge)
@@ -442,4 +470,5 @@ TEST_CASE(test_try)
 
 TEST_MAIN_EACH(set_up, tear_down, test_life, test_rule_gone, test_silence,
                test_escalation_in_a_silence, test_silence_of_an_unknown_rule, test_unreadable_rule,
-               test_trouble, test_disk_samples, test_cause, test_acknowledge, test_try)
+               test_trouble, test_disk_samples, test_cause, test_own_condition_is_no_cause,
+               test_acknowledge, test_try)
