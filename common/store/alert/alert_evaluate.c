@@ -366,12 +366,12 @@ static const char *name_of(const struct alert_row *row, const struct query *quer
     return row->group[dimension][0] ? row->group[dimension] : query->filter.by[dimension];
 }
 
-// True if the cause is what the rule itself is about, or follows from it.
-static bool is_own_condition(const struct alert_rule *rule, enum why_cause_kind kind)
+// True if the cause is what a rule of the metric or source is about itself, or follows from it.
+static bool is_own_condition(const char *given, enum why_cause_kind kind)
 {
     static const struct {
         enum why_cause_kind kind;
-        const char *metric; // or source
+        const char *metric;
     } own[] = {
         {WHY_SILENT, "host_silent_ns"},
         {WHY_DOWN, "runs_killed"},
@@ -390,31 +390,25 @@ static bool is_own_condition(const struct alert_rule *rule, enum why_cause_kind 
         {WHY_TOKENS, "inference.generated_tokens"},
     };
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
-        const size_t size = strlen(own[i].metric), given = strlen(rule->query.metric);
-        if (own[i].kind == kind && given <= size && // with its kind of record, or without
-            strcmp(own[i].metric + size - given, rule->query.metric) == 0)
+        const char *dot = strchr(own[i].metric, '.'); // `given` may lack the kind of record
+        if (own[i].kind == kind &&
+            (strcmp(own[i].metric, given) == 0 || (dot && strcmp(dot + 1, given) == 0)))
             return true;
     }
     return false;
 }
 
-struct asked {
-    const struct alert_rule *rule;
-    struct alert_row *row;
-};
-
 static enum status read_why(struct store *store, const struct query *query, void *out,
                             struct error *err)
 {
-    const struct asked *asked = out;
-    struct alert_row *row = asked->row;
+    struct alert_row *row = out;
     const struct why_question question = {.model = name_of(row, query, QUERY_BY_MODEL),
                                           .host = name_of(row, query, QUERY_BY_HOST)};
     struct why why = {0};
     const enum status status = why_read(&why, store, &question, err);
     size_t first = 0;
     while (first < why.cause_count && (why.causes[first].kind >= WHY_AS_USUAL ||
-                                       is_own_condition(asked->rule, why.causes[first].kind)))
+                                       is_own_condition(query->metric, why.causes[first].kind)))
         first++;
     if (status == STATUS_OK && first < why.cause_count) {
         if (!*question.host)
@@ -446,8 +440,7 @@ static void find_causes(const struct alert_evaluator *evaluator, struct store *s
                             !*name_of(row, &rule->query, QUERY_BY_HOST)))
             continue;
         left--;
-        struct asked asked = {rule, row};
-        const enum status status = run_turn(evaluator, store, read_why, &rule->query, &asked, &err);
+        const enum status status = run_turn(evaluator, store, read_why, &rule->query, row, &err);
         if (status != STATUS_OK && status != STATUS_NO_DATA &&
             status != STATUS_INVALID) // a pattern
             log_write(LOG_LEVEL_WARNING, "alert %s: why: %s", row->rule, err.text);
