@@ -91,16 +91,25 @@ static void write_columns(char *out, size_t size, const struct grid *grid,
                               grid->columns[i].key);
 }
 
-static void read_columns(const struct grid *grid, struct grid_state *state, const char *value)
+// A column of another version is left out; the first one is in the error.
+static enum status read_columns(const struct grid *grid, struct grid_state *state, const char *key,
+                                const char *value, struct error *err)
 {
+    enum status status = STATUS_OK;
     state->hidden = state->pinned = 0;
     for (size_t size; *value; value += size + (value[size] == ' ')) {
         size = strcspn(value, " ");
-        for (unsigned i = 0; i < grid->count; i++) // those of another version are not there
-            if (size > 1 && strlen(grid->columns[i].key) == size - 1 &&
-                strncmp(grid->columns[i].key, value + 1, size - 1) == 0)
-                choose(state, i, i > 0 && value[0] == '-', value[0] == '+');
+        unsigned i = 0;
+        while (i < grid->count && (strlen(grid->columns[i].key) + 1 != size ||
+                                   strncmp(grid->columns[i].key, value + 1, size - 1) != 0))
+            i++;
+        if (i < grid->count)
+            choose(state, i, i > 0 && value[0] == '-', value[0] == '+');
+        else if (status == STATUS_OK && size > 0)
+            status = error_set(err, STATUS_INVALID, "%s: no such column: \"%.*s\"", key,
+                               size < 64 ? (int)size : 64, value);
     }
+    return status;
 }
 
 // "columns.hosts.2": of a view's second panel.
@@ -191,8 +200,8 @@ enum status settings_apply(struct model *model, const char *key, const char *val
         for (unsigned panel = 0; panel < views[view]->panel_count; panel++) {
             write_key(columns, view, panel);
             if (strcmp(key, columns) == 0 && views[view]->panels[panel].grid)
-                read_columns(views[view]->panels[panel].grid, &model->views[view].panels[panel],
-                             value);
+                return read_columns(views[view]->panels[panel].grid,
+                                    &model->views[view].panels[panel], key, value, err);
         }
     return STATUS_OK;
 }

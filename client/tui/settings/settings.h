@@ -23,7 +23,7 @@ void settings_row(const struct model *model, size_t row, const char **label, con
 void settings_step(struct model *model, size_t row, int step);
 
 // Applies a line of the file.  Unknown keys are ignored: a later version may know them.  Returns
-// STATUS_INVALID if the value of a known key is invalid.
+// STATUS_INVALID if the value of a known key is invalid; other columns in a list of columns hold.
 MUST_CHECK enum status settings_apply(struct model *model, const char *key, const char *value,
                                       struct error *err);
 

@@ -184,7 +184,10 @@ TEST_CASE(a_broken_file_is_told_and_kept)
     } cases[] = {
         {"theme = purple\ntemperature = fahrenheit\n", "no such value: \"purple\""},
         {"nonsense\ntemperature = fahrenheit\n", "top.conf:1"},
-        {"columns.now.1 = - + -nothing +\ntemperature = fahrenheit\n", ""},
+        {"columns.now.1 = - + -nothing +\ntemperature = fahrenheit\n",
+         "columns.now.1: no such column: \"-\""},
+        {"columns.hosts.1 = -ratio_high +load_1m -load\ntemperature = fahrenheit\n",
+         "top.conf:1: columns.hosts.1: no such column: \"-ratio_high\""},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct error err = {0};
@@ -193,7 +196,9 @@ TEST_CASE(a_broken_file_is_told_and_kept)
         settings_load(model, path);
         assert_true(strstr(model->settings.error, cases[i].error) != NULL);
         assert_int_equal(model->notice[0] != '\0', cases[i].error[0] != '\0');
-        assert_true(model->choice.fahrenheit); // the other lines hold
+        assert_true(model->choice.fahrenheit); // the other lines hold, and known columns
+        assert_int_equal(model->views[VIEW_HOSTS].panels[0].pinned != 0, i == 3);
+        assert_int_equal(model->views[VIEW_HOSTS].panels[0].hidden, 0);
         fixture_key(model, KEY_CODE_F2);
         char *screen = fixture_screen(model, false);
         assert_int_equal(strstr(screen, "settings:") != NULL, cases[i].error[0] != '\0');
