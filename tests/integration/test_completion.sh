@@ -19,6 +19,7 @@ for shell in bash zsh fish; do "$INFERSTAT" completion "$shell" >"$WORK/$shell";
 cases="
 inferstat --db $WORK/store.db now --model st|stories-15M
 inferstat now --db ~/store.db --host gpu-host-|gpu-host-1
+inferstat --db $WORK/store.db pipelines --workload enc|encode
 inferstat --db $WORK/store.db avg --device=c|--device=cpu
 inferstat --db $WORK/store.db avg --device=NV|--device=NVIDIA H200
 inferstat --db $WORK/store.db now --model a|a::b

@@ -26,6 +26,9 @@ static const struct source {
     {QUERY_BY_DEVICE, QUERY_OVERVIEW, RECORD_KIND_COUNT, "device"},
     {QUERY_BY_DEVICE, QUERY_RECORDS, RECORD_KIND_DEVICE, "name"},
     {QUERY_BY_OPERATION, QUERY_AVERAGE, RECORD_KIND_COUNT, "operation"},
+    {QUERY_BY_STAGE, QUERY_RECORDS, RECORD_KIND_LOAD_STAGE, "stage"},
+    {QUERY_BY_WORKLOAD, QUERY_RECORDS, RECORD_KIND_PIPELINE, "workload"},
+    {QUERY_BY_EVENT, QUERY_RECORDS, RECORD_KIND_EVENT, "event"},
 };
 
 enum status known_names_add(struct known_names *names, struct value value, struct error *err)

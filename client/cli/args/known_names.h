@@ -1,4 +1,4 @@
-// The names that a store knows: of models, hosts, devices and operations.  Explains why a filter
+// The names that a store knows, of models, hosts, devices and the like.  Explains why a filter
 // finds nothing, and lists names for the completion of shells.
 #ifndef INFERSTAT_CLIENT_CLI_ARGS_KNOWN_NAMES_H
 #define INFERSTAT_CLIENT_CLI_ARGS_KNOWN_NAMES_H

@@ -173,6 +173,9 @@ static const struct list {
     {"hosts", QUERY_BY_HOST, QUERY_KIND_COUNT, NULL},
     {"devices", QUERY_BY_DEVICE, QUERY_KIND_COUNT, NULL},
     {"operations", QUERY_BY_OPERATION, QUERY_KIND_COUNT, NULL},
+    {"stages", QUERY_BY_STAGE, QUERY_KIND_COUNT, NULL},
+    {"workloads", QUERY_BY_WORKLOAD, QUERY_KIND_COUNT, NULL},
+    {"events", QUERY_BY_EVENT, QUERY_KIND_COUNT, NULL},
     {"baselines", QUERY_DIMENSION_COUNT, QUERY_BASELINES, "baseline"},
     {"keys", QUERY_DIMENSION_COUNT, QUERY_KEYS, "name"},
     {"queries", QUERY_DIMENSION_COUNT, QUERY_KIND_COUNT, "name"}, // saved by this user
@@ -221,16 +224,12 @@ static enum status write_list(struct cli *cli, const struct list *list, const ch
 // The list of names that an option's value is one of; NULL: none.
 static const struct list *list_of(enum cli_option option)
 {
-    static const struct {
-        enum cli_option option;
-        const char *names;
-    } named[] = {{OPTION_MODEL, "models"},         {OPTION_MODELS, "models"},
-                 {OPTION_HOST, "hosts"},           {OPTION_DEVICE, "devices"},
-                 {OPTION_OPERATION, "operations"}, {OPTION_AGAINST, "baselines"}};
-    for (size_t i = 0; i < sizeof named / sizeof *named; i++)
-        if (named[i].option == option)
-            return find_list(named[i].names);
-    return NULL;
+    const char *name = option_row(option)->name;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        if (lists[i].dimension != QUERY_DIMENSION_COUNT &&
+            strcmp(name, query_dimension_name(lists[i].dimension)) == 0)
+            return &lists[i];
+    return find_list(option == OPTION_AGAINST ? "baselines" : name); // "models" of --models
 }
 
 // Finds the option of "-o", "--option" or "--option=value"; OPTION_COUNT: the word is none.
