@@ -1,7 +1,6 @@
 // Command dispatcher of the program `inferstat`: finds a command in the table of commands and runs
 // it.  Also has the helper functions that commands share.  Only the main thread uses this module.
-#ifndef INFERSTAT_CLIENT_CLI_CLI_H
-#define INFERSTAT_CLIENT_CLI_CLI_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -163,5 +162,3 @@ cli_command_run command_top, command_now, command_why, command_summary, command_
     command_clear, command_forget, command_doctor, command_ping, command_help, command_keygen,
     command_trust, command_authorize, command_revoke, command_keys, command_baseline,
     command_compare, command_completion, command_slowest, command_load_average;
-
-#endif

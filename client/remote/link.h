@@ -2,8 +2,7 @@
 // know several server keys of the collector.  After a failed handshake the link retries with the
 // next key.  After a failure with every key it first waits for an exponential back-off (1 to 10 s).
 // Internal to client/remote: only remote_collector.c has links, and one thread uses them.
-#ifndef INFERSTAT_CLIENT_REMOTE_LINK_H
-#define INFERSTAT_CLIENT_REMOTE_LINK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,5 +54,3 @@ bool link_is_absent(const struct link *link);
 // A text to append to the error message of a timeout: the reason if link->trouble is
 // WIRE_HANDSHAKE_BROKEN (the last handshake was aborted), else "".  Static.
 const char *link_trouble(const struct link *link);
-
-#endif

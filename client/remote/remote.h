@@ -1,8 +1,7 @@
 // Query client: sends queries to a collector and receives its new records.  The same functions can
 // read a store file instead (the SQLite file that a collector writes).  The command line and the
 // dashboard use it.  Only one thread at a time may use a struct remote.
-#ifndef INFERSTAT_CLIENT_REMOTE_H
-#define INFERSTAT_CLIENT_REMOTE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -71,5 +70,3 @@ MUST_CHECK enum status remote_subscribe(struct remote *remote, uint32_t kinds,
 MUST_CHECK enum status remote_live_next(struct remote *remote, uint64_t timeout_ns, int wake_fd,
                                         enum record_kind *kind, struct result **out,
                                         uint64_t *missed, struct error *err);
-
-#endif

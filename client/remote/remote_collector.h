@@ -2,8 +2,7 @@
 // collector sends only as many live messages as the client has permitted (credit-based flow
 // control).  So a slow client misses records, and delays no other client.  Internal to
 // client/remote: collector_query has the contract of remote_query in remote.h, and so on.
-#ifndef INFERSTAT_CLIENT_REMOTE_REMOTE_COLLECTOR_H
-#define INFERSTAT_CLIENT_REMOTE_REMOTE_COLLECTOR_H
+#pragma once
 
 #include "client/remote/remote.h"
 
@@ -21,5 +20,3 @@ void collector_subscribe(struct collector *collector, uint32_t kinds, enum remot
 MUST_CHECK enum status collector_live_next(struct collector *collector, uint64_t timeout_ns,
                                            int wake_fd, enum record_kind *kind, struct result **out,
                                            uint64_t *missed);
-
-#endif

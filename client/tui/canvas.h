@@ -3,8 +3,7 @@
 //
 // Every drawing function clips to the rectangle `area`.  `x` and `y` are relative to the upper left
 // corner of `area`.
-#ifndef INFERSTAT_TUI_CANVAS_H
-#define INFERSTAT_TUI_CANVAS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -117,5 +116,3 @@ void canvas_reverse(struct canvas *canvas, struct rect area);
 
 // Fills the area with spaces.
 void canvas_blank(struct canvas *canvas, struct rect area);
-
-#endif

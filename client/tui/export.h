@@ -1,8 +1,7 @@
 // Export: writes what the dashboard shows to a file, in the format that the file's name ends in.
 //   .txt .svg    the screen
 //   .csv .json   the rows that the focused panel shows, in their order; all columns of the answer
-#ifndef INFERSTAT_TUI_EXPORT_H
-#define INFERSTAT_TUI_EXPORT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -33,5 +32,3 @@ MUST_CHECK enum status export_write(const char *path, bool replace, const struct
 // Writes the screen as text, or as an SVG drawing.
 void export_text(FILE *out, const struct canvas *canvas);
 void export_svg(FILE *out, const struct canvas *canvas);
-
-#endif

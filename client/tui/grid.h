@@ -1,8 +1,7 @@
 // Table widget: draws the rows of a query result, sorted and scrolled, with a cursor on one row. If
 // the table is too wide, it omits columns and truncates texts; a number is never truncated ("…"
 // replaces it).  grid_rows.h has the order of the rows and the cursor.  No I/O, no global state.
-#ifndef INFERSTAT_TUI_GRID_H
-#define INFERSTAT_TUI_GRID_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -145,5 +144,3 @@ void grid_value_text(char text[GRID_CELL_SIZE], const struct grid_choice *choice
 // or GRID_UNSORTED if there is none.
 int grid_column_at(const struct grid *grid, const struct grid_state *state,
                    const struct result *result, struct rect area, int x);
-
-#endif

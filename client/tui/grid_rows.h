@@ -1,7 +1,6 @@
 // The rows of a table (grid.h): their order, the cursor on one of them, and searching.  No I/O, no
 // global state.
-#ifndef INFERSTAT_TUI_GRID_ROWS_H
-#define INFERSTAT_TUI_GRID_ROWS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -59,5 +58,3 @@ void grid_rows_keep(const struct grid *grid, struct grid_state *state, const str
 // Returns false if there is none.
 bool grid_rows_find(const struct grid *grid, struct grid_state *state, const struct result *result,
                     const char *text, int step, size_t page);
-
-#endif

@@ -1,7 +1,6 @@
 // Key bindings of the dashboard: the table from keyboard keys to actions, with their help texts.
 // No I/O, no global state.
-#ifndef INFERSTAT_TUI_KEY_BINDINGS_H
-#define INFERSTAT_TUI_KEY_BINDINGS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -121,5 +120,3 @@ extern const struct key_binding key_bindings[];
 
 // The action of a key in a context; ACTION_NONE if unbound.
 enum action key_bindings_find(enum key_context context, uint32_t code);
-
-#endif

@@ -1,7 +1,6 @@
 // Screen layout of the dashboard: divides the screen into rectangles.  Used by the views.  No I/O,
 // no global state.
-#ifndef INFERSTAT_TUI_LAYOUT_H
-#define INFERSTAT_TUI_LAYOUT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -57,5 +56,3 @@ int layout_rows(int height, const struct layout_step *steps);
 
 // Returns a rectangle in the centre of `area`, of the given size but at most that of `area`.
 struct rect layout_centre(struct rect area, int width, int height);
-
-#endif

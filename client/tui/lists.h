@@ -1,7 +1,6 @@
 // The lists of the view's panels and of overlays that keys and the mouse move in.  No I/O, no
 // global state.
-#ifndef INFERSTAT_TUI_LISTS_H
-#define INFERSTAT_TUI_LISTS_H
+#pragma once
 
 #include "client/tui/view.h"
 
@@ -28,5 +27,3 @@ void list_move(struct list list, long long rows);
 
 // After an answer or a new size: finds the cursors' rows again in all panels of the view.
 void lists_keep(struct model *model);
-
-#endif

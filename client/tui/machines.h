@@ -1,7 +1,6 @@
 // Joins the answers about hosts and devices into one table: a row per host, followed by a row for
 // each of its devices.  No I/O, no global state.
-#ifndef INFERSTAT_TUI_MACHINES_H
-#define INFERSTAT_TUI_MACHINES_H
+#pragma once
 
 #include "common/core/base/status.h"
 #include "common/core/query/result.h"
@@ -19,5 +18,3 @@ struct machines {
 // and the newest XID of the window), `is_host`, and `in_trouble` (of a host: or one of its
 // devices).  Hosts in trouble come first.
 struct result *machines_join(const struct machines *machines);
-
-#endif

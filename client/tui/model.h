@@ -1,7 +1,6 @@
 // State of the dashboard (the model of model-view-update): model_update (update.h) changes it and
 // the views draw it.  No I/O, no global state.  Owned by the thread that runs tui_run.
-#ifndef INFERSTAT_TUI_MODEL_H
-#define INFERSTAT_TUI_MODEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -187,5 +186,3 @@ const char *model_clear_word(const struct model *model);
 
 // The context in which the keyboard's keys are looked up: the view, or the overlay above it.
 enum key_context model_key_context(const struct model *model);
-
-#endif

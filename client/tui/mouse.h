@@ -1,6 +1,5 @@
 // What the mouse points at.  No I/O, no global state.
-#ifndef INFERSTAT_TUI_MOUSE_H
-#define INFERSTAT_TUI_MOUSE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -15,5 +14,3 @@ enum action mouse_press(struct model *model, int x, int y, uint32_t *code);
 
 // Scrolls by `rows` what lies at `x`, `y`; returns the action where one does that.
 enum action mouse_turn(struct model *model, int x, int y, int rows);
-
-#endif

@@ -1,7 +1,6 @@
 // Plots on a canvas: sparklines, charts over time, bars, and waterfall charts of the stages of
 // model loads.  Used by the views.  No I/O, no global state.
-#ifndef INFERSTAT_TUI_PLOTS_H
-#define INFERSTAT_TUI_PLOTS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -86,5 +85,3 @@ void plot_waterfall(struct canvas *canvas, struct rect area, const struct plot_s
 // Draws the headings of its columns in line `y`; `beside` is what stages are compared with.
 void plot_waterfall_headings(struct canvas *canvas, struct rect area, int y,
                              const struct plot_stage *stages, size_t count, const char *beside);
-
-#endif

@@ -6,8 +6,7 @@
 // of date, a round sends only those queries.  The mailbox gets all answers of a round at once, and
 // keeps the newest answer to each query until the caller takes it.  Only the thread that opened the
 // poller may call the functions below.
-#ifndef INFERSTAT_TUI_POLLER_H
-#define INFERSTAT_TUI_POLLER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -67,5 +66,3 @@ int poller_fd(const struct poller *poller);
 
 // Moves the content of the mailbox to `*news`.
 void poller_consume(struct poller *poller, struct poller_news *news);
-
-#endif

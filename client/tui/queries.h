@@ -1,8 +1,7 @@
 // Query table of the dashboard: the queries that the poller (poller.h) repeats.  The table also has
 // the kinds of records that make an answer stale (out of date).  Which queries are repeated depends
 // on the view shown.  No I/O, no global state.
-#ifndef INFERSTAT_TUI_QUERIES_H
-#define INFERSTAT_TUI_QUERIES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -133,5 +132,3 @@ uint64_t queries_stale(enum record_kind kind);
 // Returns the bit set of the kinds whose new records make any answer stale; bit k is enum
 // record_kind k.
 uint32_t queries_kinds(void);
-
-#endif

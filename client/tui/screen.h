@@ -1,7 +1,6 @@
 // Terminal driver (curses): shows a canvas, and reads the keyboard, the mouse and the terminal's
 // size.  Only screen.c uses curses.  Main thread only; one screen at a time.
-#ifndef INFERSTAT_TUI_SCREEN_H
-#define INFERSTAT_TUI_SCREEN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ bool screen_wait(struct screen *screen, const int *fds, unsigned count, uint64_t
 // Reads the next event without waiting: EVENT_KEY, EVENT_PRESS, EVENT_WHEEL or EVENT_RESIZE.  The
 // caller sets the event's times.  Returns false if there is no event.
 bool screen_read(struct screen *screen, struct event *event);
-
-#endif

@@ -1,7 +1,6 @@
 // Status line widget: draws short texts in one line of the screen, such as the footer.  If the line
 // is too narrow, it omits the texts with the highest ranks.  No I/O, no global state.
-#ifndef INFERSTAT_TUI_SEGMENTS_H
-#define INFERSTAT_TUI_SEGMENTS_H
+#pragma once
 
 #include "client/tui/canvas.h"
 
@@ -42,5 +41,3 @@ int segments_width(const struct segments *segments, int width);
 // which they were added.  Returns the number of columns used.
 int segments_draw(const struct segments *segments, struct canvas *canvas, struct rect area, int x,
                   int y, int width, enum align align);
-
-#endif

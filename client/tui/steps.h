@@ -3,8 +3,7 @@
 // whole window only the newest steps are asked for, and put into the rows.  Each answer decides for
 // itself whether output tokens count by gaps (throughput.h): to decide for the whole window would
 // take reading all of it.  No I/O, no clock.
-#ifndef INFERSTAT_TUI_STEPS_H
-#define INFERSTAT_TUI_STEPS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ bool steps_narrow(const struct steps *steps, uint32_t generation, int64_t now_ns
 // step asked for may have changed those before it: then the next reach is longer.
 MUST_CHECK enum status steps_merge(struct steps *steps, const struct query *asked, int64_t since_ns,
                                    struct result **answer, struct error *err);
-
-#endif

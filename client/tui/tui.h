@@ -4,8 +4,7 @@
 //
 // A background thread (poller.h) sends the queries.  The caller's thread owns the model, draws, and
 // reads the keyboard.  An unreachable collector therefore never blocks the screen.
-#ifndef INFERSTAT_TUI_TUI_H
-#define INFERSTAT_TUI_TUI_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -36,5 +35,3 @@ struct tui_options {
 // stop_install.  Returns STATUS_INVALID if standard input or output is no suitable terminal, or
 // the interval is out of range; else errors as remote_open does.
 MUST_CHECK enum status tui_run(const struct tui_options *options, struct error *err);
-
-#endif

@@ -1,7 +1,6 @@
 // Event handler of the dashboard (the update of model-view-update): applies an event to the model
 // and returns the effects that the caller must carry out.  No I/O, no global state.
-#ifndef INFERSTAT_TUI_UPDATE_H
-#define INFERSTAT_TUI_UPDATE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -61,5 +60,3 @@ bool model_may_replace(const struct model *model);
 
 // Applies `event` to `model`; returns a bit set of enum effect.
 unsigned model_update(struct model *model, const struct event *event);
-
-#endif

@@ -1,8 +1,7 @@
 // Views of the dashboard (the views of model-view-update): a view is a page of panels that shows
 // the model.  This header has the table of views, and the functions that draw the view, the frame
 // around it, and the overlay above it (help, details or prompt).  No I/O.
-#ifndef INFERSTAT_TUI_VIEW_H
-#define INFERSTAT_TUI_VIEW_H
+#pragma once
 
 #include "client/tui/canvas.h"
 #include "client/tui/layout.h"
@@ -233,5 +232,3 @@ void view_empty_draw(const struct model *model, struct canvas *canvas, struct re
 
 // The same for views whose records come from requests.
 void view_empty_requests_draw(const struct model *model, struct canvas *canvas, struct rect area);
-
-#endif

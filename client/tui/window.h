@@ -1,7 +1,6 @@
 // The period that the dashboard's figures cover: its length, and its end, which is now or fixed.
 // No I/O, no global state.
-#ifndef INFERSTAT_TUI_WINDOW_H
-#define INFERSTAT_TUI_WINDOW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ void window_apply(const struct window *window, int64_t now_ns, struct query_filt
 // The step of time that divides a length of time into 200 points of a chart at most; 0 if that is
 // not positive.
 int64_t window_step_ns(int64_t length_ns);
-
-#endif

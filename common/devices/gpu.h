@@ -4,8 +4,7 @@
 //
 // Drivers and libraries are not trusted: a value that no device can have counts as absent, texts
 // are escaped.  An absent value is never replaced by 0 or by an older one.
-#ifndef INFERSTAT_DEVICES_GPU_H
-#define INFERSTAT_DEVICES_GPU_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -33,5 +32,3 @@ MUST_CHECK enum status gpu_set_read(struct gpu_set *set, struct gpu_snapshot *sn
 
 // Closes the devices and their libraries.  NULL is allowed.
 void gpu_set_close(struct gpu_set *set);
-
-#endif

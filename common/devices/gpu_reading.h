@@ -1,6 +1,5 @@
 // What is known of GPUs: their descriptions, and readings of all of them at one moment (gpu.h).
-#ifndef INFERSTAT_DEVICES_GPU_READING_H
-#define INFERSTAT_DEVICES_GPU_READING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -73,5 +72,3 @@ struct gpu_snapshot {
     unsigned int xid_count;
     struct gpu_xid xids[GPU_XIDS_MAX];
 };
-
-#endif

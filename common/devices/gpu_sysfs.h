@@ -8,8 +8,7 @@
 // - Of an Intel device with several tiles, clock and memory are those of the first tile.
 // - The PCIe link is the chip's own.  AMD boards with a switch on them have another one to the
 // slot.
-#ifndef INFERSTAT_DEVICES_GPU_SYSFS_H
-#define INFERSTAT_DEVICES_GPU_SYSFS_H
+#pragma once
 
 #include "common/devices/gpu_reading.h"
 
@@ -29,5 +28,3 @@ struct gpu_sysfs {
 // left out, but keeps its number: "amd:1" stays "amd:1".  Processes are not told.
 unsigned int gpu_sysfs_read(struct gpu_sysfs *gpus, struct gpu_reading *out, unsigned int capacity,
                             const char *root);
-
-#endif

@@ -4,8 +4,7 @@
 //
 // Nothing is sent here: a reading is a record of kind host_sample.  What cannot be read is absent
 // in it, never 0.
-#ifndef INFERSTAT_DEVICES_HOST_H
-#define INFERSTAT_DEVICES_HOST_H
+#pragma once
 
 #include <stdint.h>
 
@@ -27,5 +26,3 @@ void host_close(struct host *host);
 // by both clocks; started_ns of the sample is the start of its period.  Takes less than a
 // millisecond: some thirty small files.
 void host_read(struct host *host, struct record *sample, uint64_t monotonic_ns, int64_t wall_ns);
-
-#endif

@@ -1,7 +1,6 @@
 // Wrapper of the NVIDIA management library (NVML): reads power cap, clocks and PCIe link of a
 // device.  The library is loaded at run time if it is installed.
-#ifndef INFERSTAT_DEVICES_NVML_H
-#define INFERSTAT_DEVICES_NVML_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,5 +18,3 @@ struct nvml_facts {
 // Fills `*out` for the device whose UUID is `uuid` ("GPU-...").  Returns false and zeroes `*out`
 // if the library is missing or unusable, or does not know the device.  Takes some milliseconds.
 bool nvml_read(struct nvml_facts *out, const char *uuid);
-
-#endif

@@ -1,7 +1,6 @@
 // One NVIDIA device or MIG instance: its description, and one reading of its sensors.  What NVML
 // does not tell, or tells wrongly, is absent.
-#ifndef INFERSTAT_DEVICES_NVML_DEVICE_H
-#define INFERSTAT_DEVICES_NVML_DEVICE_H
+#pragma once
 
 #include "common/devices/gpu_reading.h"
 #include "common/devices/nvml_library.h"
@@ -34,5 +33,3 @@ int nvml_device_read(const struct nvml_library *library, struct nvml_device *dev
 
 // The energy that the device used since the driver was loaded; negative: unknown.
 double nvml_device_energy(const struct nvml_library *library, nvml_handle handle);
-
-#endif

@@ -1,8 +1,7 @@
 // The NVIDIA management library (NVML), loaded at run time where it is installed: its functions,
 // numbers and structures, as its API reference has them.  A function that the installed version
 // lacks is NULL; nvml_call then answers NVML_FUNCTION_NOT_FOUND.
-#ifndef INFERSTAT_DEVICES_NVML_LIBRARY_H
-#define INFERSTAT_DEVICES_NVML_LIBRARY_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -229,5 +228,3 @@ struct nvml_library {
 // a driver.
 bool nvml_library_open(struct nvml_library *library);
 void nvml_library_close(struct nvml_library *library); // a zeroed one is allowed
-
-#endif

@@ -1,8 +1,7 @@
 // NVIDIA devices of the host, by the management library (NVML): finds GPUs and MIG instances, reads
 // them, and collects the errors that the driver reports (XIDs).  Opens the library again after the
 // driver was reloaded or updated.
-#ifndef INFERSTAT_DEVICES_NVML_SET_H
-#define INFERSTAT_DEVICES_NVML_SET_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -26,5 +25,3 @@ struct nvml_set {
 MUST_CHECK enum status nvml_set_read(struct nvml_set *set, struct gpu_snapshot *snapshot, bool slow,
                                      const char *root, struct error *err);
 void nvml_set_close(struct nvml_set *set);
-
-#endif

@@ -1,6 +1,5 @@
 // PCIe links of devices, as sysfs tells them.
-#ifndef INFERSTAT_DEVICES_PCIE_H
-#define INFERSTAT_DEVICES_PCIE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -19,5 +18,3 @@ bool pcie_link_read(struct pcie_link *out, const char *folder, const char *addre
 // Returns the PCIe generation of a link speed in the kernel's format ("32.0 GT/s PCIe"); 0:
 // unknown.
 unsigned int pcie_generation(const char *speed);
-
-#endif

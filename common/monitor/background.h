@@ -5,8 +5,7 @@
 // - runs the publisher (publisher.h), which sends records to the collector.
 // A run is the time from inferstat_open to inferstat_close.  A stream is the numbered records of
 // one thread of the run; stream 0 has the records of the background thread.
-#ifndef INFERSTAT_MONITOR_BACKGROUND_H
-#define INFERSTAT_MONITOR_BACKGROUND_H
+#pragma once
 
 #include "common/monitor/delivery/publisher.h"
 #include "common/monitor/sampler/device_registry.h"
@@ -59,5 +58,3 @@ struct background_end background_stop(struct background *background, uint64_t ti
 
 // Returns the number of records acknowledged so far.  Any thread.
 uint64_t background_acknowledged(const struct background *background);
-
-#endif

@@ -1,8 +1,7 @@
 // Definition of struct inferstat_monitor, the opaque handle of the public API (inferstat.h), and
 // helpers for the trackers: the modules that measure startups, loads, inferences, operations and
 // pipelines, and write the records of them.
-#ifndef INFERSTAT_MONITOR_MONITOR_H
-#define INFERSTAT_MONITOR_MONITOR_H
+#pragma once
 
 #include <float.h>
 #include <pthread.h>
@@ -118,5 +117,3 @@ enum { MONITOR_TEXT_MAX = 255 };
 // MONITOR_TEXT_MAX bytes, or that does not fit into the record, is cut at a character.
 // NULL and "" leave the column absent.
 void monitor_set_text(struct record *record, unsigned column, const char *text);
-
-#endif

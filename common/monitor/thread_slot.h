@@ -5,8 +5,7 @@
 // A thread acquires a slot at its first call and releases it when it exits.  The next new
 // thread reuses the slot and continues its stream (the sequence of records in the slot's ring),
 // so that short-lived threads do not exhaust the streams of the run.
-#ifndef INFERSTAT_MONITOR_THREAD_SLOT_H
-#define INFERSTAT_MONITOR_THREAD_SLOT_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -190,5 +189,3 @@ static inline void thread_slot_set_activity(struct thread_slot *slot, enum activ
     atomic_store_explicit(&header->activity, (uint64_t)activity | (uint64_t)name << 8,
                           memory_order_relaxed);
 }
-
-#endif

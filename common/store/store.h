@@ -1,8 +1,7 @@
 // Query API of a store.  store_query executes a query on an open store (session.h) and returns its
 // answer as a table of cells (result.h).  store_restore replaces a store file by a backup.  Used by
 // the collector's query service, and by clients on a store file.  One thread at a time.
-#ifndef INFERSTAT_STORE_STORE_H
-#define INFERSTAT_STORE_STORE_H
+#pragma once
 
 #include "common/core/base/error.h"
 #include "common/core/query/query.h"
@@ -211,5 +210,3 @@ MUST_CHECK enum status store_query(struct store *store, const struct query *quer
 // of store_open or query_copy.
 MUST_CHECK enum status store_restore(const char *path, const char *backup, struct result **out,
                                      char before[QUERY_PATH_SIZE], struct error *err);
-
-#endif

@@ -1,6 +1,5 @@
 // Clock readings in nanoseconds (clock_gettime).  Any thread.
-#ifndef INFERSTAT_SYS_CLOCK_H
-#define INFERSTAT_SYS_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 #include <time.h>
@@ -37,5 +36,3 @@ static inline void clock_sleep_until_ns(uint64_t deadline_ns)
                                       .tv_nsec = (long)(deadline_ns % UINT64_C(1000000000))};
     (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &deadline, NULL);
 }
-
-#endif

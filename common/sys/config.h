@@ -1,7 +1,6 @@
 // Configuration-file parser: reads `key = value` lines, and skips blank lines and `#` comments.
 // The programs accept the names of their long options as keys; the parser itself accepts any key.
-#ifndef INFERSTAT_SYS_CONFIG_H
-#define INFERSTAT_SYS_CONFIG_H
+#pragma once
 
 #include "common/core/base/error.h"
 
@@ -26,5 +25,3 @@ MUST_CHECK enum status config_read(const char *path, on_config_entry *callback,
 // fails.  Succeeds if the folder does not exist.
 MUST_CHECK enum status config_read_folder(const char *folder, on_config_entry *callback,
                                           void *context, struct error *err);
-
-#endif

@@ -1,8 +1,7 @@
 // File-system helpers: directories, paths, syncing, atomic writing of files, the user's data and
 // cache directories (XDG), standard descriptors, and JSON output to a file.  A folder is a
 // directory.
-#ifndef INFERSTAT_SYS_FILES_H
-#define INFERSTAT_SYS_FILES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -76,5 +75,3 @@ MUST_CHECK enum status files_cache_folder(char *out, size_t out_size, struct err
 
 // Returns a JSON writer whose output goes to `out`.  The caller checks ferror for write errors.
 struct json_writer files_json(FILE *out);
-
-#endif

@@ -1,7 +1,6 @@
 // Logger: writes messages with severity levels to standard error.  Any thread may call it; each
 // message is one write call.  Longer messages are cut after 1023 bytes.
-#ifndef INFERSTAT_SYS_LOG_H
-#define INFERSTAT_SYS_LOG_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ void log_write(enum log_level level, const char *format, ...) __attribute__((for
 
 // The name of a level ("error", "warning", "info", "debug"); NULL after the last one.
 const char *log_level_name(unsigned level);
-
-#endif

@@ -1,8 +1,7 @@
 // Table-driven option parser: one C array of options defines what a program accepts on its command
 // line and in its configuration file, and what its help and shell completion show.  An option
 // stores its value in a member of a structure, the target.
-#ifndef INFERSTAT_SYS_OPTION_TABLE_H
-#define INFERSTAT_SYS_OPTION_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -119,5 +118,3 @@ void option_write_entry(FILE *out, const char *term, const char *meaning);
 // Writes the help of one option, or of all in a table.
 void option_write_help(FILE *out, const struct option *option);
 void option_table_write_help(FILE *out, const struct option_table *table);
-
-#endif

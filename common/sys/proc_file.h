@@ -1,7 +1,6 @@
 // Readers of the small text files of /proc and /sys.  Nothing in them is trusted: a file may be
 // missing, empty, endless or vanish while it is read.  Any thread.
-#ifndef INFERSTAT_SYS_PROC_FILE_H
-#define INFERSTAT_SYS_PROC_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,5 +16,3 @@ bool proc_file_number(int64_t *out, const char *folder, const char *name);
 // Finds the integer behind `name` at the start of a line of `text`.  Returns false if there is
 // none.
 bool proc_file_find(int64_t *out, const char *text, const char *name);
-
-#endif

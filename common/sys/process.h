@@ -1,7 +1,6 @@
 // Process and host information: memory, CPU time, hardware, operating system; also random bytes.
 // Nothing is cached: each call asks the kernel again.  Any thread.
-#ifndef INFERSTAT_SYS_PROCESS_H
-#define INFERSTAT_SYS_PROCESS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -78,5 +77,3 @@ struct process_settings {
 
 // Reads /proc and /sys below the folder `root`; NULL: those of the system.
 void process_settings_read(struct process_settings *out, const char *root);
-
-#endif

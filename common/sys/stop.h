@@ -1,7 +1,6 @@
 // Graceful shutdown: turns SIGINT, SIGTERM and SIGHUP into a stop flag and a readable descriptor
 // (self-pipe).  The state is global: a program has one stop flag.
-#ifndef INFERSTAT_SYS_STOP_H
-#define INFERSTAT_SYS_STOP_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -24,5 +23,3 @@ int stop_fd(void);
 
 // Requests a stop.  Any thread; async-signal-safe.
 void stop_request(void);
-
-#endif

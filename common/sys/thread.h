@@ -1,7 +1,6 @@
 // Thread wrapper (pthreads): starts and joins a thread of a program or of the library.  The started
 // thread has all signals blocked, so that only the threads of the application handle signals.
-#ifndef INFERSTAT_SYS_THREAD_H
-#define INFERSTAT_SYS_THREAD_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -21,5 +20,3 @@ MUST_CHECK enum status thread_start(struct thread *thread, const char *what,
 
 // Waits for the end of the thread; does nothing if it was not started.
 void thread_join(struct thread *thread);
-
-#endif

@@ -1,7 +1,6 @@
 // Timestamp parser: relative, local, RFC 3339 and unix times, as in options and queries.
 // It reads no clock; its only global state is the time zone.
-#ifndef INFERSTAT_SYS_WHEN_H
-#define INFERSTAT_SYS_WHEN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,5 +15,3 @@
 // clocks skip is rejected.  `what` names the option in error messages.
 MUST_CHECK enum status when_parse(int64_t *out_ns, const char *text, int64_t now_ns, bool latest,
                                   const char *what, struct error *err);
-
-#endif

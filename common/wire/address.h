@@ -1,7 +1,6 @@
 // Collector addresses: parses and validates an address, and derives from it the ZeroMQ endpoint of
 // each service of the collector.  No I/O: opens no sockets and resolves no names.
-#ifndef INFERSTAT_WIRE_ADDRESS_H
-#define INFERSTAT_WIRE_ADDRESS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -59,5 +58,3 @@ const char *address_service_name(enum address_service service);
 // Writes the address to `text`, which holds ADDRESS_TEXT_SIZE bytes, in the form that address_parse
 // reads; an address with a wildcard only address_parse_listen can read back.  Returns `text`.
 char *address_text(char *text, const struct address *address);
-
-#endif

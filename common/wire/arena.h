@@ -1,8 +1,7 @@
 // Arena (bump) allocator with a memory limit: many small allocations, freed together.  The message
 // codec (codec.h) uses it: one arena holds everything that a decoded message points to.  An arena
 // is used by one thread at a time.
-#ifndef INFERSTAT_WIRE_ARENA_H
-#define INFERSTAT_WIRE_ARENA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ size_t arena_size(const struct arena *arena);
 // arena_over_limit: true if one of these failed because of the limit.
 bool arena_failed(const struct arena *arena);
 bool arena_over_limit(const struct arena *arena);
-
-#endif

@@ -8,8 +8,7 @@
 // number from first to last occurs in exactly one table, and within a table the numbers ascend.
 // Columns have one value per row, of the column's type.  Texts are UTF-8 without NUL, ids of names
 // are in 1..65535, reals are finite, durations and counts are in 0..MESSAGE_VALUE_MAX.
-#ifndef INFERSTAT_WIRE_CODEC_H
-#define INFERSTAT_WIRE_CODEC_H
+#pragma once
 
 #include "common/wire/message.h"
 
@@ -62,5 +61,3 @@ MUST_CHECK enum status table_builder_add(struct table_builder *builder, uint64_t
 
 // The tables of the records added since the reset; borrowed until the builder's next call.
 const struct wire_table *table_builder_tables(struct table_builder *builder, size_t *count);
-
-#endif

@@ -10,8 +10,7 @@
 // A fault is a text that says what is invalid; it is static or in the arena.  Functions that return
 // a fault return NULL if everything is valid, and always when packing.  `wire` names a field of
 // protobuf-c, `own` the same field in message.h.
-#ifndef INFERSTAT_WIRE_CODEC_PARTS_H
-#define INFERSTAT_WIRE_CODEC_PARTS_H
+#pragma once
 
 #include "common/wire/arena.h"
 #include "common/wire/message.h"
@@ -98,5 +97,3 @@ void codec_pack_tables(struct arena *arena, Inferstat__Batch *to,
                        const struct message_batch *batch);
 const char *codec_read_tables(struct arena *arena, struct message_batch *batch,
                               const Inferstat__Batch *from);
-
-#endif

@@ -9,8 +9,7 @@
 //
 // Beside it is FILE.pub, for the peers that trust the key.  It has one line: the public key in Z85
 // and a comment.
-#ifndef INFERSTAT_WIRE_KEYS_H
-#define INFERSTAT_WIRE_KEYS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -44,5 +43,3 @@ MUST_CHECK enum status keys_read_public(unsigned char (*out)[WIRE_KEY_SIZE], siz
 // ~/.config/inferstat/NAME.  Returns STATUS_NOT_FOUND if the user has no home directory.
 MUST_CHECK enum status keys_default_path(char *out, size_t size, const char *name,
                                          struct error *err);
-
-#endif

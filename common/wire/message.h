@@ -5,8 +5,7 @@
 // A run is the lifetime of one monitored process, the producer.  A stream is the records of one of
 // its threads, numbered 1, 2, 3, ...  A message that is to be encoded borrows the memory that it
 // points to from the caller; a decoded message owns it, and message_free (codec.h) releases it.
-#ifndef INFERSTAT_WIRE_MESSAGE_H
-#define INFERSTAT_WIRE_MESSAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -222,5 +221,3 @@ struct message {
 
 // The run of a Hello, Batch or Goodbye; NULL for other messages.
 const unsigned char *message_run(const struct message *message);
-
-#endif

@@ -1,8 +1,7 @@
 // Peer identity: says who is at the other end of a connection: a CURVE key, a user of this host, or
 // only an IP address.  The peer's owner (a key, a user, or all other peers) owns the data that
 // the peer sends.  Any thread.
-#ifndef INFERSTAT_WIRE_PEER_H
-#define INFERSTAT_WIRE_PEER_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -53,5 +52,3 @@ bool peer_read_address(struct wire_peer *peer, const char *text);
 // Makes `peer` one without key and user, at the IP address `host` (cut at PEER_HOST_SIZE; NULL:
 // unknown).
 void peer_set_host(struct wire_peer *peer, const char *host);
-
-#endif

@@ -1,8 +1,7 @@
 // Protection against socket squatting: checks that only trusted users can listen in the folder of
 // an ipc address, and chooses the default folder.  Without the check another user could create a
 // folder in /tmp before the collector does, and clients would connect to that user.
-#ifndef INFERSTAT_WIRE_PEER_FOLDER_H
-#define INFERSTAT_WIRE_PEER_FOLDER_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -47,5 +46,3 @@ MUST_CHECK enum status peer_open_folder(int *fd, struct peer_trust *trust, const
 MUST_CHECK enum status peer_default_address(struct address *out, const char *collector,
                                             const char *runtime_dir, bool connects,
                                             struct error *err);
-
-#endif

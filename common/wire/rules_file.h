@@ -1,7 +1,6 @@
 // Reads the collector's file of alert rules and hooks (alert_file.h).  Since it names commands to
 // run, only its owner may write it: this user or root (text_file.h).
-#ifndef INFERSTAT_WIRE_RULES_FILE_H
-#define INFERSTAT_WIRE_RULES_FILE_H
+#pragma once
 
 #include "common/core/alert/alert_file.h"
 
@@ -13,5 +12,3 @@ MUST_CHECK enum status rules_file_read(struct alert_file *out, const char *path,
 // executable file.  Errors name the file and the line.
 MUST_CHECK enum status rules_file_check(const struct alert_file *file, const char *path,
                                         struct error *err);
-
-#endif

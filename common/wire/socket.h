@@ -4,8 +4,7 @@
 //
 // One thread at a time may use a socket.  The thread that creates it may pass it to a thread that
 // it starts afterwards.
-#ifndef INFERSTAT_WIRE_SOCKET_H
-#define INFERSTAT_WIRE_SOCKET_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -98,5 +97,3 @@ MUST_CHECK enum status wire_receive(struct wire_socket *socket, struct wire_byte
 // connection (wire_handshake), ends the wait with `*ready` 0.
 void wire_wait(struct wire_socket *const *sockets, size_t count, int fd, int64_t timeout_ns,
                uint32_t *ready);
-
-#endif

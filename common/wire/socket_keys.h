@@ -1,7 +1,6 @@
 // Keys of CURVE (ZeroMQ RFC 26): creates and checks key pairs, and converts keys to and from text
 // in Z85 (ZeroMQ's base 85).  Any thread.
-#ifndef INFERSTAT_WIRE_SOCKET_KEYS_H
-#define INFERSTAT_WIRE_SOCKET_KEYS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -30,5 +29,3 @@ char *wire_key_text(char *text, const unsigned char key[WIRE_KEY_SIZE]);
 
 // Parses a key in Z85, exactly 40 characters; false if invalid or all zero.
 bool wire_key_parse(unsigned char key[WIRE_KEY_SIZE], const char *text);
-
-#endif

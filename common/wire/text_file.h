@@ -1,7 +1,6 @@
 // Line reader for security-relevant text files (key files, lists of trusted keys): before reading
 // it checks the file's type, size, owner and permissions.
-#ifndef INFERSTAT_WIRE_TEXT_FILE_H
-#define INFERSTAT_WIRE_TEXT_FILE_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/stat.h>
@@ -48,5 +47,3 @@ MUST_CHECK enum status text_file_status(const struct text_file *file, struct err
 // Returns the next word of *line (separated by spaces and tabs), terminates it with NUL and
 // advances *line past it; NULL if there is none.
 char *text_file_word(char **line);
-
-#endif

@@ -11,8 +11,7 @@
 // The files known_collectors in $XDG_CONFIG_HOME/inferstat (~/.config/inferstat) and in
 // /etc/inferstat are both read.  Each line is "ADDRESS KEY [comment]"; blank lines and lines that
 // begin with '#' are skipped.  An address may have several lines, for a key change.
-#ifndef INFERSTAT_WIRE_TRUST_H
-#define INFERSTAT_WIRE_TRUST_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -81,5 +80,3 @@ MUST_CHECK enum status trust_connect(struct wire_socket **out, struct wire_conte
                                      const struct trust *trust, const struct address *address,
                                      enum address_service service, unsigned attempt,
                                      struct error *err);
-
-#endif

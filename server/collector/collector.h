@@ -2,8 +2,7 @@
 // stops its threads: ingest (receives records), writer (stores them), query (answers queries) and
 // live (sends new records to subscribers).  They share one store, an SQLite database.  All but the
 // writer listen at up to ENDPOINTS_MAX addresses.  Used by the main thread only.
-#ifndef INFERSTAT_COLLECTOR_COLLECTOR_H
-#define INFERSTAT_COLLECTOR_COLLECTOR_H
+#pragma once
 
 #include "server/collector/options.h"
 
@@ -31,5 +30,3 @@ bool collector_is_alive(struct collector *collector, uint64_t within_ns);
 
 // Graceful shutdown: commits and acknowledges the received records, then stops.  Accepts NULL.
 void collector_stop(struct collector *collector);
-
-#endif

@@ -1,7 +1,6 @@
 // Configuration of the server inferstatd, read from command-line options, the environment and
 // configuration files.
-#ifndef INFERSTAT_COLLECTOR_OPTIONS_H
-#define INFERSTAT_COLLECTOR_OPTIONS_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -61,5 +60,3 @@ MUST_CHECK enum status options_check(const struct options *options, struct wire_
 
 // Writes the --help text.
 void options_help(FILE *out);
-
-#endif

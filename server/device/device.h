@@ -8,8 +8,7 @@
 // Operations are deterministic: with the same shapes the results are bitwise the same in every run.
 // On the CPU a row's result is also the same for any number of threads and any other rows.  On CUDA
 // it may differ with the number of rows, by at most 1e-3 of its size.
-#ifndef INFERSTAT_SERVER_DEVICE_DEVICE_H
-#define INFERSTAT_SERVER_DEVICE_DEVICE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -192,5 +191,3 @@ MUST_CHECK enum status device_scatter_add(struct device *device, struct tensor *
 // Waits for all earlier operations of this header; read the clock of a timing after it.  It does
 // not wait for work on streams (stream.h).
 MUST_CHECK enum status device_synchronize(struct device *device, struct error *err);
-
-#endif

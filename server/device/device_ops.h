@@ -1,8 +1,7 @@
 // Back-end interface (vtable): the functions that the CPU and CUDA back ends implement.  Wrappers
 // check arguments and call them: device.c, stream.c, encode.c and properties.c in this folder, and
 // cpu_launch in cpu/cpu_stream.c.
-#ifndef INFERSTAT_SERVER_DEVICE_DEVICE_OPS_H
-#define INFERSTAT_SERVER_DEVICE_DEVICE_OPS_H
+#pragma once
 
 #include "server/device/device.h"
 
@@ -169,5 +168,3 @@ extern const struct device_ops device_cpu_ops;
 // In builds with INFERSTAT_CUDA.
 extern const struct device_ops device_cuda_ops;
 extern const int device_cuda_runtime; // version of the runtime: 1000 * major + 10 * minor
-
-#endif

@@ -19,8 +19,7 @@
 // Norms are computed in double precision from values scaled by a power of two, so that squares
 // neither underflow nor overflow.  Results are deterministic: on one kind of device a state is
 // bitwise the same in every run, for any number of threads and any other samples in the batch.
-#ifndef INFERSTAT_SERVER_DEVICE_ENCODE_H
-#define INFERSTAT_SERVER_DEVICE_ENCODE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -81,5 +80,3 @@ size_t encode_scratch_size(const struct device *device, const struct encode_job 
 // stream failed.
 MUST_CHECK enum status device_encode(struct device_stream *stream, const struct encode_job *job,
                                      struct error *err);
-
-#endif

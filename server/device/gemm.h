@@ -1,8 +1,7 @@
 // Products of square matrices by a library of the device: OpenBLAS of the CPU, cuBLAS of CUDA.
 // Both are opened at run time and need not be installed.  For measurements: device_matmul
 // (device.h) multiplies without a library.
-#ifndef INFERSTAT_SERVER_DEVICE_GEMM_H
-#define INFERSTAT_SERVER_DEVICE_GEMM_H
+#pragma once
 
 #include "server/device/device.h"
 
@@ -39,5 +38,3 @@ void gemm_library_close(struct gemm_library *library);
 // the type, or not in this size.
 MUST_CHECK enum status gemm_multiply(struct gemm_library *library, enum gemm_type type, size_t n,
                                      void *c, const void *a, const void *b, struct error *err);
-
-#endif

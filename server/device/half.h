@@ -1,7 +1,6 @@
 // Half-precision conversion: converts IEEE 754 binary16 (1 sign, 5 exponent, 10 fraction bits) and
 // bfloat16 (1 sign, 8 exponent, 7 fraction bits) to float and back.
-#ifndef INFERSTAT_SERVER_DEVICE_HALF_H
-#define INFERSTAT_SERVER_DEVICE_HALF_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -69,5 +68,3 @@ static inline uint16_t brain_from_float(float value)
         return (uint16_t)(bits >> 16 | 0x40U);
     return (uint16_t)((bits + 0x7fffU + (bits >> 16 & 1U)) >> 16);
 }
-
-#endif

@@ -5,8 +5,7 @@
 // Activations are F32, (height, width, channels) with the channels next to each other; a sequence
 // has height 1, a vector height and width 1.  The thread that opened the device makes all calls.
 // Results do not depend on the number of threads, nor on the batch that an item is in.
-#ifndef INFERSTAT_SERVER_DEVICE_NETWORK_H
-#define INFERSTAT_SERVER_DEVICE_NETWORK_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -114,5 +113,3 @@ void device_network_memory(const struct device_network *network, struct network_
 const char *device_network_kernel(const struct device_network *network, size_t step);
 
 void device_network_free(struct device_network *network); // accepts NULL
-
-#endif

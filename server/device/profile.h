@@ -1,7 +1,6 @@
 // Profile of a device's operations: measures each operation of device.h, on the device by timed
 // events, on the CPU by the clock.  A device that is not profiled has no cost from it.
-#ifndef INFERSTAT_SERVER_DEVICE_PROFILE_H
-#define INFERSTAT_SERVER_DEVICE_PROFILE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ MUST_CHECK enum status device_profile_collect(struct device *device, struct erro
 // Stops measuring; calls that have not been reported are forgotten.  Does nothing on a device that
 // is not profiled.
 void device_profile_stop(struct device *device);
-
-#endif

@@ -1,8 +1,7 @@
 // Device properties and calibration: reads a device's hardware metadata and the state of its PCIe
 // link.  Also measures the device's rates (memory and host-to-device bandwidth, arithmetic of the
 // CPU) and caches them.
-#ifndef INFERSTAT_SERVER_DEVICE_PROPERTIES_H
-#define INFERSTAT_SERVER_DEVICE_PROPERTIES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -68,5 +67,3 @@ MUST_CHECK enum status device_measure_rates(struct device *device, struct device
 // Returns the energy that a CUDA device has consumed since its driver was loaded; 0: unknown, as of
 // the CPU.  Takes some milliseconds.
 double device_energy_joules(const struct device *device);
-
-#endif

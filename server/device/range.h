@@ -3,8 +3,7 @@
 //
 // A range begins and ends in the same thread; a thread's ranges nest.  Without an attached profiler
 // a call costs one pointer check.
-#ifndef INFERSTAT_SERVER_DEVICE_RANGE_H
-#define INFERSTAT_SERVER_DEVICE_RANGE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -32,7 +31,5 @@ static inline void range_begin_at(const char *name, uint64_t number)
 static inline void range_end(void)
 {
 }
-
-#endif
 
 #endif

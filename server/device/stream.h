@@ -17,8 +17,7 @@
 // returned the error.  After most CUDA errors all streams of the device fail.  A failed stream
 // executes no more copies and kernels, but its events still become done, so that no wait hangs:
 // device_event_record records the event even if it returns the sticky error.
-#ifndef INFERSTAT_SERVER_DEVICE_STREAM_H
-#define INFERSTAT_SERVER_DEVICE_STREAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -107,5 +106,3 @@ MUST_CHECK enum status device_copy_within(struct device_stream *stream, void *to
 // Sets `size` bytes of device memory to `byte`.
 MUST_CHECK enum status device_fill(struct device_stream *stream, void *to, int byte, size_t size,
                                    struct error *err);
-
-#endif

@@ -1,6 +1,5 @@
 // Layout of the blocks of quantised tensor types (tensor_types.h), as in the file.
-#ifndef INFERSTAT_SERVER_DEVICE_TENSOR_BLOCKS_H
-#define INFERSTAT_SERVER_DEVICE_TENSOR_BLOCKS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -49,5 +48,3 @@ struct block_q6_k {
     int8_t scales[SUPER / 16];
     uint16_t scale;
 };
-
-#endif

@@ -1,8 +1,7 @@
 // Types of tensor elements: one table with the storage format of each.  Formats of block-quantised
 // types are those of ggml (docs/gguf.md there): a block has integers, and a scale or more for them.
 // Any thread.
-#ifndef INFERSTAT_SERVER_DEVICE_TENSOR_TYPES_H
-#define INFERSTAT_SERVER_DEVICE_TENSOR_TYPES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -67,5 +66,3 @@ void tensor_narrow_q5_1(void *row, const float *in, size_t n);
 void tensor_narrow_q4_k(void *row, const float *in, size_t n);
 void tensor_narrow_q5_k(void *row, const float *in, size_t n);
 void tensor_narrow_q6_k(void *row, const float *in, size_t n);
-
-#endif

@@ -3,8 +3,7 @@
 // Only http:// and https:// URLs, no redirects; certificates are verified; proxies and .netrc are
 // not used, whatever the environment says.  The answer's body is discarded; answers over
 // HTTP_ANSWER_MAX are not read to their end.
-#ifndef INFERSTAT_HTTP_CLIENT_H
-#define INFERSTAT_HTTP_CLIENT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -27,5 +26,3 @@ void http_client_end(void);
 // not read).  No text contains the URL, which may be a secret.  Any thread.
 MUST_CHECK enum status http_client_post(const char *url, const char *body, size_t size, int stop_fd,
                                         long *code, struct error *err);
-
-#endif

@@ -5,8 +5,7 @@
 // HTTP_SERVER_CONNECTIONS are open: a further one is always accepted, and closes the oldest
 // connection of the address that has the most.  So clients that read slowly or never end their
 // requests delay no client of another address, unless they have that many addresses.
-#ifndef INFERSTAT_HTTP_SERVER_H
-#define INFERSTAT_HTTP_SERVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,5 +64,3 @@ MUST_CHECK enum status http_server_restart(struct http_server **server,
 
 // Closes all connections and ends the thread.  Accepts NULL.
 void http_server_stop(struct http_server *server);
-
-#endif

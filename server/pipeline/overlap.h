@@ -6,8 +6,7 @@
 // Intervals of a side (copies or kernels) are added in order of time.  If one starts before the
 // side's previous one ends, its start is moved to that end.  Each new interval is intersected with
 // the last OVERLAP_KEPT intervals of the other side.
-#ifndef INFERSTAT_SERVER_PIPELINE_OVERLAP_H
-#define INFERSTAT_SERVER_PIPELINE_OVERLAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -61,5 +60,3 @@ bool overlap_pop_copy(struct overlap *overlap, bool none_comes, struct overlap_i
 
 // Writes the figures of all intervals so far.
 void overlap_finish(const struct overlap *overlap, struct overlap_figures *out);
-
-#endif

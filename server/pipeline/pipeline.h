@@ -22,8 +22,7 @@
 // work and joins its threads; the metrics count what was queued.  When filling a chunk fails,
 // the chunks before it are streamed first, so that the end of a failed run does not depend on
 // timing.  Results of queued groups are consumed unless the device or the consumer failed.
-#ifndef INFERSTAT_SERVER_PIPELINE_PIPELINE_H
-#define INFERSTAT_SERVER_PIPELINE_PIPELINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -150,5 +149,3 @@ MUST_CHECK enum status pipeline_adopt(struct pipeline *pipeline, const struct pi
 // job, except after the device failed.
 MUST_CHECK enum status pipeline_run(struct pipeline *pipeline, const struct pipeline_job *job,
                                     struct pipeline_figures *figures, struct error *err);
-
-#endif

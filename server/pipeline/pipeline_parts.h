@@ -6,8 +6,7 @@
 //   result_drain.c  the completion thread, which passes results to the job
 //
 // A chunk is the content of a slot; a group is the content of a device buffer: consecutive chunks.
-#ifndef INFERSTAT_SERVER_PIPELINE_PIPELINE_PARTS_H
-#define INFERSTAT_SERVER_PIPELINE_PIPELINE_PARTS_H
+#pragma once
 
 #include "server/pipeline/pipeline.h"
 #include "server/pipeline/timeline.h"
@@ -126,5 +125,3 @@ MUST_CHECK enum status result_drain_end(struct result_drain *drain, struct error
 // Quantile `q` of the latency of the groups of the last run, from `begun_ns` to the slot's event;
 // 0: no groups.
 uint64_t result_drain_latency_ns(const struct result_drain *drain, double q);
-
-#endif

@@ -5,8 +5,7 @@
 // copy is in flight).  A lent slot becomes free when slot_pool_acquire or slot_pool_drain finds its
 // copy done; the caller must not release it.  When no slot is free, slot_pool_acquire blocks on the
 // copy event of the oldest lent slot, so that no slot is overwritten while a copy reads it.
-#ifndef INFERSTAT_SERVER_PIPELINE_SLOT_POOL_H
-#define INFERSTAT_SERVER_PIPELINE_SLOT_POOL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,5 +67,3 @@ void slot_pool_reopen(struct slot_pool *pool);
 
 // Copies the metrics when no thread uses the pool; all zero without `metrics`.
 void slot_pool_figures(const struct slot_pool *pool, struct pool_figures *out);
-
-#endif

@@ -7,8 +7,7 @@
 // anchor is replaced periodically, since elapsed times lose precision with their length; a new
 // anchor is timed against the one before, so that all times share one clock.  Only the submitting
 // thread (pipeline.h) calls the functions.
-#ifndef INFERSTAT_SERVER_PIPELINE_TIMELINE_H
-#define INFERSTAT_SERVER_PIPELINE_TIMELINE_H
+#pragma once
 
 #include "server/device/stream.h"
 #include "server/pipeline/overlap.h"
@@ -49,5 +48,3 @@ MUST_CHECK enum status timeline_end(struct timeline *timeline, enum overlap_side
 // next copy waited for.  It ends when the next chunk would have been ready if its worker had not
 // been held up.  Unmeasured copies do not count.
 void timeline_finish(struct timeline *timeline, struct overlap_figures *out, uint64_t *starved_ns);
-
-#endif

@@ -10,8 +10,7 @@
 //
 // Pinned memory (slots, results and what the workload itself pins) is limited to 20 % of the host's
 // memory.  To fit, defaults shrink: first the pool to 2 slots at least, then the chunk to 1 MB.
-#ifndef INFERSTAT_SERVER_PIPELINE_TUNING_H
-#define INFERSTAT_SERVER_PIPELINE_TUNING_H
+#pragma once
 
 #include "common/core/base/error.h"
 #include "server/pipeline/pipeline.h"
@@ -73,5 +72,3 @@ MUST_CHECK enum status autotune_run(struct pipeline *pipeline, const struct pipe
                                     struct pipeline_plan *plan, const struct tuning_host *host,
                                     const struct tuning_request *request,
                                     struct pipeline_figures *figures, struct error *err);
-
-#endif

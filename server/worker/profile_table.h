@@ -1,6 +1,5 @@
 // Prints a model's profile as tables for people.
-#ifndef INFERSTAT_SERVER_WORKER_PROFILE_TABLE_H
-#define INFERSTAT_SERVER_WORKER_PROFILE_TABLE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -12,5 +11,3 @@
 // been measured.
 void profile_table_print(FILE *out, const struct layer_profile *profile,
                          const struct device *device);
-
-#endif

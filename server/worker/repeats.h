@@ -1,8 +1,7 @@
 // Benchmark repetition: decides after each run of a workload whether another one is needed, and
 // prints the statistics.  Runs end when the median of their throughput has converged
 // (common/core/stats/stats.h) or at a maximum.  Used by the commands `encode` and `llm`.
-#ifndef INFERSTAT_SERVER_WORKER_REPEATS_H
-#define INFERSTAT_SERVER_WORKER_REPEATS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ void repeats_write(struct json_writer *json, const struct repeats *repeats, cons
 
 // Prints the statistics as a line of text; nothing without repetition.
 void repeats_print(FILE *out, const struct repeats *repeats, enum unit unit);
-
-#endif

@@ -1,7 +1,6 @@
 // Tables for people, as wide as the terminal: columns that do not fit are left out, those of the
 // least worth first.
-#ifndef INFERSTAT_SERVER_WORKER_TEXT_TABLE_H
-#define INFERSTAT_SERVER_WORKER_TEXT_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ void text_table_begin(struct text_table *table, FILE *out, const struct text_col
 
 // Prints a row: a cell for each column, those left out included.
 void text_table_row(const struct text_table *table, const char *const *cells);
-
-#endif

@@ -1,7 +1,6 @@
 // Command-line interface of `inferstat-worker`, the program that runs GPU workloads and records
 // their telemetry: the commands, and the options, exit codes and functions that they share.
-#ifndef INFERSTAT_SERVER_WORKER_WORKER_H
-#define INFERSTAT_SERVER_WORKER_WORKER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -95,5 +94,3 @@ void worker_write_maybe(struct json_writer *json, const char *key, uint64_t valu
 // Logs the name of the chosen device and the reason for the choice.  It is a warning if another
 // device failed to open first.
 void worker_log_device(const struct device_description *device);
-
-#endif

@@ -1,7 +1,6 @@
 // Option --compress of the command `zoo`: its options, and the compressed model's losses and
 // figures beside those of the original.
-#ifndef INFERSTAT_SERVER_WORKER_ZOO_COMPRESS_H
-#define INFERSTAT_SERVER_WORKER_ZOO_COMPRESS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -42,5 +41,3 @@ void zoo_compressed_print(FILE *out, const struct zoo_compressed_row *row);
 
 // Writes the member `compressed` of the model's object.
 void zoo_compressed_write(struct json_writer *json, const struct zoo_compressed_row *row);
-
-#endif

@@ -1,7 +1,6 @@
 // Results of the command `zoo`: a table for people beside the targets and claims of the reference
 // system, and JSON.
-#ifndef INFERSTAT_SERVER_WORKER_ZOO_TABLE_H
-#define INFERSTAT_SERVER_WORKER_ZOO_TABLE_H
+#pragma once
 
 #include "common/sys/option_table.h"
 #include "server/worker/repeats.h"
@@ -41,5 +40,3 @@ void zoo_table_print_means(FILE *out, const struct zoo_report *report);
 
 // Writes all as one JSON object.
 void zoo_table_write(struct json_writer *json, const struct zoo_report *report);
-
-#endif

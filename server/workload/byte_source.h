@@ -3,8 +3,7 @@
 // threads may read concurrently.
 //
 // Files are read, not mapped, so that a truncated file gives an error instead of SIGBUS.
-#ifndef INFERSTAT_SERVER_WORKLOAD_BYTE_SOURCE_H
-#define INFERSTAT_SERVER_WORKLOAD_BYTE_SOURCE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -62,5 +61,3 @@ enum { SOURCE_DIGEST_SIZE = 64 };
 // every page.
 MUST_CHECK enum status byte_source_digest(const struct byte_source *source,
                                           char text[SOURCE_DIGEST_SIZE], struct error *err);
-
-#endif

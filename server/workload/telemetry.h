@@ -3,8 +3,7 @@
 // rates: the bandwidths of its memory and of copies to it, and the arithmetic rate of a CPU.
 // device_calibrate_for_later measures the rates with a short benchmark (calibration) and caches
 // them for later processes.
-#ifndef INFERSTAT_SERVER_WORKLOAD_TELEMETRY_H
-#define INFERSTAT_SERVER_WORKLOAD_TELEMETRY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ bool pipeline_knows_pool(const struct pipeline_plan *plan);
 // sets the other fields: workload, model, device, result, start, items and batch_items.
 void pipeline_record(struct inferstat_pipeline *out, const struct pipeline_plan *plan,
                      const struct pipeline_figures *figures);
-
-#endif

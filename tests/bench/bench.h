@@ -1,6 +1,5 @@
 // What the benches share: figures of several rounds, and what a process takes.
-#ifndef INFERSTAT_TESTS_BENCH_H
-#define INFERSTAT_TESTS_BENCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -63,5 +62,3 @@ const char *bench_memory_folder(void);
 void bench_json_number(const char *key, double value, int digits);
 void bench_json_text(const char *key, const char *text);
 void bench_json_end(void);
-
-#endif

@@ -1,11 +1,8 @@
 // What benches ask of a store file.
-#ifndef INFERSTAT_TESTS_BENCH_STORE_H
-#define INFERSTAT_TESTS_BENCH_STORE_H
+#pragma once
 
 #include <stdint.h>
 
 // The one number that a question is answered with, by a reader of its own; ends the program
 // where the file cannot be asked.
 int64_t bench_ask(const char *path, const char *sql);
-
-#endif

@@ -1,7 +1,6 @@
 // The sides of bench_ingest: each takes in the same records and says how many a
 // second.  Whatever is sent was encoded before the clock starts.
-#ifndef INFERSTAT_TESTS_BENCH_INGEST_H
-#define INFERSTAT_TESTS_BENCH_INGEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -71,5 +70,3 @@ struct victoria_client {
 double victoria_rate(const struct load *load, const struct victoria_client *client);
 // The client that is fastest with this machine's victoria-metrics.
 struct victoria_client victoria_best_client(const struct load *load);
-
-#endif

@@ -1,8 +1,7 @@
 // A tracing session of LTTng with a daemon of its own, for bench_record: the
 // tracepoint of bench_tracepoint is enabled in it, and its events go to files.
 // One at a time in a process.
-#ifndef INFERSTAT_TESTS_BENCH_LTTNG_SESSION_H
-#define INFERSTAT_TESTS_BENCH_LTTNG_SESSION_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -17,5 +16,3 @@ double lttng_session_time(unsigned requests, unsigned tokens);
 // Ends session and daemon.  False when events were discarded: then the times are
 // not those of recording.
 bool lttng_session_close(void);
-
-#endif

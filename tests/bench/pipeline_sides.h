@@ -2,8 +2,7 @@
 //
 // All move the same chunks.  Memory is of the same size wherever it plays the same part:
 // as many slots, as many buffers.
-#ifndef INFERSTAT_TESTS_PIPELINE_SIDES_H
-#define INFERSTAT_TESTS_PIPELINE_SIDES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,5 +56,3 @@ void side_measure(enum side side, uint64_t chunks, struct side_run *out);
 // How far the overlap timeline is from stamps of the host's clock that copies and kernels
 // take themselves: the largest relative error of copy, compute and both.  CPU alone.
 double sides_timeline_error(void);
-
-#endif

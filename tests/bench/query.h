@@ -1,7 +1,6 @@
 // The sides of bench_query: each answers the same question about one history, the
 // mean and the 95th percentile of ttft_ns by model within a window of time.
-#ifndef INFERSTAT_TESTS_BENCH_QUERY_H
-#define INFERSTAT_TESTS_BENCH_QUERY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -88,5 +87,3 @@ struct why_times {
 const char *why_window_name(unsigned window);
 // Asks each window `times` times, at most WHY_QUERIES_MAX.  No collector may have the store open.
 void why_ask(const struct subject *subject, unsigned times, struct why_times out[WHY_WINDOWS]);
-
-#endif

@@ -6,8 +6,7 @@
 //
 // The encoders in passes: as they are where a state does not fit the shared memory of some
 // processors (server/device/cuda/encode_ways.h).
-#ifndef INFERSTAT_TESTS_BENCH_UNFUSED_H
-#define INFERSTAT_TESTS_BENCH_UNFUSED_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -30,5 +29,3 @@ MUST_CHECK enum status unfused_amplitude(struct device_stream *stream, const str
 // Queues any encoder's job in passes.
 MUST_CHECK enum status unfused_passes(struct device_stream *stream, const struct encode_job *job,
                                       struct error *err);
-
-#endif

@@ -1,6 +1,5 @@
 // victoria-metrics as a yardstick: a process of its own, spoken to over HTTP.
-#ifndef INFERSTAT_TESTS_BENCH_VICTORIA_H
-#define INFERSTAT_TESTS_BENCH_VICTORIA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ int victoria_connect(const struct victoria *victoria);
 void victoria_post(int fd, const char *bytes, size_t bytes_size);
 // The whole answer to a GET, to be freed; NULL where nobody listens.
 char *victoria_get(const struct victoria *victoria, const char *path);
-
-#endif

@@ -1,6 +1,5 @@
 // Input as the file that a function reads by its path.
-#ifndef INFERSTAT_TESTS_FUZZ_FEED_H
-#define INFERSTAT_TESTS_FUZZ_FEED_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -12,5 +11,3 @@ const char *feed_file(const char *name, const uint8_t *data, size_t size);
 
 // The folder, static.
 const char *feed_folder(void);
-
-#endif

@@ -1,6 +1,5 @@
 // What the fuzz targets share.
-#ifndef INFERSTAT_TESTS_FUZZ_H
-#define INFERSTAT_TESTS_FUZZ_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ static inline uint64_t take(struct input *input, size_t bytes)
         value = value << 8 | *input->data++;
     return value;
 }
-
-#endif

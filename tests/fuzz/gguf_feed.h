@@ -1,7 +1,6 @@
 // Builds the bytes of a GGUF file for fuzz targets, with deviations that the input
 // chooses: an input of zeroes gives a file without any.
-#ifndef INFERSTAT_TESTS_FUZZ_GGUF_FEED_H
-#define INFERSTAT_TESTS_FUZZ_GGUF_FEED_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ enum feed_model {
     FEED_MIXTURE, // of experts, with a window, scaled rotation and divisors of frequencies
 };
 unsigned char *feed_gguf(struct feed *feed, enum feed_model model, size_t *size);
-
-#endif

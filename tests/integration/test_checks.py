@@ -94,8 +94,7 @@ def ring_of(count):
 HOUSE_CLEAN = {
     "CMakeLists.txt": "project(inferstat VERSION 1.2.3)\nadd_library(x common/core/record/ring.c)\n",
     "common/core/record/ring.c": "int a;\n",
-    "common/core/record/ring.h": "// A ring.\n#ifndef INFERSTAT_CORE_RING_H\n"
-                          "#define INFERSTAT_CORE_RING_H\n#endif\n",
+    "common/core/record/ring.h": "// A ring.\n#pragma once\n",
 }
 
 # What replaces or joins one file, and what the check must say about it.
@@ -111,10 +110,8 @@ HOUSE_PLANTED = [
     ("common/core/record/ring.c", "int " + "a" * 200 + ";\n", ":1: 205 columns"),
     ("client/ring.c", "// Told\n// of rings.\n", ":1: say it plainly: Told of"),
     ("common/core/other.c", "int a;\n", ": no CMake file names it"),
-    ("common/core/record/ring.h", "// A ring.\n", ": no include guard"),
-    ("common/core/record/ring.h", "#ifndef INFERSTAT_CORE_RING_H\n#define INFERSTAT_CORE_RING_H\n#endif\n",
-     ":1: does not begin with a comment"),
-    ("common/sys/ring.h", HOUSE_CLEAN["common/core/record/ring.h"], ": shares its include guard"),
+    ("common/core/record/ring.h", "// A ring.\n", ": no #pragma once"),
+    ("common/core/record/ring.h", "\n#pragma once\n", ":1: does not begin with a comment"),
     ("scripts/x.sh", "#!/bin/sh\n", ": has an interpreter line"),
     ("CMakeLists.txt", "add_library(x common/core/record/ring.c)\n", ": no version of the project"),
 ]

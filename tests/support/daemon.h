@@ -1,6 +1,5 @@
 // inferstatd as a child process of a test or benchmark.
-#ifndef INFERSTAT_TESTS_DAEMON_H
-#define INFERSTAT_TESTS_DAEMON_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -20,5 +19,3 @@ bool daemon_start(struct daemon *daemon, const char *const *argv);
 // Sends a signal, if it is not 0, waits for the end, and returns the exit status,
 // or minus the signal that ended it.
 int daemon_end(struct daemon *daemon, int signal);
-
-#endif

@@ -13,8 +13,7 @@
 // Streams are threads of the host whatever the device inside is: each does one call at
 // a time on a stream of the inner device and waits for it.  Tensors and their
 // operations go straight to the inner device; only their allocation can fail.
-#ifndef INFERSTAT_TESTS_SUPPORT_DEVICE_FAULT_H
-#define INFERSTAT_TESTS_SUPPORT_DEVICE_FAULT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -59,5 +58,3 @@ MUST_CHECK enum status device_fault_open(struct device **out, struct device *inn
 
 // Calls of a kind so far, those that failed among them.  Any thread.
 uint64_t device_fault_calls(const struct device *device, enum device_fault_kind kind);
-
-#endif

@@ -1,7 +1,6 @@
 // Allocations of which one fails.  For one file of a test that is linked with --wrap for malloc,
 // calloc and realloc; it sets `left`.
-#ifndef INFERSTAT_TESTS_FAILING_MALLOC_H
-#define INFERSTAT_TESTS_FAILING_MALLOC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ void *__wrap_realloc(void *memory, size_t size)
 {
     return fails() ? NULL : __real_realloc(memory, size);
 }
-
-#endif

@@ -1,8 +1,7 @@
 // A collector inside a test: takes what producers send over real sockets and
 // keeps the rows in memory.  It follows the rules of proto/inferstat.proto and
 // nothing else, so that a producer's faults show.
-#ifndef INFERSTAT_TESTS_FAKE_COLLECTOR_H
-#define INFERSTAT_TESTS_FAKE_COLLECTOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -84,5 +83,3 @@ bool fake_collector_wait(struct fake_collector *collector, uint64_t count);
 unsigned fake_collector_count(struct fake_collector *collector, enum record_kind kind);
 bool fake_collector_row(struct fake_collector *collector, enum record_kind kind, unsigned index,
                         struct fake_row *row);
-
-#endif

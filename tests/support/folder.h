@@ -1,6 +1,5 @@
 // A folder of a test's own, removed with what is in it at the end.
-#ifndef INFERSTAT_TESTS_FOLDER_H
-#define INFERSTAT_TESTS_FOLDER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -22,5 +21,3 @@ const char *write_text(const char *path, const char *text);
 // A file's bytes and a NUL behind them, and how many they are (where `size` is not NULL); free()
 // the result.  These, too, end the test where they cannot.
 void *read_file(const char *path, size_t *size);
-
-#endif

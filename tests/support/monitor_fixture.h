@@ -1,7 +1,6 @@
 // What tests of the whole monitor share: a monitor in a folder of its own, a few
 // records, and a log to wait for.
-#ifndef INFERSTAT_TESTS_SUPPORT_MONITOR_FIXTURE_H
-#define INFERSTAT_TESTS_SUPPORT_MONITOR_FIXTURE_H
+#pragma once
 
 #include <pthread.h>
 
@@ -66,5 +65,3 @@ void take_line(void *context, enum inferstat_log_level level, const char *text);
 unsigned read_count(struct lines *lines, const unsigned *count);
 // Fails the test when the count does not come in a minute.
 void wait_for(struct lines *lines, const unsigned *count, unsigned wanted);
-
-#endif

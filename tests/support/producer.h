@@ -1,7 +1,6 @@
 // A producer of the wire protocol, a step at a time: for tests of the collector
 // that want to send exactly this.
-#ifndef INFERSTAT_TESTS_PRODUCER_H
-#define INFERSTAT_TESTS_PRODUCER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -67,5 +66,3 @@ bool producer_await_next(struct producer *producer, uint32_t stream, uint64_t ne
 
 // An inference of model name-1 on device name-2, its figures made from `i`.
 void producer_inference(struct record *record, uint64_t i);
-
-#endif

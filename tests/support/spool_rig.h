@@ -1,7 +1,6 @@
 // What tests of the spool share: records that their stream and number tell, a model
 // of what a spool must hold, and files that fail when told to.
-#ifndef INFERSTAT_TESTS_SPOOL_RIG_H
-#define INFERSTAT_TESTS_SPOOL_RIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -67,5 +66,3 @@ void rig_attach(struct rig_model *model, const struct spool *spool);
 
 // Bytes of all segments in a spool's folder.
 uint64_t rig_disk_bytes(const char *path);
-
-#endif

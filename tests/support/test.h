@@ -1,6 +1,5 @@
 // What every cmocka test needs, in the order cmocka wants it.
-#ifndef INFERSTAT_TESTS_SUPPORT_TEST_H
-#define INFERSTAT_TESTS_SUPPORT_TEST_H
+#pragma once
 
 #include <assert.h>
 #include <setjmp.h>
@@ -114,5 +113,3 @@ static inline unsigned test_volume(unsigned rounds)
     const unsigned long volume = text ? strtoul(text, NULL, 10) : 1;
     return volume >= 1 && volume <= 10000 ? rounds * (unsigned)volume : rounds;
 }
-
-#endif

@@ -1,7 +1,6 @@
 // Dashboards made by hand: results from text, models in every state a screen is
 // tested in.
-#ifndef INFERSTAT_TESTS_SUPPORT_TUI_FIXTURE_H
-#define INFERSTAT_TESTS_SUPPORT_TUI_FIXTURE_H
+#pragma once
 
 #include "client/tui/canvas.h"
 #include "client/tui/model.h"
@@ -58,5 +57,3 @@ char *fixture_screen(const struct model *model, bool ascii);
 
 // How a terminal without colours shows each character of it, a letter each, to be freed.
 char *fixture_looks(const struct model *model);
-
-#endif

@@ -1,7 +1,6 @@
 // A server's connection that a test feeds with bytes, and the client's half of CURVE made by hand,
 // so that a test can spoil any step of it.
-#ifndef INFERSTAT_TESTS_SUPPORT_ZMTP_RIG_H
-#define INFERSTAT_TESTS_SUPPORT_ZMTP_RIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,5 +54,3 @@ size_t hands_message(struct hands *hands, unsigned char out[HANDS_COMMAND_MAX], 
 bool hands_welcome(struct hands *hands, const unsigned char *frame, size_t size);
 bool hands_open(struct hands *hands, const char *nonce_prefix, const unsigned char *frame,
                 size_t size, unsigned char *out, uint64_t *nonce);
-
-#endif

@@ -1,7 +1,6 @@
 // Command-line options of the program `inferstat`: parses them into a struct cli_options.  The
 // table CLI_OPTIONS lists all options; the parser, the help and the shell completion read it.
-#ifndef INFERSTAT_CLIENT_CLI_ARGS_CLI_OPTIONS_H
-#define INFERSTAT_CLIENT_CLI_ARGS_CLI_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -203,5 +202,3 @@ enum cli_option options_first_given(const struct cli_options *options, const enu
 
 // Returns STATUS_INVALID; `err` says that `command` does not accept `option`.
 enum status options_refuse(enum cli_option option, const char *command, struct error *err);
-
-#endif

@@ -1,7 +1,6 @@
 // The names that a store knows, of models, hosts, devices and the like.  Explains why a filter
 // finds nothing, and lists names for the completion of shells.
-#ifndef INFERSTAT_CLIENT_CLI_ARGS_KNOWN_NAMES_H
-#define INFERSTAT_CLIENT_CLI_ARGS_KNOWN_NAMES_H
+#pragma once
 
 #include "client/cli/cli.h"
 
@@ -24,5 +23,3 @@ void known_names_deinit(struct known_names *names);
 // returns true, and a note on standard error names them.  Otherwise writes to cli->nothing which
 // name is unknown, with the nearest one; leaves it if all are known.
 bool known_names_widen(struct cli *cli, struct query_filter *filter);
-
-#endif

@@ -1,7 +1,6 @@
 // Query builder of the command line: builds a query from a command, its arguments and its options.
 // First it writes them as one line of the query language.  Then it parses this line (query_text.h).
-#ifndef INFERSTAT_CLIENT_CLI_ARGS_QUERY_LINE_H
-#define INFERSTAT_CLIENT_CLI_ARGS_QUERY_LINE_H
+#pragma once
 
 #include "client/cli/cli.h"
 
@@ -13,5 +12,3 @@
 // Ignores options that are no clauses.  Returns STATUS_INVALID if an option is invalid; `err` names
 // it.
 MUST_CHECK enum status query_line_read(struct cli *cli, struct error *err);
-
-#endif

@@ -1,8 +1,7 @@
 // Saved queries: looks up a query by its name in a file of the user.  The file is
 // $XDG_CONFIG_HOME/inferstat/queries, or without that variable ~/.config/inferstat/queries.  It has
 // lines "name = text"; the text is in the query language.
-#ifndef INFERSTAT_CLIENT_CLI_ARGS_SAVED_QUERIES_H
-#define INFERSTAT_CLIENT_CLI_ARGS_SAVED_QUERIES_H
+#pragma once
 
 #include "client/cli/cli.h"
 #include "common/core/query/query.h"
@@ -17,5 +16,3 @@ MUST_CHECK enum status saved_queries_read(const struct cli *cli, const char *tex
 // Skips invalid lines, with a warning on cli->env.notes.  The caller frees `*out`.
 MUST_CHECK enum status saved_queries_list(const struct cli *cli, struct result **out,
                                           struct error *err);
-
-#endif

@@ -1,6 +1,5 @@
 // Parsers of values on the command line: public keys (CURVE) and times ("1h", "2026-03-29 14:30").
-#ifndef INFERSTAT_CLIENT_CLI_ARGS_VALUE_ARGS_H
-#define INFERSTAT_CLIENT_CLI_ARGS_VALUE_ARGS_H
+#pragma once
 
 #include "client/cli/cli.h"
 #include "common/wire/socket_keys.h"
@@ -23,5 +22,3 @@ MUST_CHECK enum status time_arg_parse(const struct cli_environment *env, int64_t
 // struct cli_environment.
 MUST_CHECK enum status time_arg_read(void *env, int64_t *out_ns, const char *text, bool latest,
                                      struct error *err);
-
-#endif

@@ -1,6 +1,5 @@
 // Trouble of devices and hosts in words, for the commands that mention it.
-#ifndef INFERSTAT_CLIENT_CLI_COMMANDS_DEVICE_TROUBLE_H
-#define INFERSTAT_CLIENT_CLI_COMMANDS_DEVICE_TROUBLE_H
+#pragma once
 
 #include "client/cli/cli.h"
 
@@ -18,5 +17,3 @@ char *device_trouble_event(char *text, const struct result *result, size_t row);
 // Prints `title` and the devices that have trouble now, at most three, of the hosts and devices of
 // the query's filter; nothing if none has, or if the collector does not know.
 void device_trouble_note(struct cli *cli, const char *title);
-
-#endif

@@ -1,7 +1,6 @@
 // Converter of llama-bench results ("llama-bench -o json" or jsonl) to a store file, which
 // `inferstat import` then imports.
-#ifndef INFERSTAT_CLIENT_CLI_COMMANDS_LLAMA_BENCH_H
-#define INFERSTAT_CLIENT_CLI_COMMANDS_LLAMA_BENCH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -27,5 +26,3 @@ bool llama_bench_is_json(const char *path);
 // the records is 0.  Returns STATUS_INVALID if a result is invalid (`err` names the result and its
 // JSON member), STATUS_NO_DATA if there are none, STATUS_IO if `path` is not readable.
 MUST_CHECK enum status llama_bench_convert(const char *path, const char *into, struct error *err);
-
-#endif

@@ -1,8 +1,7 @@
 // Paginated queries: reads a long answer as several pages of rows, with one query per page.  So a
 // query takes a bounded time, and the caller need not hold the whole answer in memory.  Used by the
 // commands that list or export records.
-#ifndef INFERSTAT_CLIENT_CLI_COMMANDS_RECORD_PAGES_H
-#define INFERSTAT_CLIENT_CLI_COMMANDS_RECORD_PAGES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -59,5 +58,3 @@ MUST_CHECK enum status record_pages_list(struct cli *cli, record_pages_add *add,
 // STATUS_NO_DATA if the answer has no rows.
 MUST_CHECK enum status record_pages_show(struct cli *cli, const struct query *query,
                                          struct error *err);
-
-#endif

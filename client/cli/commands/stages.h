@@ -1,7 +1,6 @@
 // Waterfall chart of a model load: start, duration and share of each load stage, as lines of text.
 // Call stages_ask once, then stages_choose and stages_draw for each load.
-#ifndef INFERSTAT_CLIENT_CLI_COMMANDS_STAGES_H
-#define INFERSTAT_CLIENT_CLI_COMMANDS_STAGES_H
+#pragma once
 
 #include "client/cli/commands/record_pages.h"
 
@@ -39,5 +38,3 @@ MUST_CHECK enum status stages_choose(struct stages *stages, const struct result 
 // a last line "other" has the difference.
 void stages_draw(const struct stages *stages, unsigned width,
                  void (*put)(void *context, const char *line), void *context);
-
-#endif

@@ -1,6 +1,5 @@
 // The report of `inferstat doctor`, and its checks of the host.
-#ifndef INFERSTAT_CLIENT_CLI_DOCTOR_DOCTOR_H
-#define INFERSTAT_CLIENT_CLI_DOCTOR_DOCTOR_H
+#pragma once
 
 #include <stdint.h>
 
@@ -27,5 +26,3 @@ void doctor_say_space(struct doctor *doctor, const char *check, const char *path
 
 // Check this host: spool and run files, device driver, build, processor, control groups, limits.
 void doctor_check_host(struct doctor *doctor);
-
-#endif

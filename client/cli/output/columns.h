@@ -1,7 +1,6 @@
 // Column definitions: the columns that the listing commands and `inferstat tail` show for each
 // kind of record (load, inference, ...).
-#ifndef INFERSTAT_CLIENT_CLI_OUTPUT_COLUMNS_H
-#define INFERSTAT_CLIENT_CLI_OUTPUT_COLUMNS_H
+#pragma once
 
 #include "client/cli/output/table.h"
 #include "common/core/query/query.h"
@@ -12,5 +11,3 @@ const struct columns *columns_of(enum record_kind kind);
 
 // Writes a column for each dimension that the query groups by; returns how many.
 unsigned columns_by_group(struct column *out, const struct query *query);
-
-#endif

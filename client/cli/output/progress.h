@@ -1,8 +1,7 @@
 // Progress of a long command: one line on a terminal's standard error, drawn again up to five times
 // a second: how much is done, at which rate, and the time left if the total is known.  Elsewhere
 // nothing is written.  One thread uses a progress; progress_watch starts another that draws.
-#ifndef INFERSTAT_CLIENT_CLI_OUTPUT_PROGRESS_H
-#define INFERSTAT_CLIENT_CLI_OUTPUT_PROGRESS_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ void progress_end(struct progress *progress);
 // "audit: 1,200 of 4,800 runs, 25.0 %, 600/s, 6.0s left".  Returns `text`.
 char *progress_text(char text[PROGRESS_TEXT_SIZE], const struct progress *progress, uint64_t done,
                     uint64_t elapsed_ns);
-
-#endif

@@ -3,8 +3,7 @@
 // errors.  CSV has RFC 4180 quoting, LF line ends and a header of column keys.  In CSV, null is an
 // empty field and an empty text is "".  Text tables, and CSV on a terminal, have control characters
 // escaped (text_escape).
-#ifndef INFERSTAT_CLIENT_CLI_OUTPUT_ROWS_H
-#define INFERSTAT_CLIENT_CLI_OUTPUT_ROWS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,5 +44,3 @@ MUST_CHECK enum status rows_end(struct rows *rows, enum status status, struct er
 
 // Writes one row as a JSON object on one line.
 void rows_write_json(FILE *out, const struct result *result, size_t row);
-
-#endif

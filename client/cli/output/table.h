@@ -1,7 +1,6 @@
 // Text table formatter: formats rows of query results as cells, aligns them by display width, and
 // narrows the table to the width of the terminal.
-#ifndef INFERSTAT_CLIENT_CLI_OUTPUT_TABLE_H
-#define INFERSTAT_CLIENT_CLI_OUTPUT_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -83,5 +82,3 @@ void table_add_below(struct table *table, const char *line);
 // `colours`: cells that are a state such as "down" or "WORSE" have a colour.
 MUST_CHECK enum status table_print(const struct table *table, FILE *out, unsigned width,
                                    bool colours, struct error *err);
-
-#endif

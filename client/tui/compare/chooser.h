@@ -1,7 +1,6 @@
 // The choice of what is compared (comparison.h): what kind, which side A, which side B.  No I/O, no
 // global state.
-#ifndef INFERSTAT_TUI_COMPARE_CHOOSER_H
-#define INFERSTAT_TUI_COMPARE_CHOOSER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -18,5 +17,3 @@ size_t chooser_choices(const struct model *model, const char *choices[CHOOSER_MA
 // Moves the cursor, goes a step on or back, or sets the model's comparison after the last step.
 // Returns true if it has set it.
 bool chooser_act(struct model *model, enum action action);
-
-#endif

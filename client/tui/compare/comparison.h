@@ -1,7 +1,6 @@
 // What the view Compare sets beside each other: two windows, models or hosts, or a baseline and the
 // window.  No I/O, no global state.
-#ifndef INFERSTAT_TUI_COMPARE_COMPARISON_H
-#define INFERSTAT_TUI_COMPARE_COMPARISON_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,5 +48,3 @@ const char *comparison_earlier_text(unsigned earlier);
 // Returns false if there is no window before it: of all time, or of a filter's own times.
 bool comparison_fill(const struct comparison *comparison, const struct window *window,
                      struct query *query);
-
-#endif

@@ -1,6 +1,5 @@
 // Completes what is typed in the filter's prompt.  No I/O, no global state.
-#ifndef INFERSTAT_TUI_COMPLETION_H
-#define INFERSTAT_TUI_COMPLETION_H
+#pragma once
 
 #include "client/tui/model.h"
 
@@ -8,5 +7,3 @@
 // dashboard's answers have: of the dimension after "model=" and the like, else of any, or the start
 // of a condition.  model->prompt.choices tells the possible words if there are several.
 void completion_complete(struct model *model);
-
-#endif

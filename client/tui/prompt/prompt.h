@@ -1,7 +1,6 @@
 // Single-line text editor: a text, a cursor and the editing operations.  Used by the filter prompt
 // (update.c).  No I/O, no global state.
-#ifndef INFERSTAT_TUI_PROMPT_H
-#define INFERSTAT_TUI_PROMPT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -59,5 +58,3 @@ void prompt_history_step(const struct prompt_history *history, struct prompt *pr
 
 // Moves the cursor to the character before it.
 void prompt_left(struct prompt *prompt);
-
-#endif

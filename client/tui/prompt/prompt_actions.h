@@ -1,7 +1,6 @@
 // Opens the prompts above a view and carries out the text typed into them: filter, search, export,
 // clearing, alerts.  prompt.h edits the text.  No I/O, no global state.
-#ifndef INFERSTAT_TUI_PROMPT_ACTIONS_H
-#define INFERSTAT_TUI_PROMPT_ACTIONS_H
+#pragma once
 
 #include "client/tui/model.h"
 
@@ -17,5 +16,3 @@ unsigned prompts_act(struct model *model, enum action action, uint32_t code);
 
 // Searches for model->search from the cursor's row on; `step` as in grid_rows_find (grid_rows.h).
 void prompts_find(struct model *model, int step);
-
-#endif

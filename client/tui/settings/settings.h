@@ -1,8 +1,7 @@
 // Settings that the user makes with F2: colours, units, interval and the columns of the tables, and
 // their form as lines `key = value` of a configuration file.  settings_file.h reads and writes the
 // file.  No I/O, no global state.
-#ifndef INFERSTAT_TUI_SETTINGS_H
-#define INFERSTAT_TUI_SETTINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,5 +29,3 @@ MUST_CHECK enum status settings_apply(struct model *model, const char *key, cons
 // The text of a new file: `old` (NUL-terminated) with the lines of what was changed replaced or
 // added; all else, comments too, stays as it is.  The caller frees it; NULL: out of memory.
 char *settings_text(const struct model *model, const char *old);
-
-#endif

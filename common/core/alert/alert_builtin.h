@@ -1,6 +1,5 @@
 // The built-in alert rules: lines of an alert file.
-#ifndef INFERSTAT_CORE_ALERT_BUILTIN_H
-#define INFERSTAT_CORE_ALERT_BUILTIN_H
+#pragma once
 
 // TTFT, speed and load time are the targets of an engine for one user; a larger installation
 // replaces or disables them.  Of few requests the 95th percentile is that of one or two: it needs
@@ -32,5 +31,3 @@
     "alert disk_full: avg disk_full_in_ns over 6h when min < 1d for 5m critical 2h\n"              \
     "alert slower_than_baseline: avg baseline_slower_ratio over 10m when mean > 50% critical "     \
     "100%\n"
-
-#endif

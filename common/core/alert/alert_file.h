@@ -5,8 +5,7 @@
 //   disable NAME                      a built-in rule is off
 //   hook NAME: command PATH [ARG...]
 //   hook NAME: webhook URL [as json|slack|alertmanager]
-#ifndef INFERSTAT_CORE_ALERT_FILE_H
-#define INFERSTAT_CORE_ALERT_FILE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -51,5 +50,3 @@ MUST_CHECK enum status alert_file_read(struct alert_file *out, const char *text,
                                        struct query_place *place, unsigned *line,
                                        struct error *err);
 void alert_file_deinit(struct alert_file *file);
-
-#endif

@@ -12,8 +12,7 @@
 // Times that hold are added up from evaluation to evaluation, at most ALERT_STEP_MAX_NS each, so
 // that a clock that jumps, or a collector that was off, neither fires nor resolves an alert.  An
 // eighth of the last of these times may lack of a `for`.
-#ifndef INFERSTAT_CORE_ALERT_STATE_H
-#define INFERSTAT_CORE_ALERT_STATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -85,5 +84,3 @@ enum alert_change alert_step(struct alert_series *series, const struct alert_rul
 
 // True if the value is on the bad side of the threshold; false if the threshold is NaN.
 bool alert_is_past(const struct alert_rule *rule, double value, double threshold);
-
-#endif

@@ -1,7 +1,6 @@
 // Growable array: functions that enlarge and search an array.  The caller has two variables: the
 // pointer to the items (NULL at first; free it with free) and the capacity in items (0 at first).
-#ifndef INFERSTAT_CORE_ARRAY_H
-#define INFERSTAT_CORE_ARRAY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@ bool array_reserve(void *items, size_t *capacity, size_t wanted, size_t item_siz
 // The items must be sorted by that field: qsort with array_compare_first.
 void *array_find(const void *items, size_t count, size_t item_size, int64_t key);
 int array_compare_first(const void *left, const void *right);
-
-#endif

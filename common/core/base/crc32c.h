@@ -1,8 +1,7 @@
 // CRC-32C checksum (Castagnoli, RFC 3720 appendix B.4), for files and mapped memory that may be
 // damaged.  It detects every burst error of up to 32 bits; a random error goes undetected with a
 // probability of 1 in 2^32.
-#ifndef INFERSTAT_CORE_CRC32C_H
-#define INFERSTAT_CORE_CRC32C_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,5 +13,3 @@ uint32_t crc32c(uint32_t before, const void *bytes, size_t size);
 
 // Computes the checksum without the CRC instruction; a test compares it with crc32c.
 uint32_t crc32c_plain(uint32_t before, const void *bytes, size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 // Error value: a status and a message.  A function that fails fills it, its callers pass it up the
 // call chain, and the program reports it once.
-#ifndef INFERSTAT_CORE_ERROR_H
-#define INFERSTAT_CORE_ERROR_H
+#pragma once
 
 #include <stdint.h>
 
@@ -37,5 +36,3 @@ static inline enum status error_no_memory(struct error *err, const char *what)
 // `err` is NULL, returns `status`.
 enum status error_prefix(struct error *err, enum status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-
-#endif

@@ -1,7 +1,6 @@
 // Terminal display width of Unicode characters (as wcwidth, but independent of the locale), and an
 // ASCII replacement for each character.  Used by text tables and the dashboard.
-#ifndef INFERSTAT_CORE_GLYPH_H
-#define INFERSTAT_CORE_GLYPH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ size_t glyph_cut(const char *text, int columns);
 // The ASCII replacement of `code`: printable ASCII is returned unchanged, each symbol that the
 // dashboard draws has a replacement, and everything else is '?'.
 uint32_t glyph_ascii(uint32_t code);
-
-#endif

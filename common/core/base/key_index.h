@@ -1,7 +1,6 @@
 // Hash table that numbers distinct keys: the first key added gets number 0, the next new key 1, and
 // so on.  A key is a tuple of integers.  Used to number groups, as in SQL's GROUP BY.
-#ifndef INFERSTAT_CORE_KEY_INDEX_H
-#define INFERSTAT_CORE_KEY_INDEX_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ MUST_CHECK enum status key_index_add(struct key_index *index, const int64_t *key
 // Both functions remove all keys; key_index_clear keeps the memory, key_index_deinit frees it.
 void key_index_clear(struct key_index *index);
 void key_index_deinit(struct key_index *index);
-
-#endif

@@ -1,7 +1,6 @@
 // Strict parsing of numbers, durations, sizes and ratios from command lines and configuration: the
 // whole text must be the value.  parse_nearest suggests a word for a misspelt one.
-#ifndef INFERSTAT_CORE_PARSE_H
-#define INFERSTAT_CORE_PARSE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -33,5 +32,3 @@ MUST_CHECK enum status parse_ratio(double *out, const char *text, const char *wh
 // no word is close and `text` has at least 3 bytes, returns the shortest word that begins with
 // `text`.  NULL: no suggestion.
 const char *parse_nearest(const char *text, const char *const *words, unsigned count);
-
-#endif

@@ -1,6 +1,5 @@
 // Saturating arithmetic: an overflow gives INT64_MAX or INT64_MIN.
-#ifndef INFERSTAT_CORE_SATURATE_H
-#define INFERSTAT_CORE_SATURATE_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -19,5 +18,3 @@ static inline int64_t saturate_round(double value)
         return llround(value);
     return value < 0 ? INT64_MIN : INT64_MAX;
 }
-
-#endif

@@ -1,8 +1,7 @@
 // Adaptive batch size.  A thread divides a long task into slices (batches of items) and does other
 // work between slices; this module chooses the size of a slice so that it takes about a target
 // time.  No I/O, no clock.
-#ifndef INFERSTAT_CORE_SLICE_SIZE_H
-#define INFERSTAT_CORE_SLICE_SIZE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -28,5 +27,3 @@ static inline void slice_size_adapt(struct slice_size *size, uint64_t took_ns, u
     next = next < size->least ? size->least : next;
     size->now = next > size->most ? size->most : (unsigned)next;
 }
-
-#endif

@@ -1,7 +1,6 @@
 // Status codes: what functions that can fail return.  A status is the class of the error; the
 // message is in struct error (error.h).
-#ifndef INFERSTAT_CORE_STATUS_H
-#define INFERSTAT_CORE_STATUS_H
+#pragma once
 
 // One line per status: X(suffix of the enumerator, text).
 #define STATUS_TABLE(X)                                                                            \
@@ -35,5 +34,3 @@ enum status {
 
 // The text of a status ("not found"), for messages.  Never NULL; a static string.
 const char *status_text(enum status status);
-
-#endif

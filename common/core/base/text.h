@@ -1,7 +1,6 @@
 // UTF-8: decodes, encodes, validates and cuts text, and escapes untrusted text for terminals.  The
 // last functions format numbers and UUIDs, and parse UUIDs.
-#ifndef INFERSTAT_CORE_TEXT_H
-#define INFERSTAT_CORE_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,5 +57,3 @@ char *text_from_real(char out[TEXT_NUMBER_SIZE], double value);
 // false unless `text` is a UUID of exactly 36 characters.
 void text_from_uuid(char out[37], const unsigned char uuid[16]);
 bool text_to_uuid(unsigned char uuid[16], const char *text);
-
-#endif

@@ -1,7 +1,6 @@
 // Patterns of error texts: what is different in each occurrence of the same error (numbers, ids,
 // addresses) becomes "#", so that the occurrences can be counted together.
-#ifndef INFERSTAT_CORE_TEXT_PATTERN_H
-#define INFERSTAT_CORE_TEXT_PATTERN_H
+#pragma once
 
 #include <stddef.h>
 
@@ -14,5 +13,3 @@
 // - other digits ("q4" becomes "q#")
 // - several of these with one of ". , : -" between them (10.0.0.1:5571)
 size_t text_pattern(char *out, const char *text, size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 // Units of measurement: names the units of stored values, and formats a value with its unit for
 // people (examples: tests/unit/core/test_unit.c).
-#ifndef INFERSTAT_CORE_UNIT_H
-#define INFERSTAT_CORE_UNIT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -57,5 +56,3 @@ char *unit_format_rough(char *text, enum unit unit, double value);
 // Formats a ratio as a change: 1.21 is "+21.0 %", 12.5 "x12.5"; "-" if it is not finite.  Otherwise
 // like unit_format.
 char *unit_format_change(char *text, double ratio);
-
-#endif

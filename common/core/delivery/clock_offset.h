@@ -5,8 +5,7 @@
 // The host sends a message at t1 and receives the answer at t4, both by its own clock.  The
 // collector answers at t2 by its clock.  So the offset is between t1 - t2 and t4 - t2.  Each answer
 // narrows this interval.  The interval widens with time, since clocks drift.
-#ifndef INFERSTAT_CORE_CLOCK_OFFSET_H
-#define INFERSTAT_CORE_CLOCK_OFFSET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ void clock_offset_add_sample(struct clock_offset *offset, int64_t sent_ns, int64
 // least 1).  Returns false if the offset is unknown or the half-width is above an hour.
 bool clock_offset_estimate(const struct clock_offset *offset, uint64_t now_ns, int64_t *offset_ns,
                            int64_t *error_ns);
-
-#endif

@@ -16,8 +16,7 @@
 // Messages: Hello opens a connection and lists the streams (a stream: the records of one ring
 // buffer); Batch carries records, or none as a heartbeat; Goodbye ends the run.  The collector's
 // answer is an acknowledgement (Ack).
-#ifndef INFERSTAT_CORE_DELIVERY_H
-#define INFERSTAT_CORE_DELIVERY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -185,5 +184,3 @@ const struct delivery_stream *delivery_producer_streams(const struct delivery_pr
 
 // The number of records acknowledged so far, in all streams; a new stream's `released` counts too.
 uint64_t delivery_producer_acknowledged(const struct delivery_producer *producer);
-
-#endif

@@ -1,8 +1,7 @@
 // Interval set: the dropped records of a producer that the collector has not acknowledged as
 // dropped yet, as at most DELIVERY_DROPS_MAX disjoint ranges of record numbers, sorted by stream
 // and number.
-#ifndef INFERSTAT_CORE_DELIVERY_DROPPED_H
-#define INFERSTAT_CORE_DELIVERY_DROPPED_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ const struct delivery_range *delivery_dropped_of_stream(const struct delivery_dr
 // The count of dropped records in first..last.
 uint64_t delivery_dropped_count(const struct delivery_dropped *dropped, uint32_t stream,
                                 uint64_t first, uint64_t last);
-
-#endif

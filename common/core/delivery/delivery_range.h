@@ -1,7 +1,6 @@
 // Dropped range: consecutive records of one stream that will never reach the store, with the
 // reason.  A stream is the records of one ring buffer, numbered 1, 2, 3, ...
-#ifndef INFERSTAT_CORE_DELIVERY_RANGE_H
-#define INFERSTAT_CORE_DELIVERY_RANGE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -48,5 +47,3 @@ static inline void delivery_widen_times(int64_t *since_ns, int64_t *until_ns, in
     *since_ns = since < *since_ns ? since : *since_ns;
     *until_ns = until > *until_ns ? until : *until_ns;
 }
-
-#endif

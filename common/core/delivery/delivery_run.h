@@ -11,8 +11,7 @@
 //   3. commits, and only then sends the Ack of delivery_run_answer.
 //
 // After a rollback the caller rebuilds the state machine from the committed state.
-#ifndef INFERSTAT_CORE_DELIVERY_RUN_H
-#define INFERSTAT_CORE_DELIVERY_RUN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -181,5 +180,3 @@ void delivery_run_answer(const struct delivery_run *run, bool is_hello, struct d
 
 // Clears `touched` once the Acks of a transaction are built.
 void delivery_run_answered(struct delivery_run *run);
-
-#endif

@@ -1,7 +1,6 @@
 // Private state of the delivery protocol's producer (delivery.h: at-least-once delivery of records
 // to the collector).  Only delivery.c and delivery_next.c include this header and set the members.
-#ifndef INFERSTAT_CORE_DELIVERY_STATE_H
-#define INFERSTAT_CORE_DELIVERY_STATE_H
+#pragma once
 
 #include "common/core/delivery/delivery.h"
 #include "common/core/delivery/delivery_dropped.h"
@@ -116,5 +115,3 @@ void delivery_begin_with_hello(struct delivery_producer *producer);
 
 // Updates `drops`.  True if there are dropped ranges to send.
 bool delivery_has_drops(struct delivery_producer *producer);
-
-#endif

@@ -1,7 +1,6 @@
 // Alert rule: one condition that the collector evaluates, of a metric or of a source, by group.
 // query_text_read_alert parses one; alert_file.h reads all rules of a file.  No I/O.
-#ifndef INFERSTAT_CORE_ALERT_RULE_H
-#define INFERSTAT_CORE_ALERT_RULE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -99,5 +98,3 @@ struct alert_rule {
     unsigned line;   // of the file, from 1; of a built-in rule 0
     char text[ALERT_TEXT_SIZE]; // as written, without the name
 };
-
-#endif

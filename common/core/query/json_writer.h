@@ -1,8 +1,7 @@
 // Streaming JSON writer (RFC 8259): passes the text to a callback as the caller adds values.  The
 // caller must end each object and list that it begins.  Then the output is valid JSON for any
 // values: malformed UTF-8 becomes U+FFFD, NaN and infinite numbers become null.
-#ifndef INFERSTAT_CORE_JSON_WRITER_H
-#define INFERSTAT_CORE_JSON_WRITER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ void json_write_number(struct json_writer *json, const char *key, const char *te
 void json_write_members(struct json_writer *json, const struct result *result, size_t row);
 void json_write_row(struct json_writer *json, const struct result *result, size_t row,
                     const char *kind);
-
-#endif

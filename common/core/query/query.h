@@ -1,7 +1,6 @@
 // Query request: a struct query describes one query to a collector or a store file (the SQLite file
 // with the records).  The second part lists the metrics that queries can average.  No I/O.
-#ifndef INFERSTAT_CORE_QUERY_H
-#define INFERSTAT_CORE_QUERY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -261,5 +260,3 @@ bool query_metric_is_of_records(const struct query_metric *metric);
 // nearest name.
 MUST_CHECK enum status query_metric_find(const struct query_metric **out, const char *name,
                                          struct error *err);
-
-#endif

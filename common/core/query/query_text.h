@@ -18,8 +18,7 @@
 // Clauses are in any order.  Each occurs at most once, except "where".  A verb refuses clauses that
 // do not apply to it.  "compare" compares two sides: a line has the baseline, "where", "since" and
 // "until" of one side before "against", and those of the other side after it.
-#ifndef INFERSTAT_CORE_QUERY_TEXT_H
-#define INFERSTAT_CORE_QUERY_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -112,5 +111,3 @@ const struct query_verb *query_verb_of(const struct query *query);
 const struct query_verb *query_verbs(unsigned *count);
 
 const char *query_clause_word(enum query_clause clause);
-
-#endif

@@ -1,7 +1,6 @@
 // State of the query language's parser, shared by query_text.c, the clauses of alerts
 // (query_text_alert.c) and the file of alerts (alert/alert_file.c).
-#ifndef INFERSTAT_CORE_QUERY_TEXT_READER_H
-#define INFERSTAT_CORE_QUERY_TEXT_READER_H
+#pragma once
 
 #include "common/core/query/alert_rule.h"
 #include "common/core/query/query_text.h"
@@ -60,5 +59,3 @@ MUST_CHECK enum status query_reader_alert_clause(struct query_reader *reader,
 MUST_CHECK enum status query_reader_alert_dimension(struct query_reader *reader,
                                                     struct query_place place,
                                                     enum query_dimension dimension, bool is_by);
-
-#endif

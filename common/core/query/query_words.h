@@ -4,8 +4,7 @@
 // Blanks, tabs and line ends separate words; "=" and "," are words.  A name that contains one of
 // these, a quote or a backslash is written in single or double quotes.  Escapes in quotes: \\ \" \'
 // \n \t, \xNN (a byte) and \u{NNNN} (a character).
-#ifndef INFERSTAT_CORE_QUERY_WORDS_H
-#define INFERSTAT_CORE_QUERY_WORDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ bool query_word_write(char *out, size_t size, size_t *used, const char *text, bo
 // The column, from 1, of the byte at offset `at`: the count of characters before that byte, plus
 // one.
 size_t query_column(const char *line, size_t at);
-
-#endif

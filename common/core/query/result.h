@@ -1,8 +1,7 @@
 // Query result: a table with named columns and rows of typed values.  Queries of the store
 // return it; the wire codec (codec.h) transfers it to clients, which read it.  A result has copies
 // of all texts.  One thread at a time may use it.
-#ifndef INFERSTAT_CORE_RESULT_H
-#define INFERSTAT_CORE_RESULT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -97,5 +96,3 @@ enum { LOSS_TEXT_SIZE = 512 };
 // key begins with "dropped_" and whose value is above zero, largest first: "5 spool_full, 2
 // ring_full".  "" if there are none.  Returns `text`.
 const char *result_loss_text(char text[LOSS_TEXT_SIZE], const struct result *result, size_t row);
-
-#endif

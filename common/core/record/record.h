@@ -2,8 +2,7 @@
 // sample of a device, ...) names the SQL table of the row.  The enums of kinds and columns, and the
 // functions that describe them, are generated from the schema in record_table.h.  The library, the
 // collector and all clients use this header.  No I/O, no locks.
-#ifndef INFERSTAT_CORE_RECORD_H
-#define INFERSTAT_CORE_RECORD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -205,5 +204,3 @@ size_t record_text_room(const struct record *record);
 // True if the functions above may be called on a record that another process wrote: its kind and
 // columns are known, and its texts are inside it.  Does not validate values.
 bool record_is_sound(const struct record *record);
-
-#endif

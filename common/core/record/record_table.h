@@ -19,8 +19,7 @@
 //             or an enumeration below, stored as its number
 //   unit:     an enum unit without UNIT_ (common/core/base/unit.h)
 //   presence: ALWAYS, or MAYBE when it may be absent
-#ifndef INFERSTAT_CORE_RECORD_TABLE_H
-#define INFERSTAT_CORE_RECORD_TABLE_H
+#pragma once
 
 #define RECORD_KINDS(X)                                                                            \
     X(RUN, "run", "runs", "one life of one worker process")                                        \
@@ -438,5 +437,3 @@
       "memory_total_bytes", "memory that is not available / memory of the host")                   \
     X(EVENT, "xid_count", COUNT, "1", "(SELECT n.text = 'xid' FROM name n WHERE n.id = event)",    \
       "1 of each XID error that the driver reported: the count is their number")
-
-#endif

@@ -7,8 +7,7 @@
 // of 256 bytes, or two consecutive slots if its values and text need more; the producer publishes
 // both slots together.  The consumer reads records in place and releases them in order; slots stay
 // occupied until the release.
-#ifndef INFERSTAT_CORE_RING_H
-#define INFERSTAT_CORE_RING_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -80,5 +79,3 @@ void ring_free_parts(struct ring *ring, struct ring_part parts[2]);
 
 uint64_t ring_produced(const struct ring *ring); // highest number assigned
 uint64_t ring_dropped(const struct ring *ring);  // dropped because full: they got no number
-
-#endif

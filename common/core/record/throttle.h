@@ -1,7 +1,6 @@
 // GPU clock throttle reasons: names of the bits in the column device_sample.throttle_reasons.  The
 // column has the value that NVML returns (nvmlDeviceGetCurrentClocksEventReasons, nvml.h).
-#ifndef INFERSTAT_CORE_THROTTLE_H
-#define INFERSTAT_CORE_THROTTLE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -27,5 +26,3 @@ enum { THROTTLE_TEXT_SIZE = 96 };
 // Writes the names of the bits of `reasons` that are in THROTTLE_REASONS, such as "power cap,
 // software thermal", to `text` (THROTTLE_TEXT_SIZE bytes); "" for none.  Returns `text`.
 char *throttle_text(char *text, int64_t reasons);
-
-#endif

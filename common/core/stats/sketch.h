@@ -11,8 +11,7 @@
 //
 // The range is 2^-64 to 2^64: a smaller magnitude counts as zero, a larger one in the last
 // bucket.  NaN is never counted.
-#ifndef INFERSTAT_CORE_SKETCH_H
-#define INFERSTAT_CORE_SKETCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -144,5 +143,3 @@ MUST_CHECK enum status sketch_decode(struct sketch *sketch, const void *bytes, s
 // Like sketch_decode, but in one pass, without validating all bytes first: after STATUS_CORRUPT
 // `sketch` has a part of the values and may only be reset or freed.
 MUST_CHECK enum status sketch_decode_once(struct sketch *sketch, const void *bytes, size_t size);
-
-#endif

@@ -1,8 +1,7 @@
 // Parser of service level objectives (SLOs): upper limits of a request's durations, such as
 // "ttft=200ms,tpot=30ms".  Only a request within all limits counts in the metric goodput.  A limit
 // needs a unit, except 0.  No I/O, no global state.
-#ifndef INFERSTAT_CORE_SLO_H
-#define INFERSTAT_CORE_SLO_H
+#pragma once
 
 #include <stdint.h>
 
@@ -37,5 +36,3 @@ const char *slo_name(enum slo_metric metric);
 // "_ns".  If the text is invalid or empty, or gives an objective twice, returns STATUS_INVALID;
 // `err` names the invalid word.
 MUST_CHECK enum status slo_parse(struct slo *out, const char *text, struct error *err);
-
-#endif

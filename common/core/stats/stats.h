@@ -39,8 +39,7 @@
 // margin and 2,500 values per side whose interquartile range is 13 % of the median (normal:
 // a standard deviation of 10 %), a change by 3 % is found in 95 of 100 comparisons
 // (tests/unit/core/test_stats_calibration.c).
-#ifndef INFERSTAT_CORE_STATS_H
-#define INFERSTAT_CORE_STATS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -222,5 +221,3 @@ void convergence_measure(struct convergence *out, double *values, size_t count);
 // True when the interval's half-width is at most `ratio` of the median, after at least
 // CONVERGENCE_RUNS_MIN values.
 bool convergence_is_reached(const struct convergence *convergence, double ratio);
-
-#endif

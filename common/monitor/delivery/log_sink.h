@@ -1,6 +1,5 @@
 // Log sink: formats the library's log lines and passes them to the application's log callback.
-#ifndef INFERSTAT_MONITOR_LOG_SINK_H
-#define INFERSTAT_MONITOR_LOG_SINK_H
+#pragma once
 
 #include "common/monitor/inferstat.h"
 
@@ -14,5 +13,3 @@ struct log_sink {
 // callback.
 void log_sink_write(const struct log_sink *sink, enum inferstat_log_level level, const char *format,
                     ...) __attribute__((format(printf, 3, 4)));
-
-#endif

@@ -5,8 +5,7 @@
 //
 // A process is dead if the locks on its files are free (fork_safe_lock.h).  If several processes
 // find an orphan, only one acquires its locks.
-#ifndef INFERSTAT_MONITOR_ORPHANS_H
-#define INFERSTAT_MONITOR_ORPHANS_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -123,5 +122,3 @@ struct orphans_bounds orphans_default_bounds(const char *runs, uint64_t spool_by
 // Several processes may call it at once.  Any thread.
 void orphans_tidy(const struct orphans_folders *folders, const struct orphans_bounds *bounds,
                   const struct log_sink *log);
-
-#endif

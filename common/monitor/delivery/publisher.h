@@ -9,8 +9,7 @@
 // One thread uses and closes a publisher: the background thread, the replay thread or
 // `inferstat spool flush`.  This thread calls in a loop: publisher_step, then publisher_wait for at
 // most pause_ns.  publisher_step never waits for the collector or the engine.
-#ifndef INFERSTAT_MONITOR_PUBLISHER_H
-#define INFERSTAT_MONITOR_PUBLISHER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -73,5 +72,3 @@ const char *publisher_trouble(const struct publisher *publisher);
 
 // Returns the number of records acknowledged so far.  Any thread.
 uint64_t publisher_acknowledged(const struct publisher *publisher);
-
-#endif

@@ -1,8 +1,7 @@
 // Private definition of struct publisher (publisher.h), the producer of the at-least-once delivery
 // protocol: it sends a run's records and keeps them until the collector acknowledges them.  Only
 // publisher.c and publisher_send.c include this header.
-#ifndef INFERSTAT_MONITOR_PUBLISHER_PARTS_H
-#define INFERSTAT_MONITOR_PUBLISHER_PARTS_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -57,5 +56,3 @@ const struct record *publisher_record(const struct publisher *publisher, uint32_
 // NULL for some of its records.
 MUST_CHECK enum status publisher_send(struct publisher *publisher,
                                       const struct delivery_action *action);
-
-#endif

@@ -3,8 +3,7 @@
 // its records are acknowledged, or the collector has removed the run.  A monitor replays in the
 // background, `inferstat spool flush` in the foreground.  The collector deduplicates records, so a
 // replay may be stopped at any point and restarted by any process.
-#ifndef INFERSTAT_MONITOR_REPLAY_H
-#define INFERSTAT_MONITOR_REPLAY_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -77,5 +76,3 @@ MUST_CHECK enum status replay_start(struct replay **out, const struct replay_set
 
 // Cancels the replay and frees it.  NULL is fine.
 void replay_stop(struct replay *replay);
-
-#endif

@@ -4,8 +4,7 @@
 // retry after a refused handshake.  Before the uplink connects to an ipc address, it checks that
 // only trusted users can listen in the folder (peer_folder.h).  One thread uses the uplink; another
 // one may have called uplink_open.
-#ifndef INFERSTAT_MONITOR_UPLINK_H
-#define INFERSTAT_MONITOR_UPLINK_H
+#pragma once
 
 #include "common/core/base/error.h"
 #include "common/monitor/delivery/log_sink.h"
@@ -36,5 +35,3 @@ bool uplink_renew(struct uplink *uplink, uint64_t now_ns);
 // Returns the probable reason why no answer comes, as ": reason (what to do)"; "" if unknown.
 // Valid until the next call.
 const char *uplink_trouble(struct uplink *uplink);
-
-#endif

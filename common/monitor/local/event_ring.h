@@ -4,8 +4,7 @@
 //
 // A reader copies entries, then discards those that the writer has overwritten meanwhile
 // (as with a seqlock).  The writer never waits.
-#ifndef INFERSTAT_MONITOR_EVENT_RING_H
-#define INFERSTAT_MONITOR_EVENT_RING_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -67,5 +66,3 @@ uint64_t event_ring_count(const struct event_rings *events, enum inferstat_event
 // `from` events of that kind.  Returns the number of entries copied.  Any thread.
 size_t event_ring_read(const struct event_rings *events, enum inferstat_event_kind kind,
                        uint64_t from, struct event_entry *entries, size_t count);
-
-#endif

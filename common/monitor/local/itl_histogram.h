@@ -6,8 +6,7 @@
 // A bank is an array of these sums.  An engine thread has two banks: it adds to one of them, and
 // never waits.  The library's background thread switches it to the other bank.  Once the engine
 // thread has left the old bank, the background thread writes its sums as records of kind `itl`.
-#ifndef INFERSTAT_MONITOR_ITL_HISTOGRAM_H
-#define INFERSTAT_MONITOR_ITL_HISTOGRAM_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -110,5 +109,3 @@ uint64_t itl_histogram_finish(struct itl_histogram *histogram, struct itl_sums *
 // thread.
 bool itl_histogram_drain(struct itl_sums *sums, int64_t wall_offset_ns, struct ring *ring,
                          struct sketch *sketch);
-
-#endif

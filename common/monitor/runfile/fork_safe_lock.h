@@ -5,8 +5,7 @@
 // An flock belongs to the open file description, which a forked child shares.  If the child
 // kept the description open, a dead parent would look alive while the child runs.  A fork
 // handler therefore closes these descriptors in the child; exec closes them too (O_CLOEXEC).
-#ifndef INFERSTAT_MONITOR_FORK_SAFE_LOCK_H
-#define INFERSTAT_MONITOR_FORK_SAFE_LOCK_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -17,5 +16,3 @@ int fork_safe_lock_acquire(const char *path, int flags, mode_t mode);
 
 // Closes the descriptor, which releases its lock.  -1 is fine.
 void fork_safe_lock_close(int fd);
-
-#endif

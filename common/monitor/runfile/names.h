@@ -2,8 +2,7 @@
 // refer to a name by its id, a number from 1.  The table is append-only and lies in memory that
 // the caller provides, which may be mapped from the run file.  names_add and names_find take a
 // lock; lookup by id is lock-free.
-#ifndef INFERSTAT_MONITOR_NAMES_H
-#define INFERSTAT_MONITOR_NAMES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,5 +55,3 @@ uint32_t names_count(const struct names *names);
 // Returns the text with the id `name`, terminated and valid as long as the area; "" for 0 and
 // unknown ids.  Sets `*size` to its length (`size` may be NULL).  Any thread, no lock.
 const char *names_text(const struct names *names, uint32_t name, size_t *size);
-
-#endif

@@ -23,8 +23,7 @@
 //
 // The process holds a lock on the file while it lives (fork_safe_lock.h).  Another process that
 // acquires the lock knows that the writer is dead, and may read and release its records.
-#ifndef INFERSTAT_MONITOR_RUNFILE_H
-#define INFERSTAT_MONITOR_RUNFILE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -181,5 +180,3 @@ struct runfile_stream runfile_stream(const struct runfile *file, uint32_t stream
 // Writes the activity of a stream's thread to `text` ("decode stories260K request 17"; "" when
 // idle), which has `size` bytes.  Returns `text`.
 char *runfile_activity_text(char *text, size_t size, const struct runfile *file, uint32_t stream);
-
-#endif

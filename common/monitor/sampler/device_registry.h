@@ -1,7 +1,6 @@
 // The devices that the application has described (inferstat_add_device), so that samples of a
 // device have the name that its requests have, and its facts are recorded together.
-#ifndef INFERSTAT_MONITOR_DEVICE_REGISTRY_H
-#define INFERSTAT_MONITOR_DEVICE_REGISTRY_H
+#pragma once
 
 #include <pthread.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ enum device_match {
 // copies its record to `*out`.  Any thread.
 enum device_match device_registry_find(struct device_registry *registry, const char *uuid,
                                        uint32_t name, struct record *out);
-
-#endif

@@ -1,7 +1,6 @@
 // Turns readings of all devices into records: samples, descriptions of devices, their processes and
 // events.  Pure but for the ring that it fills: the readings have all times.
-#ifndef INFERSTAT_MONITOR_DEVICE_SAMPLES_H
-#define INFERSTAT_MONITOR_DEVICE_SAMPLES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -30,5 +29,3 @@ void device_samples_add(struct device_samples *samples, struct gpu_snapshot *sna
 
 // The memory of all devices that this process used in the last reading; negative: unknown.
 int64_t device_samples_own_memory(const struct device_samples *samples);
-
-#endif

@@ -5,8 +5,7 @@
 // it is stopped is left behind: it ends when its call returns, and frees what it used.  Until then
 // it keeps the lock of the host's sampler (sampler.h), so that no other process enters the driver
 // for this user.
-#ifndef INFERSTAT_MONITOR_DRIVER_THREAD_H
-#define INFERSTAT_MONITOR_DRIVER_THREAD_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -35,5 +34,3 @@ struct driver_ops {
 
 // `context`: NULL.
 extern const struct driver_ops driver_thread_ops;
-
-#endif

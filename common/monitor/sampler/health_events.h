@@ -5,8 +5,7 @@
 // at the first of several that do not: so short pauses do not divide it.  It is reported when it is
 // certain to have begun, and again when it has ended, each with the time at which that first
 // showed. A reading that does not tell (no value, no load) neither begins nor ends an event.
-#ifndef INFERSTAT_MONITOR_HEALTH_EVENTS_H
-#define INFERSTAT_MONITOR_HEALTH_EVENTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -88,5 +87,3 @@ void health_detector_end(struct health_detector *detector, int64_t at_ns,
 
 // Ends the events for which a reading without them was seen: no more readings follow.
 void health_detector_finish(struct health_detector *detector, const struct health_sink *sink);
-
-#endif

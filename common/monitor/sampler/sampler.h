@@ -7,8 +7,7 @@
 // Only the driver thread (driver_thread.h) calls a driver.  While it does not return, there are no
 // samples of devices, but of the host; after max(2 s, 2 intervals) the driver is said to hang.  The
 // first reading may take 30 s, since opening the drivers does.
-#ifndef INFERSTAT_MONITOR_SAMPLER_H
-#define INFERSTAT_MONITOR_SAMPLER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -43,5 +42,3 @@ int64_t sampler_own_memory(const struct sampler *sampler);
 // Records the ends of events that are known, and stops the driver thread; one that hangs is left
 // behind.  NULL is fine.
 void sampler_close(struct sampler *sampler);
-
-#endif

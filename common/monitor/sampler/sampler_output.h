@@ -1,6 +1,5 @@
 // Where the sampler's records go: the ring of the background thread.
-#ifndef INFERSTAT_MONITOR_SAMPLER_OUTPUT_H
-#define INFERSTAT_MONITOR_SAMPLER_OUTPUT_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ void sampler_output_event(const struct sampler_output *output, const struct heal
 
 // Sets a TEXT column, cut and escaped; "" leaves it absent.
 void sampler_output_text(struct record *record, unsigned int column, const char *text);
-
-#endif

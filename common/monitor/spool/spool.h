@@ -27,8 +27,7 @@
 //    48 bytes for each stream in each segment, and for each gap in its record numbers.
 //
 // Not thread-safe.
-#ifndef INFERSTAT_MONITOR_SPOOL_H
-#define INFERSTAT_MONITOR_SPOOL_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -192,5 +191,3 @@ struct spool_totals spool_totals(const struct spool *spool);
 // STATUS_FULL if the table is full.
 MUST_CHECK enum status spool_fill_names(const struct spool *spool, struct names *names,
                                         struct error *err);
-
-#endif

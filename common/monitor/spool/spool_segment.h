@@ -27,8 +27,7 @@
 //   STATE    SEGMENT_STATE_HEAD unused bytes, then `count` struct segment_state_row with the
 //            position (struct spool_position) of each stream.  Follows the MARK of a segment's
 //            first append, and is written before segments are removed.
-#ifndef INFERSTAT_MONITOR_SPOOL_SEGMENT_H
-#define INFERSTAT_MONITOR_SPOOL_SEGMENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -136,5 +135,3 @@ struct segment_state_row {
     uint64_t evicted_first, evicted_last;
     int64_t evicted_since_ns, evicted_until_ns;
 };
-
-#endif

@@ -2,8 +2,7 @@
 // log's files), the positions of the streams (each thread's records), and what was read last.  A
 // record is released when the collector has acknowledged it.  It is evicted if it was dropped
 // before that, because the spool was full.
-#ifndef INFERSTAT_MONITOR_SPOOL_STATE_H
-#define INFERSTAT_MONITOR_SPOOL_STATE_H
+#pragma once
 
 #include <sys/statvfs.h>
 #include <sys/types.h>
@@ -176,5 +175,3 @@ MUST_CHECK enum status spool_recover(struct spool *spool, const struct runfile_r
 // Appends a STATE entry with the positions of all streams to the newest segment.  Called before
 // segments are removed; if the write fails, crash recovery reports too many losses.
 void spool_write_states(struct spool *spool);
-
-#endif

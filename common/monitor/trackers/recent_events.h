@@ -1,8 +1,7 @@
 // Local event history: the most recent loads, inferences and operations of this process.  The
 // application reads them (inferstat_history and others in inferstat.h), even if nothing is reported
 // to a collector.  The modules that measure them (trackers/) add them here.
-#ifndef INFERSTAT_MONITOR_RECENT_EVENTS_H
-#define INFERSTAT_MONITOR_RECENT_EVENTS_H
+#pragma once
 
 #include "common/monitor/monitor.h"
 
@@ -10,5 +9,3 @@
 // listeners.  The caller fills `entry`, except generated_so_far.
 void recent_events_add(struct inferstat_monitor *monitor, struct thread_slot *slot,
                        enum inferstat_event_kind kind, struct event_entry *entry);
-
-#endif

@@ -12,8 +12,7 @@
 //
 // The caller zeroes struct aggregate_scan, sets `query` and `kind`, adds metrics with
 // aggregate_scan_want, and calls aggregate_scan_run once.
-#ifndef INFERSTAT_STORE_AGGREGATE_AGGREGATE_SCAN_H
-#define INFERSTAT_STORE_AGGREGATE_AGGREGATE_SCAN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -102,5 +101,3 @@ int64_t aggregate_scan_last_ns(const struct group *group);
 
 // The aggregates of one metric in a group; `metric` is its index in the scan's `metrics`.
 struct ratio *aggregate_scan_ratio(const struct group *group, unsigned metric);
-
-#endif

@@ -1,8 +1,7 @@
 // Internal state of the aggregation engine (aggregate_scan.h), shared by its source files
 // aggregate_scan*.c.  A rollup is the aggregate of a time bucket, computed in advance.  A metric's
 // watermark is the highest record id in its rollups.
-#ifndef INFERSTAT_STORE_AGGREGATE_AGGREGATE_SCAN_PARTS_H
-#define INFERSTAT_STORE_AGGREGATE_AGGREGATE_SCAN_PARTS_H
+#pragma once
 
 #include "common/store/rollup/rollup.h"
 #include "common/store/rollup/rollup_row.h"
@@ -30,5 +29,3 @@ MUST_CHECK enum status aggregate_scan_rollups(struct aggregate_scan_state *state
 // window with ids above the watermarks.
 MUST_CHECK enum status aggregate_scan_records(struct aggregate_scan_state *state,
                                               struct error *err);
-
-#endif

@@ -21,8 +21,7 @@
 // each parameter of the model; attention over earlier tokens is not counted.  Computed are the p
 // prompt tokens that are not cached, and all generated ones but the last, in the time of the
 // request without its queue.
-#ifndef INFERSTAT_STORE_AGGREGATE_BANDWIDTH_H
-#define INFERSTAT_STORE_AGGREGATE_BANDWIDTH_H
+#pragma once
 
 #include "common/core/query/query.h"
 #include "common/core/record/record.h"
@@ -37,5 +36,3 @@ extern const struct query_metric bandwidth_of_weights;
 #define BANDWIDTH_OVER                                                                             \
     "over 1 is more than the device's measured memory bandwidth: a cache held the weights, or the" \
     " device was busy when it was measured"
-
-#endif

@@ -27,8 +27,7 @@
 // Rollups do not count records, only the values of each metric.  In most kinds of records one
 // metric always has a value, so that its count is that of the records.  Samples of devices have no
 // such metric: their number is estimated as the largest count.
-#ifndef INFERSTAT_STORE_AGGREGATE_COVERAGE_H
-#define INFERSTAT_STORE_AGGREGATE_COVERAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -72,5 +71,3 @@ double coverage_ratio(int64_t stored, int64_t lost);
 // The texts of the remarks: of bit i at index i.
 enum { COVERAGE_REMARKS = 4 };
 extern const char *const coverage_remarks[COVERAGE_REMARKS];
-
-#endif

@@ -8,8 +8,7 @@
 //
 // A reader of short steps, of which there are no rollups, gets the requests that begin in the
 // window as well, in the same pass.
-#ifndef INFERSTAT_STORE_AGGREGATE_CROSSING_H
-#define INFERSTAT_STORE_AGGREGATE_CROSSING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ struct crossing {
 
 // Calls `callback` for each such request that matches the query's filter (but for the window).
 MUST_CHECK enum status crossing_read(struct crossing *crossing, struct error *err);
-
-#endif

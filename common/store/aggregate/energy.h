@@ -10,8 +10,7 @@
 // for the rest of the time it is taken to have used as much.  Groups and filters by model have only
 // devices on which requests of no other model ran in the window or step: nothing tells what each of
 // several models used.
-#ifndef INFERSTAT_STORE_AGGREGATE_ENERGY_H
-#define INFERSTAT_STORE_AGGREGATE_ENERGY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,5 +49,3 @@ void energy_deinit(struct energy *energy);
 // What is divided, joules or tokens, and the metric's value; NaN: unknown.
 double energy_sum(const char *metric, const struct energy_sums *sums);
 double energy_value(const char *metric, const struct energy_sums *sums);
-
-#endif

@@ -1,8 +1,7 @@
 // Goodput (goodput_per_second): requests per second that met every latency objective (SLO).  The
 // query AVERAGE computes it with an aggregation scan (aggregate_scan.h): it counts the requests
 // that satisfy goodput_sql, and divides by goodput_seconds.
-#ifndef INFERSTAT_STORE_AGGREGATE_GOODPUT_H
-#define INFERSTAT_STORE_AGGREGATE_GOODPUT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -33,5 +32,3 @@ double goodput_end_ns(const struct aggregate_scan *scan);
 //                  per second
 double goodput_seconds(const struct query *query, const struct aggregate_scan *scan,
                        int64_t step_ns, double end_ns);
-
-#endif

@@ -1,7 +1,6 @@
 // How many processes there were at a time, by group and step: what samples of processes tell of one
 // is theirs together, times that number.
-#ifndef INFERSTAT_STORE_AGGREGATE_PROCESS_LIVES_H
-#define INFERSTAT_STORE_AGGREGATE_PROCESS_LIVES_H
+#pragma once
 
 #include "common/store/aggregate/aggregate_scan.h"
 
@@ -21,5 +20,3 @@ void process_lives_deinit(struct process_lives *lives);
 // The mean number of processes in a group and step; the keys are those of the query's group_by,
 // then the start of the step.  NaN: unknown.
 double process_lives_mean(const struct process_lives *lives, const int64_t *keys);
-
-#endif

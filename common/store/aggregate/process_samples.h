@@ -1,7 +1,6 @@
 // The samples of processes that say how many requests each model had: of a sample whose process had
 // requests, the rows with a model do, which older libraries did not write.
-#ifndef INFERSTAT_STORE_AGGREGATE_PROCESS_SAMPLES_H
-#define INFERSTAT_STORE_AGGREGATE_PROCESS_SAMPLES_H
+#pragma once
 
 #include "common/store/aggregate/aggregate_scan.h"
 
@@ -27,5 +26,3 @@ uint64_t process_samples_known(const struct process_samples *samples, const int6
 // Sets `out` to the keys of a group of the query, and of its step, without those of models.
 void process_samples_keys(int64_t out[GROUP_KEYS_MAX], const struct query *query,
                           const int64_t *keys);
-
-#endif

@@ -23,8 +23,7 @@
 // hosts and runs of the filter.  Without filter.since_ns it is only as long as there are matching
 // requests: from the start of the first one to the end of the last.  A step is divided by its own
 // length, cut to the filter's window and the present.
-#ifndef INFERSTAT_STORE_AGGREGATE_THROUGHPUT_H
-#define INFERSTAT_STORE_AGGREGATE_THROUGHPUT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -87,5 +86,3 @@ bool throughput_applies(const char *metric, const double *sums);
 // The metric's sum in a group, and its value: a rate or a ratio; NaN: unknown.
 double throughput_sum(const char *metric, const double *sums);
 double throughput_value(const char *metric, const double *sums, double seconds);
-
-#endif

@@ -1,8 +1,7 @@
 // The collector's rules and hooks in the store: the table alert_config (schema.h), with what is
 // wrong with them.  All functions change rows in the caller's transaction; the first two are a
 // job_change (job.h).
-#ifndef INFERSTAT_STORE_ALERT_ALERT_CONFIG_H
-#define INFERSTAT_STORE_ALERT_ALERT_CONFIG_H
+#pragma once
 
 #include "common/core/base/error.h"
 #include "common/store/alert/alert_row.h"
@@ -28,5 +27,3 @@ MUST_CHECK enum status alert_config_save_health(struct sqlite3 *db, const struct
 // name.
 MUST_CHECK enum status alert_config_check_rule(struct sqlite3 *db, const char *name,
                                                struct error *err);
-
-#endif

@@ -1,8 +1,7 @@
 // Evaluation of alert rules: reads the value of each group of each rule from the store, steps the
 // states of its alerts (alert_state.h), and says which rows of the table change.  Rules with the
 // same metric, window, filter and grouping share one AVERAGE.
-#ifndef INFERSTAT_STORE_ALERT_ALERT_EVALUATE_H
-#define INFERSTAT_STORE_ALERT_ALERT_EVALUATE_H
+#pragma once
 
 #include "common/store/alert/alert_source.h"
 #include "common/store/alert/alert_table.h"
@@ -46,5 +45,3 @@ void alert_evaluator_free(struct alert_evaluator *evaluator); // accepts NULL
 // caller calls alert_pass_deinit.
 MUST_CHECK enum status alert_evaluate(struct alert_evaluator *evaluator, struct store *store,
                                       int64_t now_ns, struct alert_pass *out, struct error *err);
-
-#endif

@@ -4,8 +4,7 @@
 // succeeded, or is given up: a day after its event, when ALERT_QUEUE_ROWS newer ones of the hook
 // wait, or at once if another attempt would be in vain.  What is given up is counted
 // (alert_config.dropped).
-#ifndef INFERSTAT_STORE_ALERT_ALERT_QUEUE_H
-#define INFERSTAT_STORE_ALERT_ALERT_QUEUE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -89,5 +88,3 @@ MUST_CHECK enum status alert_queue_note(struct sqlite3 *db, const void *outcome,
 // Gives up calls that are too old or too many, and sets `*given_up` (may be NULL) to their number.
 MUST_CHECK enum status alert_queue_trim(struct sqlite3 *db, int64_t now_ns, uint64_t *given_up,
                                         struct error *err);
-
-#endif

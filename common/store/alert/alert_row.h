@@ -1,6 +1,5 @@
 // An alert as a row of the table alert, and what one evaluation changes.  Plain data.
-#ifndef INFERSTAT_STORE_ALERT_ALERT_ROW_H
-#define INFERSTAT_STORE_ALERT_ALERT_ROW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ struct alert_rule_health {
     int64_t since_ns; // since when they cannot; 0: they can
     char error[ALERT_WHY_UNREAD_SIZE];
 };
-
-#endif

@@ -1,6 +1,5 @@
 // Sources of alerts (alert_rule.h): reads the values of conditions that no metric of records tells.
-#ifndef INFERSTAT_STORE_ALERT_ALERT_SOURCE_H
-#define INFERSTAT_STORE_ALERT_ALERT_SOURCE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -44,5 +43,3 @@ MUST_CHECK enum status alert_source_read(struct alert_source_state **state, stru
                                          const struct alert_times *times,
                                          alert_source_value *on_value, void *context,
                                          struct error *err);
-
-#endif

@@ -1,6 +1,5 @@
 // What alert_source.c and alert_baseline.c share.
-#ifndef INFERSTAT_STORE_ALERT_ALERT_SOURCE_PARTS_H
-#define INFERSTAT_STORE_ALERT_ALERT_SOURCE_PARTS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -36,5 +35,3 @@ MUST_CHECK enum status alert_source_emit(const struct alert_reader *reader, cons
 
 // Reads baseline_slower_ratio.
 MUST_CHECK enum status alert_baseline_read(const struct alert_reader *reader, struct error *err);
-
-#endif

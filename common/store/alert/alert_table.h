@@ -1,7 +1,6 @@
 // Alerts in the store: the tables alert (a row per episode of a group of a rule) and alert_silence;
 // schema.h has their columns.
-#ifndef INFERSTAT_STORE_ALERT_ALERT_TABLE_H
-#define INFERSTAT_STORE_ALERT_ALERT_TABLE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -34,5 +33,3 @@ MUST_CHECK enum status alert_table_edit(struct sqlite3 *db, const struct query *
 // The same on a file that no collector has open: session_change_file.
 MUST_CHECK enum status alert_table_edit_file(const char *path, const struct query *query,
                                              struct result **out, struct error *err);
-
-#endif

@@ -32,8 +32,7 @@
 //
 // An audit proceeds by pages of runs.  It uses a fixed amount of memory for each run and stream of
 // a page.  A page ends after the caller's `limit` of runs, or before AUDIT_STREAMS_MAX is exceeded.
-#ifndef INFERSTAT_STORE_AUDIT_AUDIT_H
-#define INFERSTAT_STORE_AUDIT_AUDIT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -153,5 +152,3 @@ MUST_CHECK enum status integrity_check(struct store *store, struct error *err);
 enum { INTEGRITY_FINDING_SIZE = 200 };
 MUST_CHECK enum status integrity_pragma(char finding[INTEGRITY_FINDING_SIZE], struct sqlite3 *db,
                                         const char *pragma, struct error *err);
-
-#endif

@@ -2,8 +2,7 @@
 // (series of a metric's values, samples.h) and the environment in which they were measured
 // (environment.h).  The query COMPARE reads baselines.  The collector's writer saves and deletes
 // them; without a collector, baseline_write_file does.
-#ifndef INFERSTAT_STORE_COMPARE_BASELINE_H
-#define INFERSTAT_STORE_COMPARE_BASELINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -92,5 +91,3 @@ MUST_CHECK enum status baseline_decode(struct sample *sample, const char *metric
 // Answers QUERY_COMPARE (store.h).
 MUST_CHECK enum status query_compare(struct store *store, const struct query *query,
                                      struct result **out, struct error *err);
-
-#endif

@@ -1,8 +1,7 @@
 // Environment fingerprint of measurements: the properties of the machines, devices, models and
 // pipelines (driver, clocks, model digest, ...) that samples (samples.h) come from, as JSON.
 // Stored with a baseline.  Samples are incomparable if a decisive property differs.
-#ifndef INFERSTAT_STORE_COMPARE_ENVIRONMENT_H
-#define INFERSTAT_STORE_COMPARE_ENVIRONMENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,5 +53,3 @@ MUST_CHECK enum status environment_append_differences(struct sqlite3_str *text, 
                                                       const struct environment *before,
                                                       const struct environment *after,
                                                       bool decisive, struct error *err);
-
-#endif

@@ -15,8 +15,7 @@
 //
 // Of failures, which may be none, the ratio says nothing: the verdict on error_ratio is that on the
 // share of requests that did not fail.
-#ifndef INFERSTAT_STORE_COMPARE_JUDGE_H
-#define INFERSTAT_STORE_COMPARE_JUDGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -81,5 +80,3 @@ void judge_set_error_rates(struct judge *judge);
 // Judges the metric at `place`.  Fails only with STATUS_NOMEM.
 MUST_CHECK enum status judge_metric(struct judgement *out, const struct judge *judge,
                                     const struct pair *pair, unsigned place);
-
-#endif

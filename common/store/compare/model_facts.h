@@ -1,7 +1,6 @@
 // What a comparison of two models says of them side by side: parameters, quantisation, size of the
 // file.  Used by the query COMPARE.
-#ifndef INFERSTAT_STORE_COMPARE_MODEL_FACTS_H
-#define INFERSTAT_STORE_COMPARE_MODEL_FACTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -33,5 +32,3 @@ MUST_CHECK enum status model_facts_read(struct model_facts *out, struct store *s
 
 // Sets these columns in the last row of the answer; a fact that is unknown stays null.
 void model_facts_answer(struct result *answer, const struct model_facts facts[2]);
-
-#endif

@@ -1,8 +1,7 @@
 // Statistical samples for comparisons.  A sample is the series of one metric's values for one
 // subject (a model, operation or workload) on one device, in order of time; of pipelines also for
 // one batch size.  Used for baselines (baseline.h) and the query COMPARE.
-#ifndef INFERSTAT_STORE_COMPARE_SAMPLES_H
-#define INFERSTAT_STORE_COMPARE_SAMPLES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -154,5 +153,3 @@ MUST_CHECK enum status samples_collect(struct samples *samples, struct store *st
 MUST_CHECK enum status samples_collect_requests(struct samples *samples, struct store *store,
                                                 const struct query_filter *filter,
                                                 struct error *err);
-
-#endif

@@ -14,8 +14,7 @@
 // time, each request's tokens spread evenly from the first one to its end.  Usual ones are those
 // of the EVENT_COST_ENERGY_NS before and after the event.  They are known where requests of a
 // single model ran.
-#ifndef INFERSTAT_STORE_QUERY_EVENT_COST_H
-#define INFERSTAT_STORE_QUERY_EVENT_COST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -82,5 +81,3 @@ MUST_CHECK enum status event_cost_read(struct event_cost *out, struct store *sto
                                        const struct event_cost_question *question,
                                        struct error *err);
 void event_cost_deinit(struct event_cost *cost);
-
-#endif

@@ -2,8 +2,7 @@
 // faster host differs from its peers.  Peers are hosts with the same model and device.  The query
 // FLEET uses it.  Facts come from fleet_read, except FLEET_CONCURRENT, FLEET_PROMPT,
 // FLEET_ITEMS and FLEET_PAGE_CACHE: the query FLEET computes these.
-#ifndef INFERSTAT_STORE_QUERY_FLEET_H
-#define INFERSTAT_STORE_QUERY_FLEET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -89,5 +88,3 @@ enum { FLEET_RUNS_MAX = 50000, FLEET_SLICES = 20, FLEET_SLICE_SAMPLES = 5000 };
 // are host and device (ids of the table name); its data are a struct fleet_facts.
 MUST_CHECK enum status fleet_read(struct groups *places, struct store *store,
                                   const struct query_filter *filter, struct error *err);
-
-#endif

@@ -2,8 +2,7 @@
 // and how many records of each host were stored and lost.  Read in one snapshot, again and again.
 //
 // One thread at a time.
-#ifndef INFERSTAT_STORE_QUERY_INVENTORY_H
-#define INFERSTAT_STORE_QUERY_INVENTORY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -49,5 +48,3 @@ MUST_CHECK enum status inventory_read(struct inventory *inventory, struct store 
                                       int64_t now_ns, struct result *tables[INVENTORY_TABLES],
                                       struct error *err);
 void inventory_deinit(struct inventory *inventory);
-
-#endif

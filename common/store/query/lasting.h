@@ -1,8 +1,7 @@
 // What is wrong with hosts and devices now, of runs that are open: events that began and have not
 // ended, XIDs of the last LASTING_ERROR_NS, and, by a device's newest sample, "memory_full" (over
 // 95 % in use) and "ecc_uncorrected" (it has had such errors).
-#ifndef INFERSTAT_STORE_QUERY_LASTING_H
-#define INFERSTAT_STORE_QUERY_LASTING_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ struct lasting {
 MUST_CHECK enum status lasting_read(struct lasting *out, struct store *store, int64_t host,
                                     struct error *err);
 void lasting_deinit(struct lasting *lasting);
-
-#endif

@@ -30,8 +30,7 @@
 // their sum is exactly the excess.
 //
 // A cause that got a part was present at the time.  That it caused the delay is likely, not proven.
-#ifndef INFERSTAT_STORE_QUERY_LATENCY_ATTRIBUTION_H
-#define INFERSTAT_STORE_QUERY_LATENCY_ATTRIBUTION_H
+#pragma once
 
 #include "common/core/base/error.h"
 
@@ -149,5 +148,3 @@ struct concurrent_events {
 MUST_CHECK enum status concurrent_events_read(struct concurrent_events *out, struct store *store,
                                               const struct concurrent_events_request *request,
                                               struct error *err);
-
-#endif

@@ -1,6 +1,5 @@
 // Judges the state of a model on a host from what NOW (query_now.c) has read: pure, no I/O.
-#ifndef INFERSTAT_STORE_QUERY_NOW_H
-#define INFERSTAT_STORE_QUERY_NOW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -90,5 +89,3 @@ void now_judge(const struct now_facts *facts, struct now_verdict *out);
 
 // Static.
 const char *now_state_text(enum now_state state);
-
-#endif

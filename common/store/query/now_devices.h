@@ -1,7 +1,6 @@
 // What the devices do that a model uses on a host, for NOW (query_now.c): from the newest samples
 // of a window, and from the energy that the devices used in it.
-#ifndef INFERSTAT_STORE_QUERY_NOW_DEVICES_H
-#define INFERSTAT_STORE_QUERY_NOW_DEVICES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ struct now_device_sums {
 // without one, with the same name.  The caller frees `*out` with groups_free, also after a failure.
 MUST_CHECK enum status now_devices_read(struct groups **out, struct store *store, int64_t since_ns,
                                         struct error *err);
-
-#endif

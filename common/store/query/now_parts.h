@@ -1,6 +1,5 @@
 // What the parts of NOW share: query_now.c reads, now_answer.c writes the answer.
-#ifndef INFERSTAT_STORE_QUERY_NOW_PARTS_H
-#define INFERSTAT_STORE_QUERY_NOW_PARTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -76,5 +75,3 @@ MUST_CHECK enum status now_whole_add(struct now *now, struct now_whole *whole,
 
 // Sorts the rows and writes the answer.  Returns STATUS_NO_DATA without rows.
 MUST_CHECK enum status now_answer(struct now *now, struct result **out, struct error *err);
-
-#endif

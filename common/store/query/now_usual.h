@@ -1,7 +1,6 @@
 // The usual of a model on a host, for NOW (query_now.c): its medians in the same hour of former
 // days.
-#ifndef INFERSTAT_STORE_QUERY_NOW_USUAL_H
-#define INFERSTAT_STORE_QUERY_NOW_USUAL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -25,5 +24,3 @@ struct now_usual {
 MUST_CHECK enum status now_usual_read(const struct groups **out, struct store *store,
                                       const struct query_filter *filter, int64_t hour_ns,
                                       struct error *err);
-
-#endif

@@ -2,8 +2,7 @@
 // reads (query_*.c in this folder; those of alerts are in query_alerts.c).  Those of AUDIT, COMPARE
 // and COPY are in audit.h, baseline.h and copy.h. store_query calls them in a read transaction
 // (session.h).  store.h lists the columns of the answers.
-#ifndef INFERSTAT_STORE_QUERY_QUERY_LIST_H
-#define INFERSTAT_STORE_QUERY_QUERY_LIST_H
+#pragma once
 
 #include <stdint.h>
 
@@ -49,5 +48,3 @@ MUST_CHECK enum status store_records_between(struct store *store, enum record_ki
 // Sets `*out` to the highest id of a record of that kind; 0 if there is none.
 MUST_CHECK enum status store_last_id(struct store *store, enum record_kind kind, int64_t *out,
                                      struct error *err);
-
-#endif

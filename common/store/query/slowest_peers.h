@@ -1,8 +1,7 @@
 // Peers of slow requests, for the query SLOWEST: the requests with the same model and device.
 // Reads their medians, and how long causes of delays (latency_attribution.h) are present in usual
 // ones.
-#ifndef INFERSTAT_STORE_QUERY_SLOWEST_PEERS_H
-#define INFERSTAT_STORE_QUERY_SLOWEST_PEERS_H
+#pragma once
 
 #include "common/core/base/error.h"
 #include "common/core/query/query.h"
@@ -58,5 +57,3 @@ struct peers {
 MUST_CHECK enum status slowest_peers_read(struct groups *groups, struct store *store,
                                           const struct query_filter *filter, enum median whole,
                                           struct error *err);
-
-#endif

@@ -7,8 +7,7 @@
 //
 // One thread feeds; another may read the totals while it holds the lock that is passed to
 // totals_feed.
-#ifndef INFERSTAT_STORE_QUERY_TOTALS_H
-#define INFERSTAT_STORE_QUERY_TOTALS_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -88,5 +87,3 @@ void totals_show(struct totals *totals);
 
 // The number of series counted in `other`, at most 65,536 of them.
 size_t totals_folded(const struct totals *totals);
-
-#endif

@@ -1,8 +1,7 @@
 // Query result builder: creates a result (a table of cells; result.h) with named columns, and sets
 // cells from values and SQL rows.  Used by all query handlers.  An answer is the result of a query.
 // Functions that set a cell set it in the last row; answer_row adds a row.
-#ifndef INFERSTAT_STORE_READ_ANSWER_CELLS_H
-#define INFERSTAT_STORE_READ_ANSWER_CELLS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -69,5 +68,3 @@ bool answer_name_text(struct store *store, int64_t id, char text[QUERY_TEXT_SIZE
 // word of a status, else the text of a name id.
 MUST_CHECK enum status answer_key(struct store *store, struct result *answer, unsigned column,
                                   enum query_dimension dimension, int64_t key, struct error *err);
-
-#endif

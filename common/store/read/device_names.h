@@ -1,8 +1,7 @@
 // Which device of its host a name means.  Several runs of a host may describe its devices: engines,
 // by their own names, and the run that samples them, by others.  Two descriptions are of one device
 // if their UUIDs are equal; if one of them has none, if their names are.
-#ifndef INFERSTAT_STORE_READ_DEVICE_NAMES_H
-#define INFERSTAT_STORE_READ_DEVICE_NAMES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -59,5 +58,3 @@ const struct device_names_pair *device_names_find(const struct device_names *nam
 
 // The least name of a device that is sampled by a name; `sampled` itself if no more is known.
 int64_t device_names_device(const struct device_names *names, int64_t host, int64_t sampled);
-
-#endif

@@ -1,7 +1,6 @@
 // SQL generator for filters: turns a query's filter into WHERE conditions.  Texts of the filter are
 // only bound as parameters; they are never part of the SQL (no injection).
-#ifndef INFERSTAT_STORE_READ_FILTER_H
-#define INFERSTAT_STORE_READ_FILTER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -53,5 +52,3 @@ MUST_CHECK enum status filter_prepare(struct sqlite3 *db, struct sqlite3_stmt **
 // The same, and runs the statement, which returns no rows.
 MUST_CHECK enum status filter_run(struct sqlite3 *db, struct sqlite3_str *sql,
                                   const struct query_filter *filter, struct error *err);
-
-#endif

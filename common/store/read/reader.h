@@ -1,8 +1,7 @@
 // Row scans: runs SQL on an open store (session.h) and calls a callback for each row.  Also helpers
 // of the callbacks: they find groups (values by key; aggregate.h), limit the memory for quantiles,
 // and say until when records have expired.  Used by all query handlers.
-#ifndef INFERSTAT_STORE_READ_READER_H
-#define INFERSTAT_STORE_READ_READER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -107,5 +106,3 @@ const char *expiry_info_text(char text[EXPIRY_TEXT_SIZE], int64_t until_ns);
 // Sets the text of `err` as expiry_info_text does, and its expired_ns to `until_ns`; returns
 // STATUS_NO_DATA.
 enum status expiry_info_error(int64_t until_ns, struct error *err);
-
-#endif

@@ -1,8 +1,7 @@
 // Read session: a store file opened for reading, with read transactions (snapshots) under a time
 // budget.  A collector may be writing to the file.  Only one thread at a time uses a session; any
 // other may call store_cancel.
-#ifndef INFERSTAT_STORE_READ_SESSION_H
-#define INFERSTAT_STORE_READ_SESSION_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -104,5 +103,3 @@ typedef enum status session_change(struct store *store, struct sqlite3 *db,
 // store_open, database_open_writer or `change`.
 MUST_CHECK enum status session_change_file(const char *path, const struct query *query,
                                            session_change *change, void *out, struct error *err);
-
-#endif

@@ -9,8 +9,7 @@
 //
 // QUERY_FORGET removes a run, or all runs of an owner (forget.h): it deletes their records in the
 // same way, and then the runs.  It begins with clear_begin_forget instead of clear_begin.
-#ifndef INFERSTAT_STORE_RETENTION_CLEAR_H
-#define INFERSTAT_STORE_RETENTION_CLEAR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -70,5 +69,3 @@ MUST_CHECK enum status clear_answer(struct result **out, const struct clearing *
 // STATUS_BUSY while a collector has it.
 MUST_CHECK enum status store_clear(const char *path, const struct query *query, struct result **out,
                                    struct error *err);
-
-#endif

@@ -16,8 +16,7 @@
 // Rollups of a level (minute, hour, day, month) have a retention age, too.  The transaction that
 // deletes rollups adds a gap (a period for which queries must not use the level) to the table
 // rollup_gap, so that queries are correct at any time.
-#ifndef INFERSTAT_STORE_RETENTION_EXPIRE_H
-#define INFERSTAT_STORE_RETENTION_EXPIRE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -96,5 +95,3 @@ MUST_CHECK enum status expire_room(struct sqlite3 *db, struct expire_room *room,
 
 // Returns up to `pages` free pages to the file system.
 MUST_CHECK enum status expire_give_back(struct sqlite3 *db, unsigned pages, struct error *err);
-
-#endif

@@ -8,8 +8,7 @@
 // When an owner has too many tombstones, the oldest are deleted.  The owner's horizon, a time in
 // the table `owner`, rises to the latest start of their runs.  From then on, a run of this owner
 // that the store does not have is refused if it started at or before the horizon.
-#ifndef INFERSTAT_STORE_RETENTION_FORGET_H
-#define INFERSTAT_STORE_RETENTION_FORGET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -59,5 +58,3 @@ MUST_CHECK enum status forget_begin(struct forget *forget, struct sqlite3 *db,
 // `run` and `run_name` removed, and `*done` to whether all runs were visited.
 MUST_CHECK enum status forget_slice(struct forget *forget, struct sqlite3 *db, unsigned count,
                                     unsigned *gone, bool *done, struct error *err);
-
-#endif

@@ -1,8 +1,7 @@
 // Streaming aggregates: the count, exact sum, minimum, maximum and quantiles of a series of
 // numbers.  A hash table of groups keeps one aggregate per group.  Used by rollups (aggregates of
 // records that the store keeps; rollup.h) and by queries.  No I/O and no locks.
-#ifndef INFERSTAT_STORE_ROLLUP_AGGREGATE_H
-#define INFERSTAT_STORE_ROLLUP_AGGREGATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -112,5 +111,3 @@ struct group *groups_at(const struct groups *groups, size_t index);
 // not be called.
 typedef int group_order(const struct group *a, const struct group *b, const void *context);
 void groups_sort(struct groups *groups, group_order *order, const void *context);
-
-#endif

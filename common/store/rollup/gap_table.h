@@ -6,8 +6,7 @@
 // The module also reads the highest record ids, and the times before which records have expired.
 //
 // Functions that change the table run inside the caller's transaction.
-#ifndef INFERSTAT_STORE_ROLLUP_GAP_TABLE_H
-#define INFERSTAT_STORE_ROLLUP_GAP_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -117,5 +116,3 @@ bool gap_set_covers(const struct gap_set *set, enum rollup_level level, int64_t 
 // True if gaps make the level unusable in some of the period.
 bool gap_set_touches(const struct gap_set *set, enum rollup_level level, int64_t since_ns,
                      int64_t until_ns);
-
-#endif

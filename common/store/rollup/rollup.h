@@ -26,8 +26,7 @@
 //
 // Retention deletes the oldest records (they expire); their rollups stay.  The table expiry has one
 // time per kind: before it some or all records have expired, so queries use rollups there.
-#ifndef INFERSTAT_STORE_ROLLUP_ROLLUP_H
-#define INFERSTAT_STORE_ROLLUP_ROLLUP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -130,5 +129,3 @@ struct rollup_series rollup_series_in(enum rollup_grouping grouping, struct roll
 // Sets `*out` to the coarsest grouping that has all dimensions by which a query filters or groups.
 // False if no grouping has them (run, stage, workload, ...): only records can answer.
 bool rollup_grouping_for(enum rollup_grouping *out, const struct query *query);
-
-#endif

@@ -9,8 +9,7 @@
 //
 // Where records of a piece have expired, the plan uses the finest available bucket as a whole, even
 // if it extends beyond the window, and sets `is_widened`.
-#ifndef INFERSTAT_STORE_ROLLUP_ROLLUP_PLAN_H
-#define INFERSTAT_STORE_ROLLUP_ROLLUP_PLAN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,5 +55,3 @@ struct rollup_plan {
 MUST_CHECK enum status rollup_plan_make(struct rollup_plan *plan,
                                         const struct rollup_question *question);
 void rollup_plan_deinit(struct rollup_plan *plan);
-
-#endif

@@ -11,8 +11,7 @@
 //   kinds
 //                without sketches (rollup_has_sketches).  The checksum is the CRC-32C of the row's
 //                key, of the other value columns and of the sketch (4 bytes, little-endian)
-#ifndef INFERSTAT_STORE_ROLLUP_ROLLUP_ROW_H
-#define INFERSTAT_STORE_ROLLUP_ROLLUP_ROW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,5 +45,3 @@ MUST_CHECK enum status rollup_row_add(struct ratio *into, const struct rollup_ro
 MUST_CHECK enum status rollup_row_bind(struct sqlite3_stmt *stmt, int first,
                                        const struct rollup_row_key *key, const struct ratio *cell,
                                        bool derived, struct error *err);
-
-#endif

@@ -1,8 +1,7 @@
 // SQLite connections to store files: database_open_reader opens a store for queries and copies,
 // database_open_writer opens it for changes, and creates or migrates it if necessary.  The caller
 // uses a connection on one thread at a time, and closes it with database_close.
-#ifndef INFERSTAT_STORE_SCHEMA_DATABASE_OPEN_H
-#define INFERSTAT_STORE_SCHEMA_DATABASE_OPEN_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -45,5 +44,3 @@ MUST_CHECK enum status open_marker_clear(struct sqlite3 *db, struct error *err);
 // a collector holds lies beside it.  Otherwise sets `*lacks` to false.
 MUST_CHECK enum status open_marker_lacks_log(struct sqlite3 *db, const char *path, bool *lacks,
                                              struct error *err);
-
-#endif

@@ -1,7 +1,6 @@
 // File-format probe: reads the header of a file (magic number, application id, version) before
 // SQLite opens it, so that SQLite neither opens nor locks another program's file.
-#ifndef INFERSTAT_STORE_SCHEMA_FILE_PROBE_H
-#define INFERSTAT_STORE_SCHEMA_FILE_PROBE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ MUST_CHECK enum status file_probe_check(const char *path, struct error *err);
 enum status file_probe_is_foreign(const char *path, int64_t application, struct error *err);
 enum status file_probe_is_newer(const char *path, int64_t version, struct error *err);
 enum status file_probe_is_no_database(const char *path, struct error *err);
-
-#endif

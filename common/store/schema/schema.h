@@ -32,8 +32,7 @@
 // compute the flag clock_suspect, and the run counts such records in clock_suspects.  In rollups
 // and averages all these records have the same time, SCHEMA_CLOCK_UNPLACED_NS, so that times spread
 // over centuries need no buckets of their own.
-#ifndef INFERSTAT_STORE_SCHEMA_SCHEMA_H
-#define INFERSTAT_STORE_SCHEMA_SCHEMA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -83,5 +82,3 @@ static inline int64_t schema_placed_time(int64_t started_ns, int64_t received_ns
 #define SCHEMA_IS_PLACED                                                                           \
     "+t.started_ns BETWEEN " SCHEMA_CLOCK_FLOOR_TEXT " AND t.received_ns + 86400000000000"
 #define SCHEMA_PLACED_TIME "iif(" SCHEMA_IS_PLACED ", t.started_ns, 1575158400000000000)"
-
-#endif

@@ -1,7 +1,6 @@
 // Schema migration: creates the tables of a new store and upgrades stores of older versions.
 // Connections that write call schema_migrate; those that only read call schema_check.
-#ifndef INFERSTAT_STORE_SCHEMA_SCHEMA_MIGRATE_H
-#define INFERSTAT_STORE_SCHEMA_SCHEMA_MIGRATE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -32,5 +31,3 @@ MUST_CHECK enum status schema_migrate(struct sqlite3 *db, const char *path, stru
 // STATUS_FULL if that exceeds `free_bytes`; `err` names both sizes.
 MUST_CHECK enum status schema_check_space(struct sqlite3 *db, int64_t free_bytes, int64_t *needed,
                                           struct error *err);
-
-#endif

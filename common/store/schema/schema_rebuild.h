@@ -2,8 +2,7 @@
 // the current column layout.  schema_allow_nulls makes columns optional, without a rewrite.  unseal
 // unpacks sealed segments: compressed blocks of old rows in stores of schema versions 6 to 8
 // (seal_decoder.h).
-#ifndef INFERSTAT_STORE_SCHEMA_SCHEMA_REBUILD_H
-#define INFERSTAT_STORE_SCHEMA_SCHEMA_REBUILD_H
+#pragma once
 
 #include "common/core/base/error.h"
 #include "common/core/record/record.h"
@@ -32,5 +31,3 @@ MUST_CHECK enum status schema_allow_nulls(struct sqlite3 *db, struct error *err)
 // their period, and the audit reports them as missing.  Returns STATUS_UNSUPPORTED if the
 // format of a segment is unknown.
 MUST_CHECK enum status unseal(struct sqlite3 *db, struct error *err);
-
-#endif

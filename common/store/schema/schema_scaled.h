@@ -6,8 +6,7 @@
 // below 0, is stored as it is: a real, or the digits of an integer as text.  NAME itself is a
 // generated column, which gives the same value as was inserted; it takes no space, and INSERT and
 // UPDATE cannot name it.
-#ifndef INFERSTAT_STORE_SCHEMA_SCHEMA_SCALED_H
-#define INFERSTAT_STORE_SCHEMA_SCHEMA_SCALED_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -29,5 +28,3 @@ void schema_append_target(struct sqlite3_str *sql, enum record_kind kind,
 // is 0 does not tell it: NULL.
 void schema_append_stored(struct sqlite3_str *sql, enum record_kind kind,
                           const struct record_column *column, const char *value);
-
-#endif

@@ -2,8 +2,7 @@
 // CREATE VIEW, INSERT, select lists and expressions.  Select lists give values as users see them:
 // names and enumerations as text, derived metrics, and the losses of a run by reason.  Expressions
 // refer to the table of the record kind by the alias t.
-#ifndef INFERSTAT_STORE_SCHEMA_SCHEMA_SELECT_H
-#define INFERSTAT_STORE_SCHEMA_SCHEMA_SELECT_H
+#pragma once
 
 #include "common/core/delivery/delivery.h"
 #include "common/core/query/query.h"
@@ -63,5 +62,3 @@ void schema_append_view(struct sqlite3_str *sql, enum record_kind kind);
 // integers).  Not for RECORD_KIND_RUN.
 void schema_insert_sql(struct sqlite3_str *sql, enum record_kind kind);
 enum { SCHEMA_FIRST_COLUMN = 7 }; // the parameter (?7) of the kind's column 0
-
-#endif

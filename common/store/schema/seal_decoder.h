@@ -7,8 +7,7 @@
 // Martin, "Range encoding", 1979) holds the bit length, sign and highest bits of a residual; a
 // plain bit string holds its other bits.  The decoder supports both versions of the format, and is
 // safe for any input.
-#ifndef INFERSTAT_STORE_SCHEMA_SEAL_DECODER_H
-#define INFERSTAT_STORE_SCHEMA_SEAL_DECODER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ struct seal_rows {
 // unknown, STATUS_NOMEM when out of memory; `*out` then holds nothing to free.
 MUST_CHECK enum status seal_decode(struct seal_rows *out, const void *bytes, size_t size);
 void seal_rows_deinit(struct seal_rows *rows);
-
-#endif

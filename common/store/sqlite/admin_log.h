@@ -1,7 +1,6 @@
 // Audit log of administrators' acts, in the store's table admin: who did what, when, with which
 // outcome.  It also has what retention deleted.  The table keeps the newest ADMIN_LOG_ROWS rows.
-#ifndef INFERSTAT_STORE_SQLITE_ADMIN_LOG_H
-#define INFERSTAT_STORE_SQLITE_ADMIN_LOG_H
+#pragma once
 
 #include <stdint.h>
 
@@ -49,5 +48,3 @@ void admin_log_add_own(struct sqlite3 *db, struct admin_act *act, enum status st
 // Notes in the table that retention deleted `rows` rows.  `what` says what they are.  The table has
 // one row per day and `what`, to which later calls of that day add.
 void admin_log_retention(struct sqlite3 *db, const char *what, int64_t rows);
-
-#endif

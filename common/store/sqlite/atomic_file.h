@@ -1,7 +1,6 @@
 // Atomic creation of a database file: the file is built under a temporary name, then renamed.  An
 // existing file is never replaced.  Used for new stores and for copies of stores (backup, bundle).
-#ifndef INFERSTAT_STORE_SQLITE_ATOMIC_FILE_H
-#define INFERSTAT_STORE_SQLITE_ATOMIC_FILE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -34,5 +33,3 @@ MUST_CHECK enum status atomic_file_room(const struct atomic_file *file, int64_t 
 // connections to the file must be closed before.  Frees the contents of `file`.
 MUST_CHECK enum status atomic_file_end(struct atomic_file *file, enum status status,
                                        struct error *err);
-
-#endif

@@ -1,8 +1,7 @@
 // WAL checkpoint scheduler: decides when to move the store's write-ahead log into its file.  It
 // does so soon after a commit, so that a copy of the file alone has the records, but seldom enough
 // to cost little.  For the thread that writes the store.  `now_ns` is the caller's monotonic clock.
-#ifndef INFERSTAT_STORE_SQLITE_CHECKPOINT_H
-#define INFERSTAT_STORE_SQLITE_CHECKPOINT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ bool checkpoint_log_is_long(const struct checkpoint *checkpoint);
 // STATUS_OK.  To be called outside of any transaction.
 MUST_CHECK enum status checkpoint_restart(struct checkpoint *checkpoint, struct sqlite3 *db,
                                           struct error *err);
-
-#endif

@@ -1,8 +1,7 @@
 // SQLite helpers: error messages, transactions, prepared statements, and sizes of database files.
 // Used by all modules of the store, which needs SQLite 3.37.  A connection is used by one thread at
 // a time.
-#ifndef INFERSTAT_STORE_SQLITE_DATABASE_H
-#define INFERSTAT_STORE_SQLITE_DATABASE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -107,5 +106,3 @@ int64_t database_file_bytes(const char *path);
 
 // Free bytes for this process on the file's disk; INT64_MAX if unknown.
 int64_t database_free_bytes(const char *path);
-
-#endif

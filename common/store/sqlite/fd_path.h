@@ -4,8 +4,7 @@
 //
 // By default SQLite resolves such a path to the directory's current name and opens that name.  An
 // attacker could replace the directory in between (a TOCTOU race).
-#ifndef INFERSTAT_STORE_SQLITE_FD_PATH_H
-#define INFERSTAT_STORE_SQLITE_FD_PATH_H
+#pragma once
 
 #include "common/core/base/error.h"
 
@@ -14,5 +13,3 @@
 // Makes SQLite open paths that begin with FD_PATH unresolved, in the whole process.  To be called
 // before any other thread opens a database; repeated calls are harmless.
 MUST_CHECK enum status fd_path_allow(struct error *err);
-
-#endif

@@ -1,8 +1,7 @@
 // File permissions of a store: restricts who may read its three files.  They are the store itself,
 // its write-ahead log (-wal) and the log's index (-shm).  Whoever may read the index may also lock
 // it, and thereby block the writer: SQLite's locks on the index need no write permission.
-#ifndef INFERSTAT_STORE_SQLITE_FILE_MODE_H
-#define INFERSTAT_STORE_SQLITE_FILE_MODE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -13,5 +12,3 @@
 // Logs a change that takes permissions away; warns if a change fails.  This process may have the
 // store open: SQLite's locks stay.  SQLite later creates files with the store's permissions.
 void file_mode_restrict(const char *path, bool group_reads);
-
-#endif

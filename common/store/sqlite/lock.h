@@ -1,8 +1,7 @@
 // Lock files: exclusive locks between processes (flock), which last until the holder releases them
 // or dies; processes in other containers that see the same file are excluded, too.  Only the holder
 // may unlink the file.  So acquiring a lock verifies that the locked file is still at its path.
-#ifndef INFERSTAT_STORE_SQLITE_LOCK_H
-#define INFERSTAT_STORE_SQLITE_LOCK_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -41,5 +40,3 @@ void lock_release(struct lock *lock);
 
 // Removes the lock file if lock_acquire created it, then releases the lock.
 void lock_withdraw(struct lock *lock);
-
-#endif

@@ -2,8 +2,7 @@
 // run), and adds up the hashes modulo 2^64.  The order does not matter.  To add or remove a record,
 // add or subtract its hash.  The audit checks for each run that the set hash of the rows plus that
 // of deleted rows (ledger.gone_sum, schema.h) is the set hash of all numbers that were stored.
-#ifndef INFERSTAT_STORE_SQLITE_SET_HASH_H
-#define INFERSTAT_STORE_SQLITE_SET_HASH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -20,5 +19,3 @@ int64_t set_hash_signed(uint64_t bits);
 // Registers two SQL functions: set_hash(stream, number), an aggregate function, and set_hash_add(a,
 // b), the sum of two set hashes, which is NULL if an argument is.
 MUST_CHECK enum status set_hash_register(struct sqlite3 *db, struct error *err);
-
-#endif

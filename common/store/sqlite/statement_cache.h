@@ -1,7 +1,6 @@
 // Prepared statement cache, keyed by SQL text, with least-recently-used eviction.  A connection has
 // one cache, used on the connection's thread.
-#ifndef INFERSTAT_STORE_SQLITE_STATEMENT_CACHE_H
-#define INFERSTAT_STORE_SQLITE_STATEMENT_CACHE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ MUST_CHECK enum status statement_cache_acquire(struct statement_cache *statement
 // Resets a statement and clears its parameters; finalizes it if it is not in the cache.  NULL is
 // fine.
 void statement_cache_release(struct statement_cache *statements, struct sqlite3_stmt *stmt);
-
-#endif

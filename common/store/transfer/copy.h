@@ -5,8 +5,7 @@
 // While a copy reads its snapshot, the store's write-ahead log cannot be checkpointed and grows
 // with each commit.  A copy fails if that log has grown by more than COPY_LOG_BYTES_MAX.  When the
 // copy is written, the snapshot ends; an integrity check then reads only the copy, not the store.
-#ifndef INFERSTAT_STORE_TRANSFER_COPY_H
-#define INFERSTAT_STORE_TRANSFER_COPY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -54,5 +53,3 @@ MUST_CHECK enum status bundle_fill(struct copying *copying, const char *path, st
 // the empty tables of the attached schema `bundle`.  Runs within the caller's transaction.
 MUST_CHECK enum status bundle_expired(struct sqlite3 *db, const struct query_filter *filter,
                                       struct error *err);
-
-#endif

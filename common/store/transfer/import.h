@@ -23,8 +23,7 @@
 // - records that have expired here: rollups still count them
 // - if records of a run and kind have expired here, the cleared ones of that run and kind up to the
 //   end of the last day with expired records.
-#ifndef INFERSTAT_STORE_TRANSFER_IMPORT_H
-#define INFERSTAT_STORE_TRANSFER_IMPORT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -103,5 +102,3 @@ MUST_CHECK enum status import_file(struct store *store, const char *path,
 // The answer is that of import_file.
 MUST_CHECK enum status store_import(const char *into, const struct query *query,
                                     struct result **out, struct error *err);
-
-#endif

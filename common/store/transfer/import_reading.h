@@ -3,8 +3,7 @@
 //
 // A batch is the validated rows for one transaction.  The sink (struct import_sink) passes it to
 // the thread that writes this store.  import_file calls import_send_runs, then sends the baselines.
-#ifndef INFERSTAT_STORE_TRANSFER_IMPORT_READING_H
-#define INFERSTAT_STORE_TRANSFER_IMPORT_READING_H
+#pragma once
 
 #include "common/store/transfer/import.h"
 
@@ -106,5 +105,3 @@ void import_rows_close(struct import_rows *rows); // accepts a zeroed one
 // Decides by their audit which of the file's runs are imported.  Sends the new runs, then the
 // records of all imported runs, kind by kind.
 MUST_CHECK enum status import_send_runs(struct importing *importing, struct error *err);
-
-#endif

@@ -4,8 +4,7 @@
 //
 // Order: store_builder_new; for each run store_builder_run, then its names and records; at last
 // store_builder_end, also after a failure of any of these but store_builder_new.
-#ifndef INFERSTAT_STORE_TRANSFER_STORE_BUILDER_H
-#define INFERSTAT_STORE_TRANSFER_STORE_BUILDER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -45,5 +44,3 @@ MUST_CHECK enum status store_builder_name(struct store_builder *builder, const c
 // Adds a copy of a record to the current run; its received_ns is the run's ended_ns.
 MUST_CHECK enum status store_builder_put(struct store_builder *builder, const struct record *record,
                                          struct error *err);
-
-#endif

@@ -21,8 +21,7 @@
 // alone is slower than usual, among WHY_HOSTS_LEAST or more with that model, else `unexplained`.
 //
 // A cause was present at the time.  That it caused the delay is likely, not proven.
-#ifndef INFERSTAT_STORE_WHY_WHY_H
-#define INFERSTAT_STORE_WHY_WHY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -91,5 +90,3 @@ struct why {
 MUST_CHECK enum status why_read(struct why *out, struct store *store,
                                 const struct why_question *question, struct error *err);
 void why_deinit(struct why *why);
-
-#endif

@@ -1,6 +1,5 @@
 // Causes of slow requests (why.h), and what else its modules share.
-#ifndef INFERSTAT_STORE_WHY_WHY_CAUSE_H
-#define INFERSTAT_STORE_WHY_WHY_CAUSE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -56,5 +55,3 @@ enum why_cause_kind {
 
 // The name of a cause; static.
 const char *why_cause_name(enum why_cause_kind kind);
-
-#endif

@@ -1,6 +1,5 @@
 // For how long causes of slow requests (why_cause.h) were present.
-#ifndef INFERSTAT_STORE_WHY_WHY_PRESENCE_H
-#define INFERSTAT_STORE_WHY_WHY_PRESENCE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,5 +38,3 @@ void why_presence_order(struct why_presence *presence);
 // time their sum.
 double why_presence_of(const struct why_presence *presence, enum why_cause_kind kind,
                        double since_ns, double until_ns);
-
-#endif

@@ -4,8 +4,7 @@
 //   why_model.c    compares the series of a model and splits their differences
 //   why_words.c    writes causes, and the commands that show them
 //   why_process.c  finds processes that ended, and lost records
-#ifndef INFERSTAT_STORE_WHY_WHY_READER_H
-#define INFERSTAT_STORE_WHY_WHY_READER_H
+#pragma once
 
 #include "common/store/why/why.h"
 #include "common/store/why/why_split.h"
@@ -88,5 +87,3 @@ MUST_CHECK enum status why_add_cause(struct why_reader *reader, struct why_cause
 // Appends to the text of a cause.
 void why_say(struct why_cause *cause, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-
-#endif

@@ -1,7 +1,6 @@
 // Compares the requests of a series with usual ones, and splits the difference into causes (why.h).
 // Pure, no I/O.
-#ifndef INFERSTAT_STORE_WHY_WHY_SPLIT_H
-#define INFERSTAT_STORE_WHY_WHY_SPLIT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -76,5 +75,3 @@ struct why_ranked {
 // for all requests of the series.
 void why_split(struct why_parts *out, const struct why_series *series, enum why_metric metric,
                enum why_quantile quantile, double difference_ns, struct why_ranked *ranked);
-
-#endif

@@ -7,8 +7,7 @@
 //
 // One thread at a time may use a connection, except that after curve_server_ready one thread may
 // call curve_server_seal while another calls curve_server_open.
-#ifndef INFERSTAT_WIRE_CURVE_SERVER_H
-#define INFERSTAT_WIRE_CURVE_SERVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -75,5 +74,3 @@ void curve_server_seal(struct curve_server *curve, unsigned char *out, unsigned 
 
 // Wipes all keys.
 void curve_server_deinit(struct curve_server *curve);
-
-#endif

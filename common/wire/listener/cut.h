@@ -1,6 +1,5 @@
 // Disconnect reasons: why a listening socket (listener.h) closed a connection or refused a new one.
-#ifndef INFERSTAT_WIRE_CUT_H
-#define INFERSTAT_WIRE_CUT_H
+#pragma once
 
 enum wire_cut {
     WIRE_CUT_NONE,        // not closed by this side
@@ -18,5 +17,3 @@ enum wire_cut {
     WIRE_CUT_RATE,        // too many handshakes of the peer's user or address, or of all peers
     WIRE_CUTS,            // their count
 };
-
-#endif

@@ -37,8 +37,7 @@
 // One user, IPv4 address or /64 of IPv6 may make 1,000 handshakes at once, then 1,000 a second
 // (with keys 200).  All users together may make 5,000 a second, and so may all addresses (with keys
 // 1,000).
-#ifndef INFERSTAT_WIRE_LISTENER_H
-#define INFERSTAT_WIRE_LISTENER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -158,5 +157,3 @@ void port_count(struct port *port, struct wire_counters *out);
 // Moves up to `max` complaints to `out`: whose connections were closed since the last call, and
 // why.  Returns their number.  Beyond 64 between two calls peers are counted, but not named.
 unsigned port_complaints(struct port *port, struct wire_complaint *out, unsigned max);
-
-#endif

@@ -6,8 +6,7 @@
 // below the words "Under the lock"; the others are constant or belong to the listener thread.  The
 // lock is held for a few instructions, never while a message is copied, encrypted, received or
 // sent.
-#ifndef INFERSTAT_WIRE_LISTENER_INSIDE_H
-#define INFERSTAT_WIRE_LISTENER_INSIDE_H
+#pragma once
 
 #include <pthread.h>
 #include <sys/queue.h>
@@ -256,5 +255,3 @@ void connection_cut(struct connection *connection, enum wire_cut why);
 // Closes the descriptor.  Keeps the structure while it has unread frames, unless `drops_unread`,
 // is_cut or is_asked.
 void connection_end(struct connection *connection, bool drops_unread);
-
-#endif

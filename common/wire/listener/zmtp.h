@@ -17,8 +17,7 @@
 // Memory: the structure, and during the handshake one command of at most ZMTP_COMMAND_MAX bytes.
 // One thread at a time uses a connection, except that after zmtp_admit one thread may call
 // zmtp_frame and zmtp_pong while another calls zmtp_consume.
-#ifndef INFERSTAT_WIRE_ZMTP_H
-#define INFERSTAT_WIRE_ZMTP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -111,5 +110,3 @@ size_t zmtp_pong(struct zmtp *zmtp, const struct zmtp_step *ping, unsigned char 
 
 // Frees the connection's memory and wipes its keys; not the room.  May be called twice.
 void zmtp_deinit(struct zmtp *zmtp);
-
-#endif

@@ -8,8 +8,7 @@
 //
 // Any thread may check a key, for every message; a check holds a lock for well under a microsecond.
 // Adding or revoking a key replaces the file atomically; access_poll reloads a changed file.
-#ifndef INFERSTAT_COLLECTOR_ACCESS_ACCESS_H
-#define INFERSTAT_COLLECTOR_ACCESS_ACCESS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -65,5 +64,3 @@ MUST_CHECK enum status access_reload(struct access *access, struct error *err);
 // key that was added or revoked, or for QUERY_KEYS a row for each key.
 MUST_CHECK enum status access_query(struct access *access, const struct query *query,
                                     struct result **out, struct error *err);
-
-#endif

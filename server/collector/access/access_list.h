@@ -9,8 +9,7 @@
 // a-z A-Z 0-9 . _ -.  `replaces` lists every key whose runs this key may continue; keys that
 // a replaced key replaced must be listed, too.  TIME, such as 2027-02-20T00:00:00Z, is when the
 // authorization ends.  Blank lines and comments (lines that begin with '#') are skipped.
-#ifndef INFERSTAT_COLLECTOR_ACCESS_ACCESS_LIST_H
-#define INFERSTAT_COLLECTOR_ACCESS_ACCESS_LIST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -85,5 +84,3 @@ char *access_roles_text(char *out, uint32_t roles);
 
 // True if `name` is valid for a key.
 bool access_name_is_valid(const char *name);
-
-#endif

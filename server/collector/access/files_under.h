@@ -4,8 +4,7 @@
 //
 // A link may change between check and use.  The file's folder is therefore opened component by
 // component without following links, and the file is accessed through that descriptor.
-#ifndef INFERSTAT_COLLECTOR_ACCESS_FILES_UNDER_H
-#define INFERSTAT_COLLECTOR_ACCESS_FILES_UNDER_H
+#pragma once
 
 #include <limits.h>
 
@@ -30,5 +29,3 @@ MUST_CHECK enum status files_under_hold(struct files_hold *out, const char *fold
 
 // Closes the folder.  Accepts FILES_HOLD_NONE.
 void files_under_release(struct files_hold *hold);
-
-#endif

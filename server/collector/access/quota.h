@@ -9,8 +9,7 @@
 //
 // All threads of the collector share one object.  Any thread may call the functions, each of which
 // holds a mutex for some tens of nanoseconds.  A NULL object limits nothing.
-#ifndef INFERSTAT_COLLECTOR_ACCESS_QUOTA_H
-#define INFERSTAT_COLLECTOR_ACCESS_QUOTA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -131,5 +130,3 @@ void quota_press(struct quota *quota, uint64_t over, uint64_t queued, uint64_t n
 // count of what was left out.
 void quota_complain(struct quota *quota, const struct wire_peer *peer, const char *what,
                     uint64_t count);
-
-#endif

@@ -1,8 +1,7 @@
 // Bodies of calls to hooks: JSON that tells of one alert.  Pure.  Whatever names hold, the JSON is
 // valid; in texts for people control characters are escaped, and what a chat would take for markup
 // or mentions is harmless.
-#ifndef INFERSTAT_COLLECTOR_ALERTS_ALERT_BODY_H
-#define INFERSTAT_COLLECTOR_ALERTS_ALERT_BODY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@
 MUST_CHECK enum status alert_body_new(char **out, size_t *size, enum alert_hook_kind kind,
                                       const struct alert_call *calls, size_t count, int64_t now_ns,
                                       struct error *err);
-
-#endif

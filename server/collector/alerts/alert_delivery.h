@@ -9,8 +9,7 @@
 //
 // Alertmanager is also told all open alerts every minute, with the severity that it was told
 // before.
-#ifndef INFERSTAT_COLLECTOR_ALERTS_ALERT_DELIVERY_H
-#define INFERSTAT_COLLECTOR_ALERTS_ALERT_DELIVERY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ void alert_delivery_wake(struct alert_delivery *delivery);
 // Ends the threads: kills commands, and abandons requests, that are under way; they stay in the
 // queue.  The writer must still run.  Accepts NULL.
 void alert_delivery_stop(struct alert_delivery *delivery);
-
-#endif

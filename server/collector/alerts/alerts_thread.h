@@ -2,8 +2,7 @@
 // connection to the store of its own.  What changes is saved by the writer, with the calls that
 // hooks are due, in one transaction, before the next evaluation.  All state is in the store: a
 // restart neither repeats an alert nor forgets one.
-#ifndef INFERSTAT_COLLECTOR_ALERTS_ALERTS_THREAD_H
-#define INFERSTAT_COLLECTOR_ALERTS_ALERTS_THREAD_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -36,5 +35,3 @@ void alerts_replace(struct alerts *alerts, struct alert_file *file, const struct
 
 // Ends the thread, while the writer still runs.  Accepts NULL.
 void alerts_stop(struct alerts *alerts);
-
-#endif

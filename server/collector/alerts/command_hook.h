@@ -1,6 +1,5 @@
 // Command hook: runs a program with an alert on its standard input.
-#ifndef INFERSTAT_COLLECTOR_ALERTS_COMMAND_HOOK_H
-#define INFERSTAT_COLLECTOR_ALERTS_COMMAND_HOOK_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@
 // not read); STATUS_IO: it could not be started.  Any thread.
 MUST_CHECK enum status command_hook_run(char *const argv[], const char *input, size_t size,
                                         uint64_t limit_ns, int stop_fd, struct error *err);
-
-#endif

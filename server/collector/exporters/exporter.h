@@ -7,8 +7,7 @@
 // ingest.
 //
 // /health needs no token.  It answers 200 "ok", or 503 when the last commit failed.
-#ifndef INFERSTAT_COLLECTOR_EXPORTER_H
-#define INFERSTAT_COLLECTOR_EXPORTER_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -51,5 +50,3 @@ MUST_CHECK enum status exporter_reload(struct exporter *exporter, struct error *
 
 // Ends the threads.  Accepts NULL.
 void exporter_stop(struct exporter *exporter);
-
-#endif

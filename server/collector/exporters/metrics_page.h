@@ -1,8 +1,7 @@
 // Composes the metrics page of a collector from what it was read into before: running totals,
 // tables of query results, and the collector's own state.  Pure.  inferstatd(8) lists
 // the metrics.
-#ifndef INFERSTAT_COLLECTOR_METRICS_PAGE_H
-#define INFERSTAT_COLLECTOR_METRICS_PAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,5 +44,3 @@ struct metrics_page {
 
 // Writes the page into an open text.  Totals that are not marked as shown are zero.
 void metrics_page_write(struct metrics_text *text, const struct metrics_page *page);
-
-#endif

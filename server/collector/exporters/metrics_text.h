@@ -3,8 +3,7 @@
 //
 // The page is valid for any label values: they are escaped, and malformed UTF-8 becomes U+FFFD.
 // Names of families and labels, and help texts, are the caller's own and must be valid.
-#ifndef INFERSTAT_COLLECTOR_METRICS_TEXT_H
-#define INFERSTAT_COLLECTOR_METRICS_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -67,5 +66,3 @@ bool metrics_text_accepts_openmetrics(const char *accept);
 
 // The Content-Type of a page; static.
 const char *metrics_text_type(bool is_openmetrics);
-
-#endif

@@ -9,8 +9,7 @@
 // commits).  The first three tasks run round-robin in slices of some milliseconds, each in its own
 // transactions.  While jobs wait, no slice begins after a third of the last group's time, at most
 // 20 ms; but at least one runs.
-#ifndef INFERSTAT_COLLECTOR_MAINTENANCE_MAINTENANCE_H
-#define INFERSTAT_COLLECTOR_MAINTENANCE_MAINTENANCE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -59,5 +58,3 @@ bool maintenance_removed_runs(struct maintenance *maintenance);
 
 // True if a checkpoint ran out of memory since the last commit.
 bool maintenance_is_starved(const struct maintenance *maintenance);
-
-#endif

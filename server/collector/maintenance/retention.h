@@ -14,8 +14,7 @@
 //
 // If rollups are written, records are deleted only after the rollups of their day are built.  While
 // some records still wait for this, step 4 deletes nothing, but for at most 5 passes in a row.
-#ifndef INFERSTAT_COLLECTOR_MAINTENANCE_RETENTION_H
-#define INFERSTAT_COLLECTOR_MAINTENANCE_RETENTION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -59,5 +58,3 @@ void retention_record_time(struct retention *retention, uint64_t began_ns, uint6
 // Says that all daily rollups that a pass requested are built, as far as they can be.  If a pass
 // requested any, the next pass is due at once.
 void retention_sums_built(struct retention *retention);
-
-#endif

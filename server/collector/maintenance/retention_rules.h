@@ -1,7 +1,6 @@
 // Parser of retention rules, the option that says how long records and rollups (pre-aggregated
 // rows per minute, hour, day and month) are kept: "raw=30d,samples=2d,minute=35d".  No I/O.
-#ifndef INFERSTAT_COLLECTOR_MAINTENANCE_RETENTION_RULES_H
-#define INFERSTAT_COLLECTOR_MAINTENANCE_RETENTION_RULES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -38,5 +37,3 @@ MUST_CHECK enum status retention_rules_parse(struct retention_rules *rules, cons
 // The age at which records of the kind expire.  Samples are the records of devices, of hosts and of
 // the processes on devices: there is one every second, and averages need only their rollups.
 int64_t retention_rules_age(const struct retention_rules *rules, enum record_kind kind);
-
-#endif

@@ -9,8 +9,7 @@
 // rollup_flush_end (also after a failure).
 //
 // Writer thread only, inside a transaction that the caller has begun.
-#ifndef INFERSTAT_COLLECTOR_ROLLUP_FLUSH_H
-#define INFERSTAT_COLLECTOR_ROLLUP_FLUSH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -86,5 +85,3 @@ MUST_CHECK enum status rollup_flush_write(struct rollup_flush *flush,
                                           const struct rollup_metric_span *span, unsigned levels,
                                           const struct gap_set *gaps,
                                           struct rollup_row_key *damaged, struct error *err);
-
-#endif

@@ -3,8 +3,7 @@
 //
 // The table has the records with ids up to `watermark`.  During a pass (rollup_pass.h), also after
 // a crash in the midst of it, it has more of them in some metrics: `ahead`.
-#ifndef INFERSTAT_COLLECTOR_ROLLUP_KIND_H
-#define INFERSTAT_COLLECTOR_ROLLUP_KIND_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -53,5 +52,3 @@ MUST_CHECK enum status rollup_kind_save_ahead(struct rollup_kind *kind, struct s
 
 // Empties the memtable.
 void rollup_kind_clear(struct rollup_kind *kind);
-
-#endif

@@ -13,8 +13,7 @@
 // implausible times, are kept, however few records they aggregate.
 //
 // Writer thread only, inside a transaction that the caller has begun.
-#ifndef INFERSTAT_COLLECTOR_ROLLUP_LEVELS_H
-#define INFERSTAT_COLLECTOR_ROLLUP_LEVELS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -83,5 +82,3 @@ MUST_CHECK enum status rollup_levels_step(struct rollup_levels *levels, int64_t 
 MUST_CHECK enum status rollup_levels_erase(struct sqlite3 *db, enum record_kind kind,
                                            enum rollup_level period, const struct gap_span *span,
                                            bool *left, struct error *err);
-
-#endif

@@ -5,8 +5,7 @@
 //
 // A sketch is a quantile histogram in a record's column.  A full series is a combination of model,
 // host, device and operation (ROLLUP_FULL).
-#ifndef INFERSTAT_COLLECTOR_ROLLUP_MEMTABLE_H
-#define INFERSTAT_COLLECTOR_ROLLUP_MEMTABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -109,5 +108,3 @@ MUST_CHECK enum status rollup_memtable_prepare(struct sqlite3 *db, enum record_k
 // STATUS_FULL if not all rows fit; then it has added those that fit.
 MUST_CHECK enum status rollup_memtable_read(struct rollup_memtable *memtable, struct sqlite3 *db,
                                             struct sqlite3_stmt *stmt, struct error *err);
-
-#endif

@@ -8,8 +8,7 @@
 //   side    = [CASE WHEN column [& integer] (>= | > | =) integer THEN] term [ELSE integer] [END]
 //   term    = min(operand, operand) | (operand [- operand]) [* 1e9]; parentheses are optional
 //   operand = column | integer
-#ifndef INFERSTAT_COLLECTOR_ROLLUP_METRICS_H
-#define INFERSTAT_COLLECTOR_ROLLUP_METRICS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -73,5 +72,3 @@ enum { ROLLUP_BLOCK = 256 }; // most records of a call
 // of SQLite: a difference stays an integer if it fits 64 bits.
 size_t rollup_metric_ratios(const struct rollup_metric *metric, int64_t inputs[][ROLLUP_BLOCK],
                             size_t count, double *numerators, double *denominators);
-
-#endif

@@ -3,8 +3,7 @@
 // writes all rows of the memtable at once, but in parts, each short and in a transaction of its
 // own: one metric of some hosts.  The SQL table rollup_state says what the table has then; after a
 // crash the next pass begins where the last one ended.  Writer thread only.
-#ifndef INFERSTAT_COLLECTOR_ROLLUP_PASS_H
-#define INFERSTAT_COLLECTOR_ROLLUP_PASS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,5 +37,3 @@ MUST_CHECK enum status rollup_pass_write(struct rollup_pass *pass, struct rollup
 
 // Frees what the pass keeps between its parts; another one begins where it ended.
 void rollup_pass_end(struct rollup_pass *pass);
-
-#endif

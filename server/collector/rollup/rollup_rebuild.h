@@ -13,8 +13,7 @@
 // deleted and not rebuilt: queries then use the daily rollups of that month.
 //
 // Writer thread only, each step inside a transaction that the caller has begun.
-#ifndef INFERSTAT_COLLECTOR_ROLLUP_REBUILD_H
-#define INFERSTAT_COLLECTOR_ROLLUP_REBUILD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -71,5 +70,3 @@ bool rollup_rebuild_pass_over(struct rollup_rebuild *rebuild);
 MUST_CHECK enum status rollup_rebuild_damaged(struct sqlite3 *db, enum record_kind kind,
                                               const struct rollup_row_key *damaged,
                                               struct error *err);
-
-#endif

@@ -14,8 +14,7 @@
 // not fit must be read from the store later, which costs more.  Near that limit, a larger share
 // prevents this. From 262144 on, the larger share has not helped, and ends.  No I/O; the caller
 // passes the time.
-#ifndef INFERSTAT_COLLECTOR_ROLLUP_THROTTLE_H
-#define INFERSTAT_COLLECTOR_ROLLUP_THROTTLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ bool rollup_throttle_allows(const struct rollup_throttle *throttle, uint64_t now
 
 // Accounts for a step of work: call it after each, with `lag_rows` updated.
 void rollup_throttle_worked(struct rollup_throttle *throttle, uint64_t began_ns, uint64_t ended_ns);
-
-#endif

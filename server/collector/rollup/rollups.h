@@ -11,8 +11,7 @@
 //
 // When records below the watermark change, their days are rebuilt (rollup_rebuild.h).
 // rollup_levels.h decides which levels (minute, hour, day, month) are kept.
-#ifndef INFERSTAT_COLLECTOR_ROLLUPS_H
-#define INFERSTAT_COLLECTOR_ROLLUPS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -84,5 +83,3 @@ void rollups_tell_time(struct rollups *rollups, int64_t wall_ns);
 // Runs a step of counting the days that have ended and deleting the levels that are not kept, in
 // a transaction of its own.  True if there was a step to run.
 bool rollups_prune(struct rollups *rollups, uint64_t now_ns);
-
-#endif

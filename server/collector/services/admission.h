@@ -5,8 +5,7 @@
 // A key is checked when its peer connects and again for each message.  When a key or a role is
 // removed, TCP connections whose key is no longer admitted, and those that have sent nothing yet,
 // are closed within two seconds.  Before that the peers have 0.7 s to receive the reason.
-#ifndef INFERSTAT_COLLECTOR_SERVICES_ADMISSION_H
-#define INFERSTAT_COLLECTOR_SERVICES_ADMISSION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -71,5 +70,3 @@ void admission_wait(struct admission *admission, int fd, uint32_t *ready);
 // Closes connections when that is due, and counts rejected connections.  A thread that cannot
 // receive at the moment calls this instead of admission_wait.
 void admission_update(struct admission *admission, uint64_t now_ns);
-
-#endif

@@ -2,8 +2,7 @@
 // that short queries are not delayed.  The query service has two workers.  The first runs audits,
 // comparisons, copies and imports and reads the records of baselines, which takes minutes.  The
 // second runs averages that must scan records.
-#ifndef INFERSTAT_COLLECTOR_SERVICES_QUERY_WORKER_H
-#define INFERSTAT_COLLECTOR_SERVICES_QUERY_WORKER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -47,5 +46,3 @@ MUST_CHECK enum status query_worker_ask(struct query_worker *worker, const struc
 // Cancels the running and the waiting queries without a reply, and ends the thread.  Accepts
 // NULL.
 void query_worker_stop(struct query_worker *worker);
-
-#endif

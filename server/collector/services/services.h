@@ -1,6 +1,5 @@
 // The collector's services: a thread each, which owns the sockets of its service (admission.h).
-#ifndef INFERSTAT_COLLECTOR_SERVICES_SERVICES_H
-#define INFERSTAT_COLLECTOR_SERVICES_SERVICES_H
+#pragma once
 
 #include "common/core/base/error.h"
 #include "server/collector/services/admission.h"
@@ -56,5 +55,3 @@ MUST_CHECK enum status live_start(struct live **out, const struct endpoints *end
 
 // Stops the thread.  Accepts NULL.
 void live_stop(struct live *live);
-
-#endif

@@ -1,7 +1,6 @@
 // Shared state of the collector's threads: the message queues between them, the notification of
 // commits, the writer's last error, heartbeats and counters.
-#ifndef INFERSTAT_COLLECTOR_THREADS_CHANNELS_H
-#define INFERSTAT_COLLECTOR_THREADS_CHANNELS_H
+#pragma once
 
 #include <pthread.h>
 #include <stdint.h>
@@ -93,5 +92,3 @@ void channels_set_write_error(struct channels *channels, const char *why);
 
 // Copies that reason to `why` and returns its length; 0: none.  Any thread.
 size_t channels_read_write_error(struct channels *channels, char why[ERROR_TEXT_SIZE]);
-
-#endif

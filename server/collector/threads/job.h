@@ -1,7 +1,6 @@
 // Messages between the collector's threads: jobs for the writer thread, and encoded answers for
 // the threads that own the sockets (ingest and query).  The queues pass ownership.
-#ifndef INFERSTAT_COLLECTOR_THREADS_JOB_H
-#define INFERSTAT_COLLECTOR_THREADS_JOB_H
+#pragma once
 
 #include <semaphore.h>
 #include <stdbool.h>
@@ -141,5 +140,3 @@ struct answer *answer_encode(const struct job_return *to, const struct message *
 // memory.
 struct answer *reply_encode(const struct job_return *to, uint64_t id, enum status status,
                             struct result *result, const struct error *why);
-
-#endif

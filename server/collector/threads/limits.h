@@ -1,6 +1,5 @@
 // Resource limits of a collector: per run, per owner of runs, per socket and per store.
-#ifndef INFERSTAT_COLLECTOR_THREADS_LIMITS_H
-#define INFERSTAT_COLLECTOR_THREADS_LIMITS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -30,5 +29,3 @@ enum {
                      .runs_per_key = LIMITS_RUNS_PER_KEY,                                          \
                      .connections = LIMITS_CONNECTIONS,                                            \
                      .store_names = LIMITS_STORE_NAMES})
-
-#endif

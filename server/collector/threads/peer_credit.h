@@ -8,8 +8,7 @@
 // Peers are counted in PEER_CREDIT_SLOTS slots.  A hash of its route, with a random key, selects a
 // peer's slot.  A slot's limit is twice the credit plus 16384, so that two peers that share it and
 // respect their credit fit.  A message costs its number of records plus 16.
-#ifndef INFERSTAT_COLLECTOR_THREADS_PEER_CREDIT_H
-#define INFERSTAT_COLLECTOR_THREADS_PEER_CREDIT_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -47,5 +46,3 @@ void peer_credit_release(struct peer_credit_slot *slot, uint32_t records);
 // Sets the credit that peers are granted from now on.  A larger earlier one stays in force
 // for some seconds, until the peers have received the new one.  Writer thread.
 void peer_credit_set_credit(struct peer_credit *peer_credit, uint32_t credit, uint64_t now_ns);
-
-#endif

@@ -1,8 +1,7 @@
 // Bounded multi-producer, single-consumer (MPSC) queue of pointers; the collector's threads pass
 // jobs and answers in it.  Limits the number of items, and the sum of the bytes that callers
 // declare for them.  Pushing and popping an item transfers its ownership.
-#ifndef INFERSTAT_COLLECTOR_THREADS_QUEUE_H
-#define INFERSTAT_COLLECTOR_THREADS_QUEUE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ int queue_fd(const struct queue *queue);
 
 // Waits until the queue has items, a signal arrives, or `timeout_ns` has elapsed.
 void queue_wait(const struct queue *queue, int64_t timeout_ns);
-
-#endif

@@ -9,8 +9,7 @@
 // Exception: while a READER_LONG runs, the gate stays open, and only other READER_LONG wait.
 //
 // Thread-safe.
-#ifndef INFERSTAT_COLLECTOR_THREADS_READER_GATE_H
-#define INFERSTAT_COLLECTOR_THREADS_READER_GATE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -65,5 +64,3 @@ void reader_gate_end(struct reader_gate *gate);
 
 // Opens the gate; `log_is_long`: the log could not be reset.  Writer thread.
 void reader_gate_open(struct reader_gate *gate, bool log_is_long);
-
-#endif

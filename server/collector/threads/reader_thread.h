@@ -1,7 +1,6 @@
 // Reader thread: a thread that reads the store at intervals, through a read-only connection of its
 // own, until it is told to end.  Alerts and the exporter of metrics have one each.
-#ifndef INFERSTAT_COLLECTOR_THREADS_READER_THREAD_H
-#define INFERSTAT_COLLECTOR_THREADS_READER_THREAD_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -42,5 +41,3 @@ void reader_thread_leave(struct reader_thread *reader, enum reader_kind kind);
 
 // Cancels the running query, ends the thread and closes the store.  Accepts one of zeros.
 void reader_thread_end(struct reader_thread *reader);
-
-#endif

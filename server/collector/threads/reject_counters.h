@@ -1,7 +1,6 @@
 // Counters of rejected messages, names and connections, by reason.  Any thread counts; the
 // writer adds the counts to the store's table `refusal` within its commits.
-#ifndef INFERSTAT_COLLECTOR_THREADS_REJECT_COUNTERS_H
-#define INFERSTAT_COLLECTOR_THREADS_REJECT_COUNTERS_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -66,5 +65,3 @@ bool reject_counters_are_unsaved(struct reject_counters *reject_counters);
 void reject_counters_read(struct reject_counters *reject_counters, uint64_t counts[REFUSAL_COUNT]);
 void reject_counters_saved(struct reject_counters *reject_counters,
                            const uint64_t counts[REFUSAL_COUNT]);
-
-#endif

@@ -6,8 +6,7 @@
 // after the commit is on disk.  If the store cannot be written (a full disk), the transaction is
 // rolled back, nothing is acknowledged, and producers send the records again.  Clearing,
 // baselines, imports and maintenance run between groups, in transactions of their own.
-#ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_H
-#define INFERSTAT_COLLECTOR_WRITER_WRITER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ void writer_join(struct writer *writer);
 MUST_CHECK enum status writer_save_refusals(struct sqlite3 *db,
                                             const uint64_t counts[REFUSAL_COUNT], int64_t now_ns,
                                             struct error *err);
-
-#endif

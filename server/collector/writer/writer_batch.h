@@ -3,8 +3,7 @@
 //
 // For each group: batches_begin, batches_apply for each message, then after the commit
 // batches_send_acks, or after a rollback batches_drop_acks.
-#ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_BATCH_H
-#define INFERSTAT_COLLECTOR_WRITER_WRITER_BATCH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -45,5 +44,3 @@ void batches_send_acks(struct batches *batches);
 
 // Discards the group's Acks; call it after a rollback.
 void batches_drop_acks(struct batches *batches);
-
-#endif

@@ -4,8 +4,7 @@
 // CELLS_MAX, are charged to its owner's quota QUOTA_CELLS.  Beyond CELLS_MAX or the quota, records
 // of a new cell are stored with the name "other" instead of their names.  Per kind and day they
 // share one cell, also charged.  Writer thread only.
-#ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_CELLS_H
-#define INFERSTAT_COLLECTOR_WRITER_WRITER_CELLS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ MUST_CHECK enum status cells_add(struct cells *cells, const struct cells_batch *
 // True if the batch must be discarded for now: its owner has used up the quota, and a record is
 // older than yesterday.  The producer sends it again, and so waits until the quota has refilled.
 bool cells_must_wait(const struct cells_batch *batch, const struct message_batch *message);
-
-#endif

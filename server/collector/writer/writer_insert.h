@@ -1,8 +1,7 @@
 // Bulk insert of records, in the caller's transaction.  Each kind of record has an SQLite virtual
 // table over a decoded batch.  One INSERT ... SELECT inserts all records of that kind directly from
 // the message's columns, and SQLite need not search the place of each row.  Writer thread only.
-#ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_INSERT_H
-#define INFERSTAT_COLLECTOR_WRITER_WRITER_INSERT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -39,5 +38,3 @@ const char *insert_fault(const struct message_batch *batch, uint32_t name_count)
 MUST_CHECK enum status insert_table(struct inserter *inserter, const struct batch_run *run,
                                     const struct wire_table *table, uint64_t first, int64_t *stored,
                                     int64_t *suspects, struct error *err);
-
-#endif

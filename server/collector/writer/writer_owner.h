@@ -9,8 +9,7 @@
 // - ipc, another process of the owner: if the run's connection is closed, and only to send its
 //   remaining records (a replay), unless a process number is unknown (another PID namespace);
 // - ipc, root: if the run's connection is closed, for a replay of any run.
-#ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_OWNER_H
-#define INFERSTAT_COLLECTOR_WRITER_WRITER_OWNER_H
+#pragma once
 
 #include "common/core/base/error.h"
 #include "common/core/delivery/delivery_run.h"
@@ -42,5 +41,3 @@ MUST_CHECK enum status owner_connect(struct runs *runs, struct run *run, const s
 // the log.  Returns the error to answer with, static text; NULL: no error.
 const char *owner_reject(const struct run *run, const struct job *job,
                          enum delivery_hearing hearing, struct channels *channels);
-
-#endif

@@ -5,8 +5,7 @@
 //   Written by runs_flush: streams, latest ranges, and the counters of runs and ledgers.
 // All are written in the transaction of the writer's group commit.  After a rollback runs_reload
 // reads the cache from the store again.  Writer thread only.
-#ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_RUNS_H
-#define INFERSTAT_COLLECTOR_WRITER_WRITER_RUNS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -247,5 +246,3 @@ void run_count_devices(struct run *run, int64_t count);
 // Sets the run's current activity.
 MUST_CHECK enum status run_set_activity(struct run *run, struct wire_bytes activity,
                                         struct error *err);
-
-#endif

@@ -1,7 +1,6 @@
 // Definition of struct runs, the cache of writer_runs.h: a hash table of runs by UUID.  Private to
 // the writer_runs*.c files.
-#ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_RUNS_INSIDE_H
-#define INFERSTAT_COLLECTOR_WRITER_WRITER_RUNS_INSIDE_H
+#pragma once
 
 #include "server/collector/writer/writer_runs.h"
 #include "server/collector/writer/writer_statements.h"
@@ -34,5 +33,3 @@ MUST_CHECK enum status runs_has_tombstone(struct runs *runs,
 
 // Writes the changes of a run in the current transaction.
 MUST_CHECK enum status runs_save(struct runs *runs, struct run *run, struct error *err);
-
-#endif

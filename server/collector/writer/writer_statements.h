@@ -1,8 +1,7 @@
 // The writer's prepared SQL statements, one for each enum statement: for runs, names, streams,
 // ranges of record numbers, and ledgers (counts per run and kind).  Used by writer_runs.h; writer
 // thread only.
-#ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_STATEMENTS_H
-#define INFERSTAT_COLLECTOR_WRITER_WRITER_STATEMENTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -109,5 +108,3 @@ void statement_bind(struct statements *statements, enum statement which,
     (STATEMENT_BIND(statements, which, __VA_ARGS__), statement_run(statements, which, err))
 #define STATEMENT_INTEGER(statements, which, out, err, ...)                                        \
     (STATEMENT_BIND(statements, which, __VA_ARGS__), statement_integer(statements, which, out, err))
-
-#endif

@@ -1,7 +1,6 @@
 // OpenBLAS, the CPU's library of matrix products (gemm.h), opened at run time: programs that use it
 // also start where it is not installed.
-#ifndef INFERSTAT_SERVER_DEVICE_CPU_BLAS_H
-#define INFERSTAT_SERVER_DEVICE_CPU_BLAS_H
+#pragma once
 
 #include "server/device/gemm.h"
 
@@ -14,5 +13,3 @@ MUST_CHECK enum status cpu_blas_open(struct device *device, const char *name,
 // The entry gemm_open of the back end (device_ops.h): opens libopenblas.so.0.
 MUST_CHECK enum status cpu_gemm_open(struct device *device, struct gemm_library **out,
                                      struct error *err);
-
-#endif

@@ -9,8 +9,7 @@
 // Memory order: what was done before a command was added happens before its execution.  An event
 // synchronises only with threads that see it done; free space in the queue does not tell that a
 // command was executed.  So ThreadSanitizer reports a missing wait as a data race.
-#ifndef INFERSTAT_SERVER_DEVICE_CPU_CPU_STREAM_H
-#define INFERSTAT_SERVER_DEVICE_CPU_CPU_STREAM_H
+#pragma once
 
 #include <stdalign.h>
 #include <stdatomic.h>
@@ -92,5 +91,3 @@ MUST_CHECK enum status cpu_event_elapsed(struct device_event *from, struct devic
 MUST_CHECK enum status cpu_stream_launch(struct device_stream *stream, const char *name,
                                          cpu_kernel *kernel, const void *arguments, size_t size,
                                          struct error *err);
-
-#endif

@@ -8,8 +8,7 @@
 //
 // `stream` selects non-temporal stores, for output that is not read again soon.  The output address
 // is then a multiple of ENCODE_ALIGNMENT, and the caller calls `fence` after the last such store.
-#ifndef INFERSTAT_SERVER_DEVICE_CPU_ENCODE_KERNELS_H
-#define INFERSTAT_SERVER_DEVICE_CPU_ENCODE_KERNELS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -72,5 +71,3 @@ const struct encode_kernels *encode_kernels_at(unsigned int index, enum encode_t
 extern const struct encode_kernels encode_kernels_plain_f64, encode_kernels_plain_f32;
 extern const struct encode_kernels encode_kernels_avx2_f64, encode_kernels_avx2_f32;
 extern const struct encode_kernels encode_kernels_avx512_f64, encode_kernels_avx512_f32;
-
-#endif

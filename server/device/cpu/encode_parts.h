@@ -4,8 +4,7 @@
 //
 // A launch is the execution of one encode_job by cpu_encode_run.  In names and comments below,
 // `states` counts amplitudes: the elements of a state vector.
-#ifndef INFERSTAT_SERVER_DEVICE_CPU_ENCODE_PARTS_H
-#define INFERSTAT_SERVER_DEVICE_CPU_ENCODE_PARTS_H
+#pragma once
 
 #include "server/device/cpu/encode_kernels.h"
 #include "server/device/cpu/thread_pool.h"
@@ -92,5 +91,3 @@ void encode_product(const struct encode_run *run);
 
 void encode_iqp(const struct encode_run *run);
 size_t encode_iqp_scratch(const struct encode_job *job, unsigned int threads);
-
-#endif

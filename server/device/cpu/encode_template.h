@@ -8,8 +8,7 @@
 // All widths round identically: every product is rounded before it is added.  For this, including
 // files are compiled with -ffp-contract=off (no fused multiply-add), and with -fno-tree-vectorize,
 // since GCC 12's vectoriser fuses even then.
-#ifndef INFERSTAT_SERVER_DEVICE_CPU_ENCODE_TEMPLATE_H
-#define INFERSTAT_SERVER_DEVICE_CPU_ENCODE_TEMPLATE_H
+#pragma once
 
 #include <stdalign.h>
 #include <stdint.h>
@@ -307,5 +306,4 @@ const struct encode_kernels KERNELS = {
     .fence = fence,
 };
 
-#endif
 #endif

@@ -7,8 +7,7 @@
 // `transform` executes its levels in the same order for every instruction set, so that the results
 // are bitwise the same: first the distances of TILE_VECTORS vectors or more, the largest first;
 // then the smaller distances, the smallest first.
-#ifndef INFERSTAT_SERVER_DEVICE_CPU_ENCODE_WALSH_H
-#define INFERSTAT_SERVER_DEVICE_CPU_ENCODE_WALSH_H
+#pragma once
 
 enum {
     TILE_VECTORS = 128 / VECTOR_SIZE, // 128 bytes, the same distance in all tables
@@ -200,5 +199,3 @@ KERNEL void walsh_rows(void *rows, size_t stride, void *work, size_t width, size
                   false);
     }
 }
-
-#endif

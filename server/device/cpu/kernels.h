@@ -3,8 +3,7 @@
 //
 // Within a table, results depend neither on the number of threads nor on the batch size: how the
 // work is split does not change the operations for an output element.  Tables round differently.
-#ifndef INFERSTAT_SERVER_DEVICE_CPU_KERNELS_H
-#define INFERSTAT_SERVER_DEVICE_CPU_KERNELS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -101,6 +100,4 @@ cpu_matmul_kernel cpu_matmul_blocks_plain;
 #if defined(__x86_64__)
 void cpu_round_avx2(struct cpu_rounded *out, size_t row, const float *in, size_t n);
 cpu_matmul_kernel cpu_matmul_blocks_avx2, cpu_matmul_blocks_vnni;
-#endif
-
 #endif

@@ -4,8 +4,7 @@
 //   VNNI    0 (AVX2) or 1 (AVX-512 with VNNI, in vectors of 32 bytes); for x86-64 only
 //
 // Both give the same results, bit for bit.
-#ifndef INFERSTAT_SERVER_DEVICE_CPU_KERNELS_BLOCKS_TEMPLATE_H
-#define INFERSTAT_SERVER_DEVICE_CPU_KERNELS_BLOCKS_TEMPLATE_H
+#pragma once
 
 #include <immintrin.h>
 #include <stdbool.h>
@@ -413,5 +412,3 @@ void MATMUL_BLOCKS(const struct cpu_product *p, size_t first, size_t last)
     };
     kernels[p->type](p, first, last);
 }
-
-#endif

@@ -4,8 +4,7 @@
 //   VECTOR_SIZE    bytes of a vector: 32 (AVX2) or 64 (AVX-512); for x86-64 only
 //
 // and is compiled with -O3, so that loops with constant bounds vanish and sums live in registers.
-#ifndef INFERSTAT_SERVER_DEVICE_CPU_KERNELS_FLOATS_TEMPLATE_H
-#define INFERSTAT_SERVER_DEVICE_CPU_KERNELS_FLOATS_TEMPLATE_H
+#pragma once
 
 #include <string.h>
 
@@ -173,5 +172,3 @@ KERNEL double multiply_add(float *value, size_t rounds)
     *value = ADD_LANES(sums[0]);
     return 2.0 * SUMS * WIDTH * (double)rounds;
 }
-
-#endif

@@ -1,6 +1,5 @@
 // What the kernels for AVX2 share: a file that includes this is for x86-64 only.
-#ifndef INFERSTAT_SERVER_DEVICE_CPU_LANES_AVX2_H
-#define INFERSTAT_SERVER_DEVICE_CPU_LANES_AVX2_H
+#pragma once
 
 #include <immintrin.h>
 
@@ -17,5 +16,3 @@ AVX2_INLINE float add_lanes(__m256 v)
     __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
 }
-
-#endif

@@ -2,8 +2,7 @@
 //
 // The pool has one owner: the thread that calls thread_pool_run.  It executes parts as well.  The
 // pool runs one task at a time.  Idle threads spin for a short time, then sleep.
-#ifndef INFERSTAT_SERVER_DEVICE_CPU_THREAD_POOL_H
-#define INFERSTAT_SERVER_DEVICE_CPU_THREAD_POOL_H
+#pragma once
 
 #include <stddef.h>
 
@@ -29,5 +28,3 @@ typedef void thread_pool_task(void *context, size_t part, unsigned int thread);
 // Runs task(context, part, ...) once for every part 0..parts-1, in any order; returns when all are
 // done.  Owner only.
 void thread_pool_run(struct thread_pool *pool, thread_pool_task *task, void *context, size_t parts);
-
-#endif

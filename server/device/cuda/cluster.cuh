@@ -2,8 +2,7 @@
 // to keep a quantum state in the shared memory of a cluster's blocks.  On older devices a cluster
 // is one block.  Used by the quantum state encoders (encode_parts.cuh): a state is a sample's state
 // vector, 2^qubits complex amplitudes or only their real parts.
-#ifndef INFERSTAT_SERVER_DEVICE_CUDA_CLUSTER_CUH
-#define INFERSTAT_SERVER_DEVICE_CUDA_CLUSTER_CUH
+#pragma once
 
 #include <cuda_pipeline_primitives.h>
 
@@ -152,5 +151,3 @@ static __device__ inline void cuda_fetch(T *to, const T *from, unsigned int coun
     __pipeline_wait_prior(0);
     __syncthreads();
 }
-
-#endif

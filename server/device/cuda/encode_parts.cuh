@@ -1,8 +1,7 @@
 // Shared by the CUDA kernels for quantum data encoding (encode.h).  An encoder maps each sample, a
 // vector of real numbers, to a state vector of 2^qubits complex amplitudes.  This header defines
 // complex numbers, splits a job's samples among kernel launches, and declares the encoders.
-#ifndef INFERSTAT_SERVER_DEVICE_CUDA_ENCODE_PARTS_CUH
-#define INFERSTAT_SERVER_DEVICE_CUDA_ENCODE_PARTS_CUH
+#pragma once
 
 #include "server/device/cuda/parts.cuh"
 
@@ -88,5 +87,3 @@ enum status cuda_encode_iqp_resident(struct cuda *cuda, cudaStream_t stream,
 // the other encoders need none.  All spans of a job use it, one after the other.
 size_t cuda_encode_amplitude_scratch(const struct encode_job *job);
 size_t cuda_encode_product_scratch(const struct encode_job *job);
-
-#endif

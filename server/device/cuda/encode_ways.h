@@ -1,8 +1,7 @@
 // Kernel variant selection: runs a CUDA quantum state encoder (encode.h) with a given variant of
 // its kernels, for benchmarks and tests.  The encoders amplitude and iqp have two variants, with
 // bitwise identical results; the others have only CUDA_ENCODE_PASSES.
-#ifndef INFERSTAT_SERVER_DEVICE_CUDA_ENCODE_WAYS_H
-#define INFERSTAT_SERVER_DEVICE_CUDA_ENCODE_WAYS_H
+#pragma once
 
 #include "server/device/encode.h"
 
@@ -21,5 +20,3 @@ MUST_CHECK enum status cuda_encode_by(struct device_stream *stream, const struct
 // Whether the device has clusters and its blocks can keep the largest share of a state.  `device`
 // is of the CUDA back end.
 bool cuda_encode_has_clusters(const struct device *device);
-
-#endif

@@ -1,8 +1,7 @@
 // Kernels of small networks: a step's arguments and how its elements are addressed.  A launch has a
 // thread for each channel of each pixel of the result, borders included, or for four pixels of it,
 // in the first dimension of the grid, and the items of the batch in the second.
-#ifndef INFERSTAT_SERVER_DEVICE_CUDA_NETWORK_CUH
-#define INFERSTAT_SERVER_DEVICE_CUDA_NETWORK_CUH
+#pragma once
 
 #include "server/device/cuda/parts.cuh"
 
@@ -114,5 +113,3 @@ enum status cuda_network_store(struct cuda *cuda, const struct network_arguments
                                size_t items, struct error *err);
 
 constexpr unsigned int NETWORK_UNITS_MAX = 1024; // of a GRU
-
-#endif

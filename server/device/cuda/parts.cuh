@@ -5,8 +5,7 @@
 // that returned the error.  After a sticky error (the CUDA context is lost, such as by a fault in a
 // kernel) every later call returns the error again; `err` then also names the call that returned it
 // first.
-#ifndef INFERSTAT_SERVER_DEVICE_CUDA_PARTS_CUH
-#define INFERSTAT_SERVER_DEVICE_CUDA_PARTS_CUH
+#pragma once
 
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -210,5 +209,3 @@ static __device__ inline float cuda_widen(__half value)
 {
     return __half2float(value);
 }
-
-#endif

@@ -4,8 +4,7 @@
 // device.
 //
 // Order of calls: inputs_open; inputs_prepare; inputs_fill or inputs_borrow; inputs_close.
-#ifndef INFERSTAT_SERVER_WORKLOAD_ENCODE_INPUTS_H
-#define INFERSTAT_SERVER_WORKLOAD_ENCODE_INPUTS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -92,5 +91,3 @@ struct generator {
 // uniformly distributed: from -1 to 1 for the amplitude encoder, integers from 0 to 2^qubits - 1
 // for the basis encoder, and from 0 to 2 pi for the others.
 void generator_fill(const struct generator *generator, uint64_t first, size_t count, void *to);
-
-#endif

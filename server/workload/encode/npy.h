@@ -5,8 +5,7 @@
 // and one or two dimensions.  The writer writes version 1.0 with little-endian c16 or c8 (complex
 // numbers of two doubles or floats), and two dimensions.
 // Format: numpy.lib.format.
-#ifndef INFERSTAT_SERVER_WORKLOAD_ENCODE_NPY_H
-#define INFERSTAT_SERVER_WORKLOAD_ENCODE_NPY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -82,5 +81,3 @@ MUST_CHECK enum status npy_finish(struct npy_writer *writer, struct error *err);
 // Frees the writer and removes the unfinished file; an existing file at `path` stays.  Accepts
 // NULL.
 void npy_abandon(struct npy_writer *writer);
-
-#endif

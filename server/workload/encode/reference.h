@@ -2,8 +2,7 @@
 // 2^qubits complex amplitudes; server/device/encode.h), in scalar C.  Computes in double precision,
 // norms and comparisons in long double.  It is slow, and checks the results of the kernels.  No
 // I/O, no global state.
-#ifndef INFERSTAT_SERVER_WORKLOAD_ENCODE_REFERENCE_H
-#define INFERSTAT_SERVER_WORKLOAD_ENCODE_REFERENCE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -33,5 +32,3 @@ void reference_compare(struct reference_difference *out, const void *state, enum
 // reference_tolerance and its `fidelity` is above reference_fidelity.
 double reference_tolerance(enum encode_type type);
 double reference_fidelity(enum encode_type type);
-
-#endif

@@ -7,8 +7,7 @@
 //   load       one, of encoding_new: opening the device and allocating memory
 //   operation  one per batch: from queueing its kernels until its states are available
 //   pipeline   one per call of encoding_run, also if it fails
-#ifndef INFERSTAT_SERVER_WORKLOAD_ENCODE_RUN_H
-#define INFERSTAT_SERVER_WORKLOAD_ENCODE_RUN_H
+#pragma once
 
 #include "common/monitor/inferstat.h"
 #include "server/pipeline/pipeline.h"
@@ -80,5 +79,3 @@ struct encoding_share {
 };
 const struct encoding_share *encoding_get_share(const struct encoding *encoding,
                                                 unsigned int device);
-
-#endif

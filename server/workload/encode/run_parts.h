@@ -1,7 +1,6 @@
 // Internals of data-parallel encoding (run.h): the structs that its three sources share.  load.c
 // creates them, run.c runs all devices, and device_share.c runs one device's share of the batches.
-#ifndef INFERSTAT_SERVER_WORKLOAD_ENCODE_RUN_PARTS_H
-#define INFERSTAT_SERVER_WORKLOAD_ENCODE_RUN_PARTS_H
+#pragma once
 
 #include <assert.h>
 #include <pthread.h>
@@ -108,5 +107,3 @@ void device_share_run(struct device_share *share);
 
 // Adds the pipeline record of the share's run to the monitor.
 void device_share_record(const struct device_share *share);
-
-#endif

@@ -1,7 +1,6 @@
 // Measures products of square matrices: a plain loop and the device's library
 // (server/device/gemm.h) multiply the same matrices.
-#ifndef INFERSTAT_SERVER_WORKLOAD_GEMM_GEMM_BENCH_H
-#define INFERSTAT_SERVER_WORKLOAD_GEMM_GEMM_BENCH_H
+#pragma once
 
 #include "common/monitor/inferstat.h"
 #include "server/workload/gemm/problem.h"
@@ -38,5 +37,3 @@ struct gemm_figures {
 MUST_CHECK enum status gemm_measure(struct gemm_figures *out, const struct gemm_bench *bench,
                                     const struct gemm_problem *problem,
                                     enum gemm_implementation implementation, struct error *err);
-
-#endif

@@ -3,8 +3,7 @@
 //
 // Elements are reproducible.  Those of the floating-point types are uniform in [-1, 1), rounded to
 // the type; those of INT8 are integers from -127 to 127.
-#ifndef INFERSTAT_SERVER_WORKLOAD_GEMM_PROBLEM_H
-#define INFERSTAT_SERVER_WORKLOAD_GEMM_PROBLEM_H
+#pragma once
 
 #include "server/device/gemm.h"
 
@@ -37,5 +36,3 @@ void gemm_multiply_plain(enum gemm_type type, size_t n, size_t rows, void *c, co
 // The error of an entry is its difference divided by the sum of |a b|; `*error_max` is the largest,
 // NaN if an entry is no number.  Returns true if it is at most n * 2^-23, of INT8 0.
 bool gemm_problem_check(const struct gemm_problem *problem, double *error_max);
-
-#endif

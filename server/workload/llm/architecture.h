@@ -1,8 +1,7 @@
 // Architectures of language models: what distinguishes the families of transformers that llama.h
 // computes.  A file names its architecture in the key general.architecture, and begins the keys of
 // its hyperparameters with that name.
-#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_ARCHITECTURE_H
-#define INFERSTAT_SERVER_WORKLOAD_LLM_ARCHITECTURE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -33,5 +32,3 @@ enum { ARCHITECTURE_KEY_SIZE = 96 };
 // Writes the key "NAME.SUFFIX" of an architecture to `out` and returns it.
 const char *architecture_key(char out[ARCHITECTURE_KEY_SIZE],
                              const struct architecture *architecture, const char *suffix);
-
-#endif

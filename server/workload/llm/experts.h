@@ -1,7 +1,6 @@
 // Routing of a mixture of experts (Shazeer et al., arXiv:1701.06538): each row of activations goes
 // to the experts with the highest scores, whose results are weighted.
-#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_EXPERTS_H
-#define INFERSTAT_SERVER_WORKLOAD_LLM_EXPERTS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,5 +13,3 @@ void experts_weigh(float *weights, const float *scores, size_t count, size_t use
 // weights.  Returns their number.
 size_t experts_rows(uint32_t *out_rows, float *out_weights, const float *weights, size_t rows,
                     size_t count, size_t expert);
-
-#endif

@@ -6,8 +6,7 @@
 // unique, and tensors are aligned and do not overlap.  Memory use is linear in the header's size.
 //
 // A parsed header is immutable.  Returned pointers are borrowed until gguf_free.
-#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_H
-#define INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -169,5 +168,3 @@ const struct gguf_tensor *gguf_tensor_at(const struct gguf *gguf, size_t index);
 
 // Returns the tensor named `name`; NULL if there is none.
 const struct gguf_tensor *gguf_find_tensor(const struct gguf *gguf, const char *name);
-
-#endif

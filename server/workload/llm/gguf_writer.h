@@ -4,8 +4,7 @@
 //
 // A write error is sticky: the functions then write nothing more, and gguf_writer_close returns it.
 // Texts and data are borrowed only during the call.
-#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_WRITER_H
-#define INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_WRITER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,5 +56,3 @@ bool gguf_writer_failed(const struct gguf_writer *writer);
 // an existing file at `path` unchanged.  Returns `status`, or the first error.
 MUST_CHECK enum status gguf_writer_close(struct gguf_writer *writer, enum status status,
                                          struct error *err);
-
-#endif

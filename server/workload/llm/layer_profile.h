@@ -2,8 +2,7 @@
 // and records the sums of each request as operations of telemetry.
 //
 // The thread that uses the device makes all calls.
-#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_LAYER_PROFILE_H
-#define INFERSTAT_SERVER_WORKLOAD_LLM_LAYER_PROFILE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ size_t layer_profile_layers(const struct layer_profile *profile);
 #define PROFILE_ALL SIZE_MAX
 struct profile_sum layer_profile_sum(const struct layer_profile *profile, size_t operation,
                                      size_t layer, size_t phase);
-
-#endif

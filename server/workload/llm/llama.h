@@ -4,8 +4,7 @@
 // token's logits.
 //
 // One thread uses a model, its sessions and its device.
-#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_LLAMA_H
-#define INFERSTAT_SERVER_WORKLOAD_LLM_LLAMA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -138,5 +137,3 @@ size_t llama_session_context(const struct llama_session *session);
 // stays as is), STATUS_INVALID on a token outside the vocabulary, STATUS_CANCELLED, or STATUS_IO.
 MUST_CHECK enum status llama_session_eval(struct llama_session *session, const uint32_t *ids,
                                           size_t count, float *logits, struct error *err);
-
-#endif

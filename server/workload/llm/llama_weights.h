@@ -1,6 +1,5 @@
 // Weights of a model: the tensors in device memory.  Used only by llama.c.
-#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_LLAMA_WEIGHTS_H
-#define INFERSTAT_SERVER_WORKLOAD_LLM_LLAMA_WEIGHTS_H
+#pragma once
 
 #include "server/workload/llm/llama.h"
 
@@ -36,5 +35,3 @@ void llama_weights_free(struct llama_weights *weights, struct device *device);
 // For llama_each_weight (llama.h).
 size_t llama_weights_each(struct llama_weights *weights, const struct llama_config *config,
                           llama_weight_visit *visit, void *context);
-
-#endif

@@ -5,8 +5,7 @@
 //   read_header       read the keys and the list of tensors, check them
 //   tokenizer_init    build the vocabulary
 //   model_building    check that memory suffices, copy all weights to the device
-#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_LOAD_H
-#define INFERSTAT_SERVER_WORKLOAD_LLM_LOAD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ MUST_CHECK enum status llm_load(struct llm **out, const struct llm_load_options 
 
 // Accepts NULL.
 void llm_free(struct llm *llm);
-
-#endif

@@ -1,6 +1,5 @@
 // Prompt source: one repeated text, or the lines of a file, pipe or standard input as they arrive.
-#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_PROMPTS_H
-#define INFERSTAT_SERVER_WORKLOAD_LLM_PROMPTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ void prompts_poll(struct prompts *prompts);
 // Returns how many prompts can be returned without a wait, at most `most`: any number of a text or
 // file that repeats, else the lines in the part of the input that has been read.
 uint64_t prompts_count_ready(const struct prompts *prompts, uint64_t most);
-
-#endif

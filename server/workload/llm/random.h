@@ -1,7 +1,6 @@
 // Reproducible pseudo-random number generator: xoshiro256**, seeded with splitmix64 (Blackman and
 // Vigna, arXiv:1805.01407).  Used by the token sampler and the generator of synthetic models.
-#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_RANDOM_H
-#define INFERSTAT_SERVER_WORKLOAD_LLM_RANDOM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -45,5 +44,3 @@ static inline double random_unit(struct random *random)
 {
     return (double)(random_next(random) >> 11) * 0x1p-53;
 }
-
-#endif

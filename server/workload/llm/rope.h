@@ -1,7 +1,6 @@
 // Frequencies of rotary embeddings (Su et al., arXiv:2104.09864), and their scaling for texts that
 // are longer than those of the training: linear (arXiv:2306.15595) and YaRN (arXiv:2309.00071).
-#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_ROPE_H
-#define INFERSTAT_SERVER_WORKLOAD_LLM_ROPE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,5 +21,3 @@ struct rope {
 // pair.  `divisors`, as many, divide the frequencies (Llama 3); NULL: none.  Returns the factor of
 // cosines and sines.
 double rope_frequencies(double *frequencies, const struct rope *rope, const float *divisors);
-
-#endif

@@ -1,6 +1,5 @@
 // LLM serving loop: generates text for prompts, one request at a time, and records telemetry of it.
-#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_SERVE_H
-#define INFERSTAT_SERVER_WORKLOAD_LLM_SERVE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -72,5 +71,3 @@ void llm_server_free(struct llm_server *server);
 // STATUS_NO_DATA if there was no prompt.
 MUST_CHECK enum status llm_server_run(struct llm_server *server, struct prompts *prompts,
                                       struct llm_figures *figures, struct error *err);
-
-#endif

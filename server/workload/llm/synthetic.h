@@ -1,7 +1,6 @@
 // Generator of synthetic models: writes GGUF files with random weights, for tests and benchmarks.
 // They load and run as real models do.
-#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_SYNTHETIC_H
-#define INFERSTAT_SERVER_WORKLOAD_LLM_SYNTHETIC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ struct synthetic_measure synthetic_measure(const struct synthetic_shape *shape,
 MUST_CHECK enum status synthetic_write(const char *path, const struct synthetic_shape *shape,
                                        enum tensor_type type, uint64_t seed, unsigned int threads,
                                        struct error *err);
-
-#endif

@@ -1,6 +1,5 @@
 // Incremental UTF-8 decoder: assembles the bytes of generated tokens into whole characters.
-#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_TEXT_STREAM_H
-#define INFERSTAT_SERVER_WORKLOAD_LLM_TEXT_STREAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,5 +20,3 @@ size_t text_stream_put(struct text_stream *stream, char byte, char out[TEXT_STRE
 
 // Ends the text: writes U+FFFD for an incomplete character.  Returns the number of bytes written.
 size_t text_stream_finish(struct text_stream *stream, char out[TEXT_STREAM_OUT_SIZE]);
-
-#endif

@@ -1,6 +1,5 @@
 // Token sampling: chooses the next token from a model's logits by temperature and top-p (nucleus).
-#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_TOKEN_SAMPLER_H
-#define INFERSTAT_SERVER_WORKLOAD_LLM_TOKEN_SAMPLER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ void token_sampler_free(struct token_sampler *sampler);
 // is NaN or infinite.
 MUST_CHECK enum status token_sampler_pick(struct token_sampler *sampler, const float *logits,
                                           uint32_t *id, struct error *err);
-
-#endif

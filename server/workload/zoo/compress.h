@@ -4,8 +4,7 @@
 // Convolutions and dense layers of a model with integers of 8 bits run in integers, their inputs
 // rounded to the range seen over seeded inputs; other layers, and all layers of other results, run
 // in F32 with the weights that the stored ones stand for.
-#ifndef INFERSTAT_SERVER_WORKLOAD_ZOO_COMPRESS_H
-#define INFERSTAT_SERVER_WORKLOAD_ZOO_COMPRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -76,5 +75,3 @@ MUST_CHECK enum status zoo_compress(struct zoo_compressed *out, struct device *d
                                     const struct zoo_compression *how, struct error *err);
 
 void zoo_compressed_free(struct zoo_compressed *compressed); // accepts a zeroed object
-
-#endif

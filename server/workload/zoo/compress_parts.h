@@ -1,6 +1,5 @@
 // Parts of compress.h: what its methods share.
-#ifndef INFERSTAT_SERVER_WORKLOAD_ZOO_COMPRESS_PARTS_H
-#define INFERSTAT_SERVER_WORKLOAD_ZOO_COMPRESS_PARTS_H
+#pragma once
 
 #include "server/workload/zoo/compress.h"
 
@@ -17,5 +16,3 @@ MUST_CHECK enum status zoo_calibrate(struct zoo_grid *grids, struct device *devi
                                      const struct zoo_model *model,
                                      const struct zoo_weights *weights,
                                      const struct zoo_compression *how, struct error *err);
-
-#endif

@@ -4,8 +4,7 @@
 //   L = alpha * T^2 * KL(softmax(t / T) || softmax(s / T)) + (1 - alpha) * CE(argmax t, softmax(s))
 //
 // T^2 keeps the first term's gradients, which shrink by 1 / T^2, as large at any temperature.
-#ifndef INFERSTAT_SERVER_WORKLOAD_ZOO_LOSSES_H
-#define INFERSTAT_SERVER_WORKLOAD_ZOO_LOSSES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,5 +48,3 @@ MUST_CHECK enum status
 zoo_losses_measure(struct zoo_losses *out, struct device *device, const struct zoo_model *model,
                    const struct zoo_weights *weights, const struct zoo_compressed *compressed,
                    const struct zoo_loss_options *options, struct error *err);
-
-#endif

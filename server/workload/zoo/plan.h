@@ -1,7 +1,6 @@
 // Planner of small models: folds norms into weights, fuses activations, residual additions and
 // concatenations into steps, and places all activations in one arena whose parts are reused.
-#ifndef INFERSTAT_SERVER_WORKLOAD_ZOO_PLAN_H
-#define INFERSTAT_SERVER_WORKLOAD_ZOO_PLAN_H
+#pragma once
 
 #include "common/core/base/error.h"
 #include "server/device/network.h"
@@ -30,5 +29,3 @@ MUST_CHECK enum status zoo_plan_new(struct zoo_plan **out, const struct zoo_mode
 const struct network_plan *zoo_plan_network(const struct zoo_plan *plan);
 
 void zoo_plan_free(struct zoo_plan *plan); // accepts NULL
-
-#endif

@@ -1,7 +1,6 @@
 // Internal parts of the planner: the draft of a plan (plan.c), the weights of its steps
 // (plan_fold.c), and the memory of its values (plan_arena.c).
-#ifndef INFERSTAT_SERVER_WORKLOAD_ZOO_PLAN_PARTS_H
-#define INFERSTAT_SERVER_WORKLOAD_ZOO_PLAN_PARTS_H
+#pragma once
 
 #include "server/workload/zoo/plan.h"
 
@@ -55,5 +54,3 @@ MUST_CHECK enum status zoo_plan_place(struct zoo_plan *plan, const struct zoo_mo
 MUST_CHECK enum status zoo_plan_fold(struct zoo_plan *plan, const struct zoo_model *model,
                                      const struct zoo_weights *weights,
                                      const struct zoo_layer_int8 *int8, struct error *err);
-
-#endif

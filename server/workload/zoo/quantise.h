@@ -5,8 +5,7 @@
 //
 // Symmetric: zero is 0, integers are -(2^(bits-1) - 1) .. 2^(bits-1) - 1.  Affine: all 2^bits
 // integers, and `zero` such that 0.0 is exact, which padding and ReLU rely on.
-#ifndef INFERSTAT_SERVER_WORKLOAD_ZOO_QUANTISE_H
-#define INFERSTAT_SERVER_WORKLOAD_ZOO_QUANTISE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ void zoo_prune(float *values, size_t n, double share, float *scratch);
 
 // Bytes of n values of which some are zeros: a bitmap, and 4 bytes for each other value.
 size_t zoo_sparse_bytes(const float *values, size_t n);
-
-#endif

@@ -1,6 +1,5 @@
 // Singular values of a matrix, by LAPACKE, opened at run time.
-#ifndef INFERSTAT_SERVER_WORKLOAD_ZOO_SVD_H
-#define INFERSTAT_SERVER_WORKLOAD_ZOO_SVD_H
+#pragma once
 
 #include <stddef.h>
 
@@ -18,5 +17,3 @@ void svd_close(struct svd *svd); // accepts NULL
 // the matrix is too large for the library, or STATUS_NOMEM.
 MUST_CHECK enum status svd_compute(const struct svd *svd, double *a, size_t rows, size_t columns,
                                    double *u, double *s, double *vt, struct error *err);
-
-#endif

@@ -9,8 +9,7 @@
 //   bias, norm.bias, norm.mean          (2 u - 1) * 0.1
 //   norm.weight, norm.variance          0.5 + u
 // Inputs of item n come from the name "input.NAME.n": 2 u - 1, ids floor(u * vocabulary).
-#ifndef INFERSTAT_SERVER_WORKLOAD_ZOO_WEIGHTS_H
-#define INFERSTAT_SERVER_WORKLOAD_ZOO_WEIGHTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -49,5 +48,3 @@ void zoo_weights_free(struct zoo_weights *weights); // accepts a zeroed object
 // Fills the input `input` of item `item`: floats in the layout (channels, height, width).
 void zoo_input_seeded(float *out, const struct zoo_model *model, size_t input, size_t item,
                       uint64_t seed);
-
-#endif

@@ -1,7 +1,6 @@
 // A planned network on a device, with seeded inputs and the outputs of a batch of items.  One
 // thread uses a batch.
-#ifndef INFERSTAT_SERVER_WORKLOAD_ZOO_BATCH_H
-#define INFERSTAT_SERVER_WORKLOAD_ZOO_BATCH_H
+#pragma once
 
 #include "common/core/base/error.h"
 #include "server/device/network.h"
@@ -29,5 +28,3 @@ void zoo_batch_seed(struct zoo_batch *batch, const struct zoo_model *model, size
 
 // Computes the outputs.  Fails as device_network_run does.
 MUST_CHECK enum status zoo_batch_run(struct zoo_batch *batch, struct error *err);
-
-#endif

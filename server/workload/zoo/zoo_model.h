@@ -9,8 +9,7 @@
 // one source; where that line uses its source once more (`add x`), the new line uses its own.
 //
 // A parsed model is immutable; any thread may read it.
-#ifndef INFERSTAT_SERVER_WORKLOAD_ZOO_ZOO_MODEL_H
-#define INFERSTAT_SERVER_WORKLOAD_ZOO_ZOO_MODEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -130,5 +129,3 @@ uint64_t zoo_elements(const struct zoo_shape *shape);
 // "3x96x96", for messages.
 enum { ZOO_SHAPE_TEXT_SIZE = 40 };
 const char *zoo_shape_text(char text[ZOO_SHAPE_TEXT_SIZE], const struct zoo_shape *shape);
-
-#endif

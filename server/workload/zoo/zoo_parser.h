@@ -1,7 +1,6 @@
 // Internal parts of the parser of small models: the lexer (zoo_lexer.c), the layers of a line
 // (zoo_chain.c), and their shapes and weight tensors (zoo_shape.c).
-#ifndef INFERSTAT_SERVER_WORKLOAD_ZOO_ZOO_PARSER_H
-#define INFERSTAT_SERVER_WORKLOAD_ZOO_ZOO_PARSER_H
+#pragma once
 
 #include "server/workload/zoo/zoo_model.h"
 
@@ -119,5 +118,3 @@ MUST_CHECK enum status zoo_add_tensors(struct zoo_parser *parser, struct zoo_lay
 
 // The word of a kind of layer, such as "conv".
 const char *zoo_kind_name(enum zoo_kind kind);
-
-#endif

@@ -5,8 +5,7 @@
 //   inference  one per batch, warm-ups included; it has items and no tokens
 //   operation  "zoo MODEL BATCH", one per zoo_runner_measure: its figures are `extra`
 // One thread uses a runner.
-#ifndef INFERSTAT_SERVER_WORKLOAD_ZOO_RUNNER_H
-#define INFERSTAT_SERVER_WORKLOAD_ZOO_RUNNER_H
+#pragma once
 
 #include "common/monitor/inferstat.h"
 #include "server/device/device.h"
@@ -79,5 +78,3 @@ const struct zoo_parts *zoo_runner_parts(const struct zoo_runner *runner);
 
 // From the beginning of the load to the end of the first inference; 0: there was none.
 uint64_t zoo_runner_start_ns(const struct zoo_runner *runner);
-
-#endif

@@ -1,6 +1,5 @@
 // The parts of bench_samples.
-#ifndef INFERSTAT_TESTS_BENCH_SAMPLES_H
-#define INFERSTAT_TESTS_BENCH_SAMPLES_H
+#pragma once
 
 #include "tests/bench/bench.h"
 
@@ -42,5 +41,3 @@ struct history_result {
 };
 
 void history_run(const struct history_plan *plan, struct history_result *result);
-
-#endif

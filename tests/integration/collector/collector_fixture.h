@@ -1,6 +1,5 @@
 // inferstatd as a process with a folder, a store and a producer: what its tests begin with.
-#ifndef INFERSTAT_TESTS_COLLECTOR_FIXTURE_H
-#define INFERSTAT_TESTS_COLLECTOR_FIXTURE_H
+#pragma once
 
 #include "tests/support/daemon.h"
 #include "tests/support/folder.h"
@@ -40,5 +39,3 @@ const char *endpoint(const char *service);
 
 // An integer of the store, by a connection of its own.
 int64_t integer(const char *sql);
-
-#endif

@@ -2,8 +2,7 @@
 // would have done what is queued.  It moves with the calls of the host, each thread's on its
 // own, so that the same calls take the same time whatever machine emulates them.  Guarded by the
 // runtime's lock.
-#ifndef INFERSTAT_TESTS_SUPPORT_CUDA_CLOCK_H
-#define INFERSTAT_TESTS_SUPPORT_CUDA_CLOCK_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ void clock_wait(int64_t due);
 
 // When `engine` will have moved `size` bytes, from `earliest` on as soon as it can.
 int64_t clock_queue(engine engine, int64_t earliest, size_t size);
-
-#endif

@@ -1,6 +1,5 @@
 // Half precision for the emulated CUDA runtime (cuda_runtime.h beside this).
-#ifndef INFERSTAT_TESTS_SUPPORT_CUDA_FP16_H
-#define INFERSTAT_TESTS_SUPPORT_CUDA_FP16_H
+#pragma once
 
 #include <stdint.h>
 
@@ -30,5 +29,3 @@ static inline float __high2float(__half2 value)
 {
     return __half2float(value.y);
 }
-
-#endif

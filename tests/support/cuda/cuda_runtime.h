@@ -15,8 +15,7 @@
 // order, so that what no barrier orders is read too early or too late.  Only dynamic shared
 // memory is each block's own: a kernel of clusters has no other.  Reading that of a block
 // that may not have begun, or has ended, ends the program.
-#ifndef INFERSTAT_TESTS_SUPPORT_CUDA_RUNTIME_H
-#define INFERSTAT_TESTS_SUPPORT_CUDA_RUNTIME_H
+#pragma once
 
 #include <math.h>
 #include <stddef.h>
@@ -295,5 +294,3 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(
     return emulation_launch(config, reinterpret_cast<const void *>(kernel),
                             [=] { kernel(arguments...); }, {emulation_pointer(arguments)...});
 }
-
-#endif

@@ -1,6 +1,5 @@
 // What tests ask of the emulated CUDA runtime (cuda_runtime.h).
-#ifndef INFERSTAT_TESTS_SUPPORT_EMULATION_H
-#define INFERSTAT_TESTS_SUPPORT_EMULATION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,6 +54,4 @@ long emulation_live(void);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

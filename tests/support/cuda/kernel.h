@@ -1,6 +1,5 @@
 // Kernels of the emulated CUDA runtime (cuda_runtime.h), run thread by thread.
-#ifndef INFERSTAT_TESTS_SUPPORT_CUDA_KERNEL_H
-#define INFERSTAT_TESTS_SUPPORT_CUDA_KERNEL_H
+#pragma once
 
 #include "tests/support/cuda/cuda_runtime.h"
 
@@ -17,5 +16,3 @@ struct emulated_shape {
 
 // Runs the kernel to its end.  One call at a time.
 void emulation_run(const emulated_shape &shape, const std::function<void()> &kernel);
-
-#endif

@@ -1,6 +1,5 @@
 // Memory that the emulated CUDA runtime (cuda_runtime.h) gave, by its address and size.
-#ifndef INFERSTAT_TESTS_SUPPORT_CUDA_MEMORY_H
-#define INFERSTAT_TESTS_SUPPORT_CUDA_MEMORY_H
+#pragma once
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,5 +43,3 @@ class memory_map
   private:
     std::map<const char *, size_t> sizes;
 };
-
-#endif

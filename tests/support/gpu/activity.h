@@ -3,8 +3,7 @@
 //
 // Figures are found another way than the timeline finds them: all starts and ends of a
 // trace in order of time, and a count of what runs between each and the next.
-#ifndef INFERSTAT_TESTS_SUPPORT_ACTIVITY_H
-#define INFERSTAT_TESTS_SUPPORT_ACTIVITY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ void activity_sum(const struct activity *list, size_t count, struct activity_fig
 // overlap ratio is off).  Infinite where the trace has nothing of a side and the timeline
 // has something.
 double activity_error(const struct activity_figures *trace, const struct overlap_figures *timeline);
-
-#endif

@@ -1,6 +1,5 @@
 // What a CUDA device does, by CUPTI's activity records.  One trace at a time.
-#ifndef INFERSTAT_TESTS_SUPPORT_CUPTI_TRACE_H
-#define INFERSTAT_TESTS_SUPPORT_CUPTI_TRACE_H
+#pragma once
 
 #include <cupti.h>
 #include <stdbool.h>
@@ -21,5 +20,3 @@ MUST_CHECK enum status cupti_trace_start(struct error *err);
 // Fails with STATUS_IO where records were lost.
 MUST_CHECK enum status cupti_trace_stop(struct activity *list, size_t room, size_t *count,
                                         struct error *err);
-
-#endif

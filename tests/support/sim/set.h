@@ -1,7 +1,6 @@
 // A set of a stream's numbers, for the simulator: counting and comparing all of a
 // stream is a few machine words.
-#ifndef INFERSTAT_TESTS_SIM_SET_H
-#define INFERSTAT_TESTS_SIM_SET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -91,5 +90,3 @@ static inline unsigned sim_set_count(const struct sim_set *set)
         count += (unsigned)__builtin_popcountll(set->words[i]);
     return count;
 }
-
-#endif

@@ -10,8 +10,7 @@
 //   sim_network.c    messages on their way
 //   sim_collector.c  the collector: what the writer does with its machine
 //   sim_check.c      what has to be true
-#ifndef INFERSTAT_TESTS_SIM_H
-#define INFERSTAT_TESTS_SIM_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdbool.h>
@@ -368,5 +367,3 @@ void sim_check_end(struct sim *sim);
 bool sim_is_over(const struct sim *sim);
 // Whether there is anything that a process could replay.
 bool sim_leaves_something(const struct sim *sim);
-
-#endif

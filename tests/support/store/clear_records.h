@@ -1,6 +1,5 @@
 // Clears a store file, for tests that only want the number of records.
-#ifndef INFERSTAT_TESTS_CLEAR_RECORDS_H
-#define INFERSTAT_TESTS_CLEAR_RECORDS_H
+#pragma once
 
 #include "common/store/retention/clear.h"
 
@@ -15,5 +14,3 @@ static inline enum status clear_records(const char *path, const struct query_fil
     result_free(answer);
     return status;
 }
-
-#endif

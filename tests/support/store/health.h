@@ -1,7 +1,6 @@
 // Plausible samples of devices and hosts: what a GPU under a changing load and its host would have
 // told, with every column that a device of a data centre has.
-#ifndef INFERSTAT_TESTS_HEALTH_H
-#define INFERSTAT_TESTS_HEALTH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -26,5 +25,3 @@ void health_device_sample(struct record *record, struct health *device, uint32_t
 // A sample of the host.
 void health_host_sample(struct record *record, struct health *host, int64_t started_ns,
                         int64_t duration_ns);
-
-#endif

@@ -2,8 +2,7 @@
 // store by the collector's own writer: encoded, decoded, inserted and committed as
 // ever; only the sockets are missing.  Rollups are made of it afterwards, in the order of
 // time, by the collector's own code, too (history_rollups.h).
-#ifndef INFERSTAT_TESTS_HISTORY_H
-#define INFERSTAT_TESTS_HISTORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ struct history {
 // store.
 MUST_CHECK enum status history_write(const struct history *history, double *seconds,
                                      struct error *err);
-
-#endif

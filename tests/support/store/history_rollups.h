@@ -1,6 +1,5 @@
 // All rollups of a store's records at once, by the collector's own code.
-#ifndef INFERSTAT_TESTS_HISTORY_ROLLUPS_H
-#define INFERSTAT_TESTS_HISTORY_ROLLUPS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -11,5 +10,3 @@
 // pay is taken away, and levels are not made for times that are older than the default
 // retention keeps them.  Nothing is synced: after a loss of power the file is lost.
 MUST_CHECK enum status history_roll_up(const char *path, int64_t now_ns, struct error *err);
-
-#endif

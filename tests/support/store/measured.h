@@ -1,7 +1,6 @@
 // Runs with requests and loads of known speed, put straight into a store's tables: what
 // comparisons are tested with.
-#ifndef INFERSTAT_TESTS_SUPPORT_MEASURED_H
-#define INFERSTAT_TESTS_SUPPORT_MEASURED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ struct measured {
 
 // False where SQLite would not.
 bool measured_add(struct sqlite3 *db, const struct measured *run);
-
-#endif

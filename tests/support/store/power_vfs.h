@@ -7,8 +7,7 @@
 //
 // The torn part of a write stays within its own bytes (SQLite calls such a disk
 // "power-safe overwrite", and takes every disk for one).
-#ifndef INFERSTAT_TESTS_POWER_VFS_H
-#define INFERSTAT_TESTS_POWER_VFS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,5 +49,3 @@ enum power_mercy {
 // number `cut` (0 to power_tape_steps).
 void power_tape_replay(struct power_tape *tape, size_t cut, enum power_mercy mercy, uint64_t seed,
                        const char *folder);
-
-#endif

@@ -1,7 +1,6 @@
 // Rollups made from a store's rows in the plainest way: what readers of rollups are
 // tested with, whatever the collector's writer does.
-#ifndef INFERSTAT_TESTS_ROLLUP_BUILDER_H
-#define INFERSTAT_TESTS_ROLLUP_BUILDER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,5 +14,3 @@ struct sqlite3;
 // wrong one, which nobody may read.  Ends the test where anything fails.
 void rollup_builder_fill(struct sqlite3 *db, const struct query_metric *metric, int64_t watermark,
                          bool poison);
-
-#endif

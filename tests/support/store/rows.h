@@ -1,7 +1,6 @@
 // Records put straight into the tables of a store, for tests that need to know every
 // one of them.  Without ledgers: such a store does not balance.
-#ifndef INFERSTAT_TESTS_ROWS_H
-#define INFERSTAT_TESTS_ROWS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -29,5 +28,3 @@ void rows_insert(struct sqlite3_stmt *stmt, int64_t id, int64_t run, const struc
 
 // Runs statements.
 void rows_exec(struct sqlite3 *db, const char *sql);
-
-#endif

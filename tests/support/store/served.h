@@ -1,8 +1,7 @@
 // Requests that an engine served, generated: arrivals, a queue, slots that compute requests beside
 // each other, and times that vary as real ones do.  What verdicts on totals and tails are tested
 // with.
-#ifndef INFERSTAT_TESTS_SUPPORT_SERVED_H
-#define INFERSTAT_TESTS_SUPPORT_SERVED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ enum { SERVED_MAX = 20000, SERVED_SLOTS = 64 };
 // Writes the requests of a run in order of their starts, `requests` of them.  An ordinary request
 // takes 3 ms: 0.5 ms for a prompt of 20 tokens, and 2.5 ms for 50 tokens.
 void served_run(struct served_request *out, const struct served *engine, int run, uint64_t *seed);
-
-#endif

@@ -1,6 +1,5 @@
 // A small model with its weights and seeded inputs, planned, on a device.
-#ifndef INFERSTAT_TESTS_SUPPORT_ZOO_ZOO_RIG_H
-#define INFERSTAT_TESTS_SUPPORT_ZOO_ZOO_RIG_H
+#pragma once
 
 #include "server/device/network.h"
 #include "server/workload/zoo/plan.h"
@@ -40,5 +39,3 @@ MUST_CHECK enum status zoo_rig_run(struct zoo_rig *rig, struct error *err);
 MUST_CHECK enum status zoo_rig_reference(struct zoo_rig *rig, size_t item, struct error *err);
 
 size_t zoo_rig_elements(const struct zoo_rig *rig, size_t layer); // of its result
-
-#endif

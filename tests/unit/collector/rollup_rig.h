@@ -1,7 +1,6 @@
 // Rollups over a store of their own, fed by the real inserter; and what plain SQL over
 // the records says that they must hold.
-#ifndef INFERSTAT_TESTS_ROLLUP_RIG_H
-#define INFERSTAT_TESTS_ROLLUP_RIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -61,5 +60,3 @@ void rollup_rig_rebuild(void);
 // records up to its watermark, or is missing or too much.  Looks at all metrics, or at
 // each with a chance of one in `one_in`.
 void rollup_rig_check(enum record_kind kind, unsigned one_in);
-
-#endif

@@ -1,6 +1,5 @@
 // The writer's handling of messages over a store of its own, a message at a time.
-#ifndef INFERSTAT_TESTS_WRITER_RIG_H
-#define INFERSTAT_TESTS_WRITER_RIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -58,5 +57,3 @@ struct message rig_operations(uint64_t first, uint64_t last);
 
 // What another process says of rig_run, which made two records and was killed.
 struct message rig_killed_goodbye(void);
-
-#endif

@@ -1,6 +1,5 @@
 // A producer's machine of the delivery protocol under a test's clock.
-#ifndef INFERSTAT_TESTS_DELIVERY_RIG_H
-#define INFERSTAT_TESTS_DELIVERY_RIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ enum status ack(struct rig *rig, char store, struct delivery_ack answer);
 enum status ack_one(struct rig *rig, char store, uint64_t sequence, uint64_t next_number);
 void welcome_new(struct rig *rig, char store);
 void contact_new(struct rig *rig);
-
-#endif

@@ -1,7 +1,6 @@
 // What tests over streams share: a device, checked calls, and gates that hold a stream
 // until the test lets it go on, so that nothing depends on speed.
-#ifndef INFERSTAT_TESTS_UNIT_STREAM_FIXTURE_H
-#define INFERSTAT_TESTS_UNIT_STREAM_FIXTURE_H
+#pragma once
 
 #include "server/device/cpu/cpu_stream.h"
 #include "server/device/stream.h"
@@ -23,5 +22,3 @@ bool event_is_done(struct device_event *event);
 
 // Queues a kernel that fails with "the words".
 MUST_CHECK enum status queue_failure(struct device_stream *stream, struct error *err);
-
-#endif

@@ -1,6 +1,5 @@
 // A folder, a run's names and a model beside them: what tests of the spool begin with.
-#ifndef INFERSTAT_TESTS_SPOOL_FIXTURE_H
-#define INFERSTAT_TESTS_SPOOL_FIXTURE_H
+#pragma once
 
 #include "tests/support/folder.h"
 #include "tests/support/spool_rig.h"
@@ -21,5 +20,3 @@ int spool_tear_down(void **state);
 // begun anew.
 struct spool *open_spool(struct fixture *fixture);
 struct spool *attach(struct fixture *fixture);
-
-#endif

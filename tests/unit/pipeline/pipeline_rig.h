@@ -1,7 +1,6 @@
 // A job whose data can be checked at every place: what fills writes bytes that follow
 // from their position, kernels check what they read, the taker what comes out.
-#ifndef INFERSTAT_TESTS_PIPELINE_RIG_H
-#define INFERSTAT_TESTS_PIPELINE_RIG_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -60,5 +59,3 @@ enum status rig_run(struct rig *rig, struct device *device, const struct pipelin
 
 // Sleeps up to `most_ns`, as `number` decides.
 void rig_sleep(uint64_t number, uint64_t most_ns);
-
-#endif

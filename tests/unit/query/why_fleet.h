@@ -1,7 +1,6 @@
 // A store with a fleet of three hosts that answer requests of one model, half of them with former
 // days, for the tests of WHY; causes are planted in its window.
-#ifndef INFERSTAT_TESTS_WHY_FLEET_H
-#define INFERSTAT_TESTS_WHY_FLEET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,5 +44,3 @@ int64_t why_fleet_as_of(void);
 // Adds a run of a host, the `which`-th; its id.
 enum { WHY_FLEET_RUNS = 32 };
 int64_t why_fleet_add_run(int host, int which, int64_t since_ns, int64_t until_ns);
-
-#endif

@@ -1,7 +1,6 @@
 // A store that measured runs are put into, its baselines and comparisons: what tests of
 // comparing begin with.
-#ifndef INFERSTAT_TESTS_COMPARE_FIXTURE_H
-#define INFERSTAT_TESTS_COMPARE_FIXTURE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ void refused(const struct query *query, enum status expected, const char *words)
 const char *text_at(const struct result *result, size_t row, const char *key);
 size_t row_of(const struct result *result, const char *metric);
 void verdict_is(const struct result *result, const char *metric, const char *verdict);
-
-#endif

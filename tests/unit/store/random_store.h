@@ -1,7 +1,6 @@
 // A random store for tests of averages over rollups: runs of a few hosts, names that look
 // like SQL, times near the edges of buckets, values at the ends of 64 bits.
-#ifndef INFERSTAT_TESTS_UNIT_RANDOM_STORE_H
-#define INFERSTAT_TESTS_UNIT_RANDOM_STORE_H
+#pragma once
 
 #include <sqlite3.h>
 
@@ -51,5 +50,3 @@ void add_gaps(enum record_kind kind);
 
 struct store *open_store(void);
 const struct query_metric *metric_of(const char *name);
-
-#endif

@@ -1,6 +1,5 @@
 // What tests of the schema and of migrations share: a folder with a store in it.
-#ifndef INFERSTAT_TESTS_UNIT_SCHEMA_FIXTURE_H
-#define INFERSTAT_TESTS_UNIT_SCHEMA_FIXTURE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -27,5 +26,3 @@ void expect_writer_refused(enum status expected, const char *words);
 
 // Runs statements on the file as any program of SQLite's may.
 void change_store(const char *sql);
-
-#endif

@@ -1,7 +1,6 @@
 // A store in a folder of the test's, empty or with two runs of two hosts of which the second
 // has lost records.
-#ifndef INFERSTAT_TESTS_STORE_FIXTURE_H
-#define INFERSTAT_TESTS_STORE_FIXTURE_H
+#pragma once
 
 #include "common/core/query/query.h"
 #include "common/core/query/result.h"
@@ -52,5 +51,3 @@ void expect_close(double actual, double expected, const char *what);
 
 // The average of a metric, of all there is.
 struct query store_average_of(const char *metric);
-
-#endif

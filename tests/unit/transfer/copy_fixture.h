@@ -1,7 +1,6 @@
 // Stores for the tests of copies: made of records whose every value is known, and
 // compared by what they hold.
-#ifndef INFERSTAT_TESTS_COPY_FIXTURE_H
-#define INFERSTAT_TESTS_COPY_FIXTURE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -63,5 +62,3 @@ void copy_save_baseline(const char *path, const char *name, const struct query_f
 
 // Whether all runs of the store balance; `unbalanced`: the first finding.
 bool copy_balances(const char *path);
-
-#endif

@@ -1,6 +1,5 @@
 // One launch of an encoder of the CPU back end, and the reference it is checked against.
-#ifndef INFERSTAT_TESTS_UNIT_WORKLOAD_ENCODE_FIXTURE_H
-#define INFERSTAT_TESTS_UNIT_WORKLOAD_ENCODE_FIXTURE_H
+#pragma once
 
 #include "server/device/cpu/encode_parts.h"
 
@@ -36,5 +35,3 @@ double launch_amplitude(const struct launch *launch, size_t sample, size_t real)
 
 // Fails where a sample is not as the reference has it.
 void launch_check(const struct launch *launch);
-
-#endif

@@ -1,6 +1,5 @@
 // What tests of the llama model share: a model in memory, loaded to the CPU.
-#ifndef INFERSTAT_TESTS_UNIT_LLAMA_FIXTURE_H
-#define INFERSTAT_TESTS_UNIT_LLAMA_FIXTURE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ void llama_ready_unload(struct ready *r);
 struct ready llama_ready_make(const struct synthetic_shape *shape, bool half, unsigned int threads,
                               size_t context);
 void llama_ready_end(struct ready *r);
-
-#endif

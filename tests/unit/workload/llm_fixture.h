@@ -1,7 +1,6 @@
 // A monitor that reports to nobody, and loads it hears of: for tests of what the worker
 // records.
-#ifndef INFERSTAT_TESTS_UNIT_LLM_FIXTURE_H
-#define INFERSTAT_TESTS_UNIT_LLM_FIXTURE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ struct inferstat_event last_event(struct inferstat_monitor *monitor,
 // llm_load with one thread.
 MUST_CHECK enum status load(struct llm **llm, struct inferstat_monitor *monitor,
                             struct llm_load_options options, struct error *err);
-
-#endif

@@ -1,6 +1,5 @@
 // Model files for tests, in a folder of their own that goes with the test.
-#ifndef INFERSTAT_TESTS_UNIT_MODEL_FILES_H
-#define INFERSTAT_TESTS_UNIT_MODEL_FILES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ size_t model_files_find_key(const unsigned char *data, size_t size, const char *
 
 // The same for a tensor's description: its number of dimensions.
 size_t model_files_find_tensor(const unsigned char *data, size_t size, const char *name);
-
-#endif

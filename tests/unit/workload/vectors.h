@@ -1,6 +1,5 @@
 // Reads the vectors of the folder INFERSTAT_TEST_MODELS: JSON.
-#ifndef INFERSTAT_TESTS_UNIT_VECTORS_H
-#define INFERSTAT_TESTS_UNIT_VECTORS_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -17,5 +16,3 @@ const json_t *vectors_get(const json_t *object, const char *key);
 
 // The bytes a text of hexadecimal digits stands for, to be freed.
 char *vectors_hex(const json_t *text, size_t *size);
-
-#endif

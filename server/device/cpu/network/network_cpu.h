@@ -8,8 +8,7 @@
 //
 // A result's operations and their order do not depend on the number of threads, on the batch, or on
 // the other results that a kernel computes with it.  Tables round differently.
-#ifndef INFERSTAT_SERVER_DEVICE_CPU_NETWORK_NETWORK_CPU_H
-#define INFERSTAT_SERVER_DEVICE_CPU_NETWORK_NETWORK_CPU_H
+#pragma once
 
 #include "server/device/device_ops.h"
 #include "server/device/network.h"
@@ -102,5 +101,3 @@ enum status cpu_network_run(struct device_network *network, const float *const *
 void cpu_network_memory(const struct device_network *network, struct network_memory *out);
 const char *cpu_network_kernel_name(const struct device_network *network, size_t step);
 void cpu_network_free(struct device_network *network);
-
-#endif

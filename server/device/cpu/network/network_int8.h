@@ -1,8 +1,7 @@
 // Convolutions in integers of 8 bits, for the CPU back end's networks (network.h): a step's input
 // is rounded once, and products with the weights are summed in integers of 32 bits.  The sums are
 // exact, so that every table gives the same bits.
-#ifndef INFERSTAT_SERVER_DEVICE_CPU_NETWORK_INT8_H
-#define INFERSTAT_SERVER_DEVICE_CPU_NETWORK_INT8_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -76,5 +75,3 @@ size_t int8_conv_scratch(const struct int8_conv *conv);
 void int8_conv_round(const struct int8_conv *conv, void *scratch, const float *arena);
 void int8_conv_run(const struct int8_conv *conv, const void *scratch, float *arena, size_t first,
                    size_t last);
-
-#endif

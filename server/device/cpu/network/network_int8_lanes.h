@@ -1,7 +1,6 @@
 // Rounding and results for the tables of network_int8.h, compiled by each of them for its
 // instructions, without fused products and sums, so that all have the same bits.
-#ifndef INFERSTAT_SERVER_DEVICE_CPU_NETWORK_INT8_LANES_H
-#define INFERSTAT_SERVER_DEVICE_CPU_NETWORK_INT8_LANES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -45,6 +44,4 @@ INT8_INLINE void int8_finish(const struct int8_results *results, int32_t sums[][
 #if defined(__x86_64__)
 void int8_finish_avx2(const struct int8_results *results, int32_t sums[][INT8_OUTPUTS],
                       size_t pixels);
-#endif
-
 #endif

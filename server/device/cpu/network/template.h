@@ -4,8 +4,7 @@
 //
 // Including files are compiled with -O3, so that loops over a tile are unrolled, and with
 // -ffp-contract=fast: products and sums are fused where the processor can.
-#ifndef INFERSTAT_SERVER_DEVICE_CPU_NETWORK_TEMPLATE_H
-#define INFERSTAT_SERVER_DEVICE_CPU_NETWORK_TEMPLATE_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -538,5 +537,4 @@ KERNEL void depthwise_pixels(const struct cpu_step *step, float *arena, size_t f
 
 #include "server/device/cpu/network/template_steps.h"
 
-#endif
 #endif

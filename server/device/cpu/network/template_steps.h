@@ -1,8 +1,7 @@
 // The part of template.h behind the tiles: activations, pools, elementwise steps, GRU, and
 // the table.
 
-#ifndef INFERSTAT_SERVER_DEVICE_CPU_NETWORK_TEMPLATE_STEPS_H
-#define INFERSTAT_SERVER_DEVICE_CPU_NETWORK_TEMPLATE_STEPS_H
+#pragma once
 
 // ---- Activations ----------------------------------------------------------
 
@@ -511,5 +510,3 @@ const struct network_kernels KERNELS = {
     .interleave = interleave,
     .separate = separate,
 };
-
-#endif

@@ -1,8 +1,7 @@
 // Chat templates: the text that a model trained on conversations expects before and after a message
 // of the user.  There is no interpreter: the template in a model's file is recognised by its marks
 // as one of those below, which are written out here for a single message without a system message.
-#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_TOKENIZER_CHAT_TEMPLATE_H
-#define INFERSTAT_SERVER_WORKLOAD_LLM_TOKENIZER_CHAT_TEMPLATE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -34,5 +33,3 @@ MUST_CHECK enum status chat_template_choose(const struct chat_template **out, un
 MUST_CHECK enum status chat_template_encode(const struct chat_template *chat,
                                             const struct tokenizer *tokenizer, const char *text,
                                             size_t size, struct token_list *out, struct error *err);
-
-#endif

@@ -1,8 +1,7 @@
 // Pre-tokenizers of byte-level vocabularies: cut a text into words, within which tokens are merged.
 // Each is one or more regular expressions of its family of models, run by PCRE2 with the
 // properties of Unicode.  Immutable; any thread may use one.
-#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_TOKENIZER_PRE_TOKENIZER_H
-#define INFERSTAT_SERVER_WORKLOAD_LLM_TOKENIZER_PRE_TOKENIZER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ typedef enum status pre_tokenizer_word(void *context, const char *text, size_t s
 MUST_CHECK enum status pre_tokenizer_run(const struct pre_tokenizer *pre_tokenizer,
                                          const char *text, size_t size, pre_tokenizer_word *word,
                                          void *context, struct error *err);
-
-#endif

@@ -8,8 +8,7 @@
 // pair that comes first in the list of merges first.
 //
 // A tokenizer is immutable; any thread may use it.
-#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_TOKENIZER_TOKENIZER_H
-#define INFERSTAT_SERVER_WORKLOAD_LLM_TOKENIZER_TOKENIZER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -71,5 +70,3 @@ size_t tokenizer_piece(const struct tokenizer *tokenizer, uint32_t id, char *out
 // Returns the name of a control token or the unknown token, as "<s>", borrowed and not terminated,
 // and sets `*size`.  Returns NULL for other tokens and for an id outside the vocabulary.
 const char *tokenizer_control_name(const struct tokenizer *tokenizer, uint32_t id, size_t *size);
-
-#endif

@@ -1,8 +1,7 @@
 // Vocabulary of a tokenizer (tokenizer.h): an array of tokens, a hash table from a token's text to
 // its id (index), and the merges of a byte-level vocabulary.  Private to the tokenizer, except the
 // kinds of tokens.
-#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_TOKENIZER_VOCABULARY_H
-#define INFERSTAT_SERVER_WORKLOAD_LLM_TOKENIZER_VOCABULARY_H
+#pragma once
 
 #include "server/workload/llm/tokenizer/tokenizer.h"
 
@@ -76,5 +75,3 @@ uint32_t vocabulary_find_merge(const struct tokenizer *tokenizer, uint32_t left,
 // Fills the hash table of texts; the last of equal texts counts.  Of a byte-level vocabulary
 // (`bytes`) only normal tokens are in it.
 void vocabulary_index(struct tokenizer *tokenizer, bool bytes);
-
-#endif
