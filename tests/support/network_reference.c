@@ -3,13 +3,43 @@
 #include <assert.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "tests/support/test.h"
+
+float *network_random_floats(uint64_t *seed, size_t count)
+{
+    float *floats = calloc(count, sizeof *floats);
+    assert(floats);
+    for (size_t i = 0; i < count; i++)
+        floats[i] = (float)((double)(test_random(seed) >> 11) * 0x1p-53 * 2.0 - 1.0);
+    return floats;
+}
+
+size_t network_elements(const struct network_tensor *tensor)
+{
+    return (size_t)tensor->height * tensor->width * tensor->channels;
+}
+
+size_t network_place_of(const struct network_tensor *tensor, size_t y, size_t x, size_t c)
+{
+    const size_t columns = (size_t)tensor->width + tensor->border[1] + tensor->border[3];
+    return tensor->offset +
+           ((y + tensor->border[0]) * columns + x + tensor->border[1]) * tensor->pitch + c;
+}
+
+void network_put(float *arena, const struct network_tensor *tensor, const float *from)
+{
+    for (size_t c = 0; c < tensor->channels; c++)
+        for (size_t y = 0; y < tensor->height; y++)
+            for (size_t x = 0; x < tensor->width; x++)
+                arena[network_place_of(tensor, y, x, c)] = *from++;
+}
 
 static float *at(float *arena, const struct network_tensor *t, long y, long x, size_t c)
 {
-    const size_t columns = (size_t)t->width + t->border[1] + t->border[3];
-    const size_t row = (size_t)(y + (long)t->border[0]), column = (size_t)(x + (long)t->border[1]);
-    return arena + t->offset + (row * columns + column) * t->pitch + c;
+    return arena + network_place_of(t, (size_t)y, (size_t)x, c);
 }
 
 static bool is_inside(const struct network_tensor *t, long y, long x)

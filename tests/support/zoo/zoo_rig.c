@@ -1,7 +1,6 @@
 #include "tests/support/zoo/zoo_rig.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/network_reference.h"
 
@@ -86,14 +85,10 @@ enum status zoo_rig_run(struct zoo_rig *rig, struct error *err)
 // Copies between an array of the layout (channels, height, width) and a tensor of the arena.
 static void transfer(const struct network_tensor *tensor, float *arena, float *array, bool to_arena)
 {
-    const size_t row = tensor->border[1] + tensor->width + tensor->border[3];
     for (size_t c = 0; c < tensor->channels; c++)
         for (size_t y = 0; y < tensor->height; y++)
             for (size_t x = 0; x < tensor->width; x++) {
-                float *own =
-                    &arena[tensor->offset +
-                           ((y + tensor->border[0]) * row + x + tensor->border[1]) * tensor->pitch +
-                           c];
+                float *own = &arena[network_place_of(tensor, y, x, c)];
                 float *other = &array[(c * tensor->height + y) * tensor->width + x];
                 *(to_arena ? own : other) = *(to_arena ? other : own);
             }

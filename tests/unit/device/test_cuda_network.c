@@ -28,20 +28,6 @@ TEST_FIXTURE(close_cuda)
     return 0;
 }
 
-static float random_float(void)
-{
-    return (float)((double)(test_random(&seed) >> 11) * 0x1p-53 * 2.0 - 1.0);
-}
-
-static float *random_floats(size_t count)
-{
-    float *floats = calloc(count, sizeof *floats);
-    assert_non_null(floats);
-    for (size_t i = 0; i < count; i++)
-        floats[i] = random_float();
-    return floats;
-}
-
 // Puts a tensor with a border at the end of the arena, as a slice if its pitch is larger.
 static struct network_tensor place(size_t *arena, uint32_t height, uint32_t width,
                                    uint32_t channels, uint32_t border, uint32_t pitch)
@@ -57,33 +43,13 @@ static struct network_tensor place(size_t *arena, uint32_t height, uint32_t widt
     return tensor;
 }
 
-static size_t elements(const struct network_tensor *tensor)
-{
-    return (size_t)tensor->height * tensor->width * tensor->channels;
-}
-
-static size_t place_of(const struct network_tensor *t, size_t y, size_t x, size_t c)
-{
-    const size_t columns = (size_t)t->width + t->border[1] + t->border[3];
-    return t->offset + ((y + t->border[0]) * columns + x + t->border[1]) * t->pitch + c;
-}
-
-// Copies (channels, height, width) to a tensor of an arena.
-static void put(float *arena, const struct network_tensor *t, const float *from)
-{
-    for (size_t c = 0; c < t->channels; c++)
-        for (size_t y = 0; y < t->height; y++)
-            for (size_t x = 0; x < t->width; x++)
-                arena[place_of(t, y, x, c)] = from[(c * t->height + y) * t->width + x];
-}
-
 static void expect_item(const struct network_tensor *t, const float *arena, const float *result,
                         double tolerance)
 {
     for (size_t c = 0; c < t->channels; c++)
         for (size_t y = 0; y < t->height; y++)
             for (size_t x = 0; x < t->width; x++) {
-                const double wanted = (double)arena[place_of(t, y, x, c)];
+                const double wanted = (double)arena[network_place_of(t, y, x, c)];
                 const double got = (double)result[(c * t->height + y) * t->width + x];
                 if (!(fabs(got - wanted) <= tolerance * (1.0 + fabs(wanted))))
                     fail_msg("(%zu, %zu, %zu) is %g, not %g", y, x, c, got, wanted);
@@ -124,11 +90,12 @@ static void check(struct network_step step, size_t arena, double tolerance)
                                       .arena = arena};
     float *inputs[2] = {0};
     for (size_t i = 0; i < step.inputs; i++) {
-        inputs[i] = random_floats(elements(&step.in[i]) * ITEMS);
-        for (size_t j = 0; step.op == NETWORK_EMBED && j < elements(&step.in[i]) * ITEMS; j++)
+        inputs[i] = network_random_floats(&seed, network_elements(&step.in[i]) * ITEMS);
+        for (size_t j = 0; step.op == NETWORK_EMBED && j < network_elements(&step.in[i]) * ITEMS;
+             j++)
             inputs[i][j] = (float)(test_random(&seed) % step.kernel[0]);
     }
-    float *outputs = random_floats(elements(out) * ITEMS);
+    float *outputs = network_random_floats(&seed, network_elements(out) * ITEMS);
     struct device_network *network = NULL;
     expect_ok(device_network_new(cuda, &network, &plan, ITEMS, &err), &err);
     for (size_t items = 1; items <= ITEMS; items += ITEMS - 1) { // twice: a graph is used again
@@ -140,10 +107,11 @@ static void check(struct network_step step, size_t arena, double tolerance)
             float *expected = calloc(arena, sizeof *expected);
             assert_non_null(expected);
             for (size_t i = 0; i < step.inputs; i++)
-                put(expected, &step.in[i], inputs[i] + item * elements(&step.in[i]));
+                network_put(expected, &step.in[i],
+                            inputs[i] + item * network_elements(&step.in[i]));
             network_step_reference(&steps[0], expected);
             network_step_reference(&steps[1], expected);
-            expect_item(&steps[1].out, expected, outputs + item * elements(out), tolerance);
+            expect_item(&steps[1].out, expected, outputs + item * network_elements(out), tolerance);
             free(expected);
         }
     }
@@ -200,7 +168,8 @@ static void check_conv(bool depthwise, bool is_int8, bool second,
         step.in[1] = place(&arena, rows, columns, outs, 0, outs);
     const size_t inner = depthwise ? 1 : channels / groups;
     const size_t k = step.kernel[0] * step.kernel[1] * inner;
-    float *weights = random_floats(k * outs), *bias = random_floats(outs);
+    float *weights = network_random_floats(&seed, k * outs),
+          *bias = network_random_floats(&seed, outs);
     int8_t values[3 * 3 * 5 * 9], zeros[9];
     float scales[9];
     struct network_int8 int8 = {.values = values,
@@ -307,7 +276,7 @@ TEST_CASE(upsampling_and_embedding)
         check(step, arena, 1e-6);
     }
     size_t arena = 0;
-    float *table = random_floats((size_t)VOCABULARY * DIM);
+    float *table = network_random_floats(&seed, (size_t)VOCABULARY * DIM);
     struct network_step step = {.op = NETWORK_EMBED,
                                 .inputs = 1,
                                 .kernel = {VOCABULARY, 1},
@@ -324,8 +293,8 @@ TEST_CASE(recurrent_layers)
     for (int i = 0; i < 8; i++) {
         size_t arena = 0;
         const uint32_t units = pick(1, 40), inputs = pick(1, 9), length = pick(1, 6);
-        float *weights = random_floats((size_t)3 * units * (inputs + units));
-        float *bias = random_floats((size_t)6 * units);
+        float *weights = network_random_floats(&seed, (size_t)3 * units * (inputs + units));
+        float *bias = network_random_floats(&seed, (size_t)6 * units);
         struct network_step step = {.op = NETWORK_GRU,
                                     .inputs = 1,
                                     .weights = weights,

@@ -16,25 +16,6 @@ static uint32_t pick(uint32_t least, uint32_t most)
     return least + (uint32_t)(test_random(&seed) % (most - least + 1));
 }
 
-static float random_float(void)
-{
-    return (float)((double)(test_random(&seed) >> 11) * 0x1p-53 * 2.0 - 1.0);
-}
-
-static float *random_floats(size_t count)
-{
-    float *floats = calloc(count, sizeof *floats);
-    assert_non_null(floats);
-    for (size_t i = 0; i < count; i++)
-        floats[i] = random_float();
-    return floats;
-}
-
-static size_t elements(const struct network_tensor *t)
-{
-    return (size_t)t->height * t->width * t->channels;
-}
-
 static size_t floats_of(const struct network_tensor *t)
 {
     return ((size_t)t->height + t->border[0] + t->border[2]) *
@@ -56,27 +37,13 @@ static struct network_tensor place(size_t *arena, uint32_t height, uint32_t widt
     return tensor;
 }
 
-static size_t place_of(const struct network_tensor *t, size_t y, size_t x, size_t c)
-{
-    return network_tensor_begin(t) + y * network_tensor_row(t) + x * t->pitch + c;
-}
-
-// Copies (channels, height, width) to a tensor of an arena.
-static void put(float *arena, const struct network_tensor *t, const float *from)
-{
-    for (size_t c = 0; c < t->channels; c++)
-        for (size_t y = 0; y < t->height; y++)
-            for (size_t x = 0; x < t->width; x++)
-                arena[place_of(t, y, x, c)] = from[(c * t->height + y) * t->width + x];
-}
-
 static void expect_item(const struct network_step *step, const struct network_tensor *t,
                         const float *arena, const float *result, double tolerance)
 {
     for (size_t c = 0; c < t->channels; c++)
         for (size_t y = 0; y < t->height; y++)
             for (size_t x = 0; x < t->width; x++) {
-                const double wanted = (double)arena[place_of(t, y, x, c)];
+                const double wanted = (double)arena[network_place_of(t, y, x, c)];
                 const double got = (double)result[(c * t->height + y) * t->width + x];
                 if (!(fabs(got - wanted) <= tolerance * (1.0 + fabs(wanted))))
                     fail_msg("op %d, kernel %u x %u: (%zu, %zu, %zu) is %g, not %g", (int)step->op,
@@ -138,8 +105,9 @@ static void trial_init(struct trial *trial, const struct network_step *step, siz
                                         .output_count = 1,
                                         .arena = arena};
     for (size_t i = 0; i < trial->plan.input_count; i++)
-        trial->values[i] = random_floats(elements(&trial->inputs[i]) * ITEMS);
-    for (size_t i = 0; step->op == NETWORK_EMBED && i < elements(&step->in[0]) * ITEMS; i++)
+        trial->values[i] =
+            network_random_floats(&seed, network_elements(&trial->inputs[i]) * ITEMS);
+    for (size_t i = 0; step->op == NETWORK_EMBED && i < network_elements(&step->in[0]) * ITEMS; i++)
         trial->values[1][i] = (float)pick(0, step->kernel[0] - 1);
 }
 
@@ -149,9 +117,9 @@ static void run_table(const struct trial *trial, struct device *device,
 {
     struct error err = {0};
     struct device_network *network = NULL;
-    const size_t size = elements(trial->plan.outputs);
+    const size_t size = network_elements(trial->plan.outputs);
     expect_ok(cpu_network_new_with(kernels, device, &network, &trial->plan, ITEMS, &err), &err);
-    float *alone = random_floats(size);
+    float *alone = network_random_floats(&seed, size);
     for (size_t i = 0; i < 2; i++) // the second time without zeroed memory
         expect_ok(device_network_run(network, (const float *const *)trial->values,
                                      (float *const[]){outputs}, ITEMS, &err),
@@ -171,8 +139,9 @@ static void check(const struct network_step *step, size_t arena, double toleranc
     struct trial trial;
     trial_init(&trial, step, arena);
     const struct network_step *sums = &trial.steps[2];
-    const size_t size = elements(&sums->out) * ITEMS;
-    float *outputs = random_floats(size), *others = random_floats(size);
+    const size_t size = network_elements(&sums->out) * ITEMS;
+    float *outputs = network_random_floats(&seed, size),
+          *others = network_random_floats(&seed, size);
     const double window = (double)sums->kernel[0] * sums->kernel[1];
     for (size_t i = 0; network_kernels_at(i); i++) {
         run_table(&trial, devices[0], network_kernels_at(i), outputs);
@@ -182,11 +151,11 @@ static void check(const struct network_step *step, size_t arena, double toleranc
             float *expected = calloc(trial.plan.arena, sizeof *expected);
             assert_non_null(expected);
             for (size_t k = 1; k < trial.plan.input_count; k++)
-                put(expected, &trial.inputs[k],
-                    trial.values[k] + item * elements(&trial.inputs[k]));
+                network_put(expected, &trial.inputs[k],
+                            trial.values[k] + item * network_elements(&trial.inputs[k]));
             network_step_reference(step, expected);
             network_step_reference(sums, expected);
-            expect_item(step, &sums->out, expected, outputs + item * elements(&sums->out),
+            expect_item(step, &sums->out, expected, outputs + item * network_elements(&sums->out),
                         tolerance * window);
             free(expected);
         }
@@ -258,7 +227,8 @@ TEST_CASE(test_convolutions)
         step.activation = pick_activation();
         pick_addition(&step, &arena);
         const size_t k = (size_t)step.kernel[0] * step.kernel[1] * in / step.groups;
-        float *weights = random_floats(k * out), *bias = random_floats(out);
+        float *weights = network_random_floats(&seed, k * out),
+              *bias = network_random_floats(&seed, out);
         step.weights = weights;
         step.bias = pick(0, 3) == 0 ? NULL : bias;
         check(&step, arena, 1e-5);
@@ -282,7 +252,8 @@ TEST_CASE(test_dense)
         step.activation = pick_activation();
         pick_addition(&step, &arena);
         const size_t k = (size_t)step.kernel[0] * step.kernel[1] * in;
-        float *weights = random_floats(k * out), *bias = random_floats(out);
+        float *weights = network_random_floats(&seed, k * out),
+              *bias = network_random_floats(&seed, out);
         step.weights = weights;
         step.bias = bias;
         check(&step, arena, 1e-5);
@@ -300,8 +271,9 @@ TEST_CASE(test_depthwise)
         step.groups = channels;
         step.activation = pick_activation();
         pick_addition(&step, &arena);
-        float *weights = random_floats((size_t)step.kernel[0] * step.kernel[1] * channels);
-        float *bias = random_floats(channels);
+        float *weights =
+            network_random_floats(&seed, (size_t)step.kernel[0] * step.kernel[1] * channels);
+        float *bias = network_random_floats(&seed, channels);
         step.weights = weights;
         step.bias = bias;
         check(&step, arena, 1e-5);
@@ -354,7 +326,7 @@ static void check_copies(enum network_op op)
         step.in[0] = place(&arena, height, width, is_embed ? 1 : channels, pick_border(border));
         step.out = place(&arena, is_embed ? 1 : height * step.kernel[0], width * step.kernel[1],
                          channels, pick_border(border));
-        float *weights = random_floats((size_t)12 * channels);
+        float *weights = network_random_floats(&seed, (size_t)12 * channels);
         step.weights = weights;
         check(&step, arena, 1e-6);
         free(weights);
@@ -382,8 +354,8 @@ TEST_CASE(test_gru)
         border[0] = border[2] = 0;
         step.in[0] = place(&arena, 1, width, in, border);
         step.out = place(&arena, 1, pick(0, 1) == 0 ? 1 : width, units, border);
-        float *weights = random_floats((size_t)3 * units * (in + units));
-        float *bias = random_floats((size_t)6 * units);
+        float *weights = network_random_floats(&seed, (size_t)3 * units * (in + units));
+        float *bias = network_random_floats(&seed, (size_t)6 * units);
         step.weights = weights;
         step.bias = pick(0, 2) == 0 ? NULL : bias;
         check(&step, arena, 1e-5);

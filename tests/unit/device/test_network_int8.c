@@ -1,5 +1,4 @@
 // Convolutions in integers of 8 bits: every table against sums of 64 bits, bit for bit.
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -33,13 +32,6 @@ static size_t bordered(const struct network_tensor *tensor)
 {
     return (size_t)(tensor->height + tensor->border[0] + tensor->border[2]) *
            (tensor->width + tensor->border[1] + tensor->border[3]) * tensor->pitch;
-}
-
-static size_t element(const struct network_tensor *tensor, size_t y, size_t x, size_t c)
-{
-    const size_t row = (size_t)tensor->width + tensor->border[1] + tensor->border[3];
-    return tensor->offset +
-           ((y + tensor->border[0]) * row + x + tensor->border[1]) * tensor->pitch + c;
 }
 
 static size_t products(const struct network_step *step)
@@ -100,7 +92,8 @@ static void fill(struct step_case *c, bool affine)
         for (size_t y = 0; y < tensors[t]->height; y++)
             for (size_t x = 0; x < tensors[t]->width; x++)
                 for (size_t i = 0; i < tensors[t]->channels; i++)
-                    c->arena[element(tensors[t], y, x, i)] = unit() * 4.0F; // some are clamped
+                    c->arena[network_place_of(tensors[t], y, x, i)] =
+                        unit() * 4.0F; // some are clamped
 }
 
 static void make_case(struct step_case *c, bool affine, bool slices)
@@ -149,7 +142,7 @@ static float expect(const struct step_case *c, const float *arena, size_t y, siz
     for (size_t ky = 0; ky < step->kernel[0]; ky++)
         for (size_t kx = 0; kx < step->kernel[1]; kx++)
             for (size_t i = 0; i < inputs; i++) {
-                const size_t at = element(
+                const size_t at = network_place_of(
                     &step->in[0], y * step->stride[0] + ky * step->dilation[0] - step->pad[0],
                     x * step->stride[1] + kx * step->dilation[1] - step->pad[1],
                     group * inputs + i);
@@ -159,7 +152,7 @@ static float expect(const struct step_case *c, const float *arena, size_t y, siz
     float value = (float)sum * (c->scales[o] * c->int8.input_scale);
     value += step->bias ? step->bias[o] : 0.0F;
     if (step->inputs > 1)
-        value += arena[element(&step->in[1], y, x, o)];
+        value += arena[network_place_of(&step->in[1], y, x, o)];
     if (step->activation == NETWORK_RELU || step->activation == NETWORK_RELU6)
         value = fmaxf(value, 0.0F);
     return step->activation == NETWORK_RELU6 ? fminf(value, 6.0F) : value;
@@ -183,11 +176,11 @@ static void check(const struct step_case *c, const struct int8_kernels *kernels)
         for (size_t x = 0; x < out->width; x++)
             for (size_t o = 0; o < out->channels; o++) {
                 const float expected = expect(c, c->arena, y, x, o);
-                const float got = arena[element(out, y, x, o)];
+                const float got = arena[network_place_of(out, y, x, o)];
                 if (got != expected)
                     fail_msg("%s: (%zu, %zu, %zu): %.9g, not %.9g", kernels->name, y, x, o,
                              (double)got, (double)expected);
-                arena[element(out, y, x, o)] = 0.0F;
+                arena[network_place_of(out, y, x, o)] = 0.0F;
             }
     // No other element changes.
     assert_memory_equal(arena, c->arena, c->size * sizeof *arena);

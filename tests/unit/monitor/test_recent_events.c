@@ -8,9 +8,10 @@
 
 #include "common/monitor/local/event_ring.h"
 #include "common/monitor/inferstat.h"
+#include "tests/support/monitor_fixture.h"
 #include "tests/support/test.h"
 
-static int set_up(void **state)
+static int make_options(void **state)
 {
     struct inferstat_options *options = malloc(sizeof *options);
     assert_non_null(options);
@@ -22,13 +23,13 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
+static int free_options(void **state)
 {
     free(*state);
     return 0;
 }
 
-static struct inferstat_monitor *open_monitor(const struct inferstat_options *options)
+static struct inferstat_monitor *open_alone(const struct inferstat_options *options)
 {
     struct inferstat_monitor *monitor;
     struct inferstat_error err;
@@ -37,32 +38,11 @@ static struct inferstat_monitor *open_monitor(const struct inferstat_options *op
     return monitor;
 }
 
-static void close_monitor(struct inferstat_monitor *monitor)
+static void close_alone(struct inferstat_monitor *monitor)
 {
     struct inferstat_totals totals;
     assert_int_equal(inferstat_close(monitor, 0, &totals), INFERSTAT_OK);
     assert_int_equal(totals.produced + totals.dropped, 0); // nothing was to be reported
-}
-
-static void operate(struct inferstat_monitor *monitor, uint32_t operation, unsigned times)
-{
-    for (unsigned i = 0; i < times; i++) {
-        struct inferstat_timer timer;
-        inferstat_timer_begin(&timer, monitor, operation);
-        (void)inferstat_timer_end(&timer, NULL);
-    }
-}
-
-static void infer(struct inferstat_monitor *monitor, uint32_t model, unsigned tokens)
-{
-    struct inferstat_inference *inference = inferstat_inference_new(monitor);
-    inferstat_inference_begin(inference,
-                              &(struct inferstat_request){.model = model, .prompt_tokens = 4});
-    inferstat_inference_start_prefill(inference);
-    for (unsigned i = 0; i < tokens; i++)
-        inferstat_inference_token(inference);
-    inferstat_inference_end(inference, INFERSTAT_FINISH_STOP);
-    inferstat_inference_free(inference);
 }
 
 STATE_CASE(test_history_limits, struct inferstat_options *options)
@@ -74,7 +54,7 @@ STATE_CASE(test_history_limits, struct inferstat_options *options)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         options->history_operations = cases[i].limit;
         options->history_inferences = cases[i].limit;
-        struct inferstat_monitor *monitor = open_monitor(options);
+        struct inferstat_monitor *monitor = open_alone(options);
         const uint32_t name = inferstat_name(monitor, "step");
         operate(monitor, name, cases[i].events);
         for (unsigned n = 0; n < cases[i].events; n++)
@@ -98,13 +78,13 @@ STATE_CASE(test_history_limits, struct inferstat_options *options)
         assert_int_equal(summary.inferences, cases[i].events);
         assert_int_equal(summary.operations, cases[i].events);
         assert_int_equal(summary.has_inference, wanted > 0);
-        close_monitor(monitor);
+        close_alone(monitor);
     }
 }
 
 STATE_CASE(test_means_summary_and_clear, struct inferstat_options *options)
 {
-    struct inferstat_monitor *monitor = open_monitor(options);
+    struct inferstat_monitor *monitor = open_alone(options);
     double mean = -7;
     assert_int_equal(inferstat_operation_mean(monitor, "never", &mean), 0);
     (void)inferstat_name(monitor, "named but never run");
@@ -160,7 +140,7 @@ STATE_CASE(test_means_summary_and_clear, struct inferstat_options *options)
     inferstat_get_summary(monitor, &summary);
     assert_int_equal(summary.inferences, 1);
     assert_int_equal(summary.generated_tokens, 3);
-    close_monitor(monitor);
+    close_alone(monitor);
 }
 
 struct writer {
@@ -185,7 +165,7 @@ STATE_CASE(test_history_of_many_threads, struct inferstat_options *options)
 {
     options->history_inferences = 7;
     options->history_operations = 7;
-    struct inferstat_monitor *monitor = open_monitor(options);
+    struct inferstat_monitor *monitor = open_alone(options);
     struct writer writers[4];
     for (unsigned i = 0; i < COUNT_OF(writers); i++) {
         char name[32];
@@ -220,7 +200,7 @@ STATE_CASE(test_history_of_many_threads, struct inferstat_options *options)
     inferstat_get_summary(monitor, &after);
     assert_int_equal((after.inferences - 1) * 3 + 2, after.generated_tokens);
     assert_int_equal(after.last_inference.generated_tokens, 2);
-    close_monitor(monitor);
+    close_alone(monitor);
 }
 
 // Entries that the writer has come round to while they were read are left out.
@@ -279,7 +259,7 @@ static void hear(void *context, const struct inferstat_event *event)
 
 STATE_CASE(test_listeners, struct inferstat_options *options)
 {
-    struct inferstat_monitor *monitor = open_monitor(options);
+    struct inferstat_monitor *monitor = open_alone(options);
     static struct heard heard[17];
     int numbers[17];
     for (unsigned i = 0; i < 17; i++) {
@@ -316,7 +296,7 @@ STATE_CASE(test_listeners, struct inferstat_options *options)
     infer(monitor, name, 2);
     assert_int_equal(heard[16].inferences, 2);
     assert_int_equal(heard[0].inferences, 4);
-    close_monitor(monitor);
+    close_alone(monitor);
 }
 
 static void *infer_in_thread(void *context)
@@ -328,7 +308,7 @@ static void *infer_in_thread(void *context)
 // unlisten waits for the call under way in another thread.
 STATE_CASE(test_unlisten_waits, struct inferstat_options *options)
 {
-    struct inferstat_monitor *monitor = open_monitor(options);
+    struct inferstat_monitor *monitor = open_alone(options);
     static struct heard heard;
     heard = (struct heard){.monitor = monitor, .slow = true};
     const int number = inferstat_listen(monitor, hear, &heard);
@@ -343,9 +323,9 @@ STATE_CASE(test_unlisten_waits, struct inferstat_options *options)
     infer(monitor, 1, 1);
     assert_false(atomic_load(&heard.after));
     assert_int_equal(heard.inferences, 1);
-    close_monitor(monitor);
+    close_alone(monitor);
 }
 
-TEST_MAIN_EACH(set_up, tear_down, test_history_limits, test_means_summary_and_clear,
+TEST_MAIN_EACH(make_options, free_options, test_history_limits, test_means_summary_and_clear,
                test_history_of_many_threads, test_overwritten_entries_are_left_out, test_listeners,
                test_unlisten_waits)

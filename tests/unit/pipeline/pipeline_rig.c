@@ -239,3 +239,14 @@ enum status rig_run(struct rig *rig, struct device *device, const struct pipelin
     pipeline_free(pipeline);
     return status;
 }
+
+atomic_bool rig_gate_is_open;
+
+enum status rig_gate(__attribute__((unused)) const void *arguments,
+                     __attribute__((unused)) struct thread_pool *pool,
+                     __attribute__((unused)) struct error *err)
+{
+    while (!atomic_load(&rig_gate_is_open))
+        rig_sleep(1, 1000000);
+    return STATUS_OK;
+}

@@ -10,6 +10,8 @@
 
 enum { RIG_NEVER = -1 };
 
+struct thread_pool;
+
 struct rig {
     struct pipeline_job job; // to be run; its hooks may be changed
     size_t chunk_bytes, total_bytes;
@@ -59,3 +61,7 @@ enum status rig_run(struct rig *rig, struct device *device, const struct pipelin
 
 // Sleeps up to `most_ns`, as `number` decides.
 void rig_sleep(uint64_t number, uint64_t most_ns);
+
+// A kernel of the CPU back end that ends once rig_gate_is_open is set.
+extern atomic_bool rig_gate_is_open;
+enum status rig_gate(const void *arguments, struct thread_pool *pool, struct error *err);

@@ -8,18 +8,6 @@
 #include "tests/support/test.h"
 #include "tests/unit/pipeline/pipeline_rig.h"
 
-static atomic_bool gate_is_open;
-
-static enum status gate(const void *arguments, struct thread_pool *pool, struct error *err)
-{
-    (void)arguments;
-    (void)pool;
-    (void)err;
-    while (!atomic_load(&gate_is_open))
-        rig_sleep(1, 1000000);
-    return STATUS_OK;
-}
-
 struct bench {
     struct device *device;
     struct device_stream *stream;
@@ -32,7 +20,7 @@ static struct bench bench_new(unsigned int slots, bool metrics)
     assert_int_equal(device_stream_new(bench.device, &bench.stream, "copy", NULL), STATUS_OK);
     assert_int_equal(slot_pool_new(&bench.pool, bench.device, slots, 100, metrics, NULL),
                      STATUS_OK);
-    atomic_store(&gate_is_open, false);
+    atomic_store(&rig_gate_is_open, false);
     return bench;
 }
 
@@ -56,7 +44,7 @@ static struct slot *acquire(const struct bench *bench)
 static void lend_gated(const struct bench *bench, struct slot *slot)
 {
     const int nothing = 0;
-    assert_int_equal(cpu_launch(bench->stream, "gate", gate, &nothing, sizeof nothing, NULL),
+    assert_int_equal(cpu_launch(bench->stream, "gate", rig_gate, &nothing, sizeof nothing, NULL),
                      STATUS_OK);
     assert_int_equal(device_event_record(slot->copied, bench->stream, NULL), STATUS_OK);
     slot_pool_lend(bench->pool, slot);
@@ -76,7 +64,7 @@ static void *acquire_there(void *context)
     struct other *other = context;
     atomic_store(&other->begun, true);
     other->status = slot_pool_acquire(other->bench->pool, &other->slot, NULL);
-    other->gate_was_open = atomic_load(&gate_is_open);
+    other->gate_was_open = atomic_load(&rig_gate_is_open);
     return NULL;
 }
 
@@ -147,7 +135,7 @@ TEST_CASE(a_lent_slot_is_waited_for)
     struct pool_figures figures;
     lend_gated(&bench, acquire(&bench));
     other_begin(&other, &bench);
-    atomic_store(&gate_is_open, true);
+    atomic_store(&rig_gate_is_open, true);
     other_end(&other);
     assert_int_equal(other.status, STATUS_OK);
     assert_true(other.gate_was_open);
@@ -171,7 +159,7 @@ TEST_CASE(a_copy_that_is_done_is_no_wait)
     struct pool_figures figures;
     struct slot *first = acquire(&bench);
     struct slot *second = acquire(&bench);
-    atomic_store(&gate_is_open, true);
+    atomic_store(&rig_gate_is_open, true);
     lend_gated(&bench, first);
     lend_gated(&bench, second);
     assert_int_equal(device_stream_synchronize(bench.stream, NULL), STATUS_OK);
@@ -197,7 +185,7 @@ TEST_CASE(who_waits_is_woken)
     slot = other.slot;
     other_begin(&other, &bench); // held, then lent
     lend_gated(&bench, slot);
-    atomic_store(&gate_is_open, true);
+    atomic_store(&rig_gate_is_open, true);
     other_end(&other);
     assert_int_equal(other.status, STATUS_OK);
 
@@ -219,7 +207,7 @@ TEST_CASE(lent_slots_are_drained)
     struct bench bench = bench_new(2, true);
     lend_gated(&bench, acquire(&bench));
     lend_gated(&bench, acquire(&bench));
-    atomic_store(&gate_is_open, true);
+    atomic_store(&rig_gate_is_open, true);
     assert_int_equal(slot_pool_drain(bench.pool, NULL), STATUS_OK);
     slot_pool_release(bench.pool, acquire(&bench));
     bench_free(&bench);
@@ -260,7 +248,7 @@ TEST_CASE(without_metrics_nothing_is_counted)
     struct other other;
     lend_gated(&bench, acquire(&bench));
     other_begin(&other, &bench);
-    atomic_store(&gate_is_open, true);
+    atomic_store(&rig_gate_is_open, true);
     other_end(&other);
     slot_pool_figures(bench.pool, &figures);
     assert_memory_equal(&figures, &none, sizeof figures);

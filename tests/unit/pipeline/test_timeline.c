@@ -276,18 +276,6 @@ TEST_CASE(long_runs_keep_their_precision)
 }
 
 // Copies held up by a gate: their times cannot be had when the pairs are wanted again.
-static atomic_bool gate_is_open;
-
-static enum status gate(const void *arguments, struct thread_pool *pool, struct error *err)
-{
-    (void)arguments;
-    (void)pool;
-    (void)err;
-    while (!atomic_load(&gate_is_open))
-        rig_sleep(1, 1000000);
-    return STATUS_OK;
-}
-
 TEST_CASE(what_cannot_be_harvested_is_counted)
 {
     struct device *device = rig_device(NULL);
@@ -300,13 +288,14 @@ TEST_CASE(what_cannot_be_harvested_is_counted)
     assert_int_equal(device_stream_new(device, &stream, "copy", NULL), STATUS_OK);
     assert_int_equal(timeline_new(&timeline, device, 2, NULL), STATUS_OK);
     assert_int_equal(timeline_begin(timeline, stream, NULL), STATUS_OK);
-    atomic_store(&gate_is_open, false);
-    assert_int_equal(cpu_launch(stream, "gate", gate, &nothing, sizeof nothing, NULL), STATUS_OK);
+    atomic_store(&rig_gate_is_open, false);
+    assert_int_equal(cpu_launch(stream, "gate", rig_gate, &nothing, sizeof nothing, NULL),
+                     STATUS_OK);
     for (int i = 0; i < 5; i++) {
         assert_int_equal(timeline_start(timeline, OVERLAP_COPY, stream, &cause, NULL), STATUS_OK);
         assert_int_equal(timeline_end(timeline, OVERLAP_COPY, stream, NULL), STATUS_OK);
     }
-    atomic_store(&gate_is_open, true);
+    atomic_store(&rig_gate_is_open, true);
     assert_int_equal(device_stream_synchronize(stream, NULL), STATUS_OK);
     timeline_finish(timeline, &figures, &starved_ns);
     assert_int_equal(figures.unmeasured, 3);
