@@ -2,7 +2,6 @@
 // each of its devices.  No I/O, no global state.
 #pragma once
 
-#include "common/core/base/status.h"
 #include "common/core/query/result.h"
 
 // The answers, each of which may be NULL.

@@ -1,6 +1,5 @@
 #include "client/tui/update.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/base/error.h"
 #include "common/monitor/background.h"
 #include "common/monitor/delivery/log_sink.h"
 #include "common/monitor/inferstat.h"

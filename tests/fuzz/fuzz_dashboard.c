@@ -1,13 +1,11 @@
 // The dashboard under libFuzzer: keys, the mouse, sizes, times and answers in any order, whose
 // columns are those that the views know and whose cells are anything.  After each the screen is
 // drawn and checked: every cell inside, no control characters, wide characters whole.
-#include <stdio.h>
 #include <string.h>
 
 #include "client/tui/key_bindings.h"
 #include "client/tui/update.h"
 #include "client/tui/view.h"
-#include "common/core/base/glyph.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { STEPS_MAX = 200, ROWS_MAX = 40, TEXT_MAX = 24 };

@@ -1,6 +1,5 @@
 // Loading and running a model under libFuzzer.  The first byte chooses: a file built
 // from the rest, mostly right; or the rest as the file itself.
-#include <string.h>
 
 #include "server/workload/llm/llama.h"
 #include "server/workload/llm/token_sampler.h"

@@ -1,6 +1,5 @@
 // The tokenizer under libFuzzer: a vocabulary built from the input, mostly right, and
 // the rest of the input as text.
-#include <string.h>
 
 #include "server/workload/llm/text_stream.h"
 #include "server/workload/llm/tokenizer/tokenizer.h"

@@ -2,7 +2,6 @@
 // pieces and how rooms are filled.  Without keys the rest are the bytes received, after a sound
 // greeting or a sound handshake where that byte says so.  With keys the rest chooses commands of a
 // client that has keys, with contents of its own, and where a bit of them is wrong.
-#include <string.h>
 
 #include <sodium.h>
 

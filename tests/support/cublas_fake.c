@@ -2,7 +2,6 @@
 // emulated CUDA runtime.  With PARTIAL defined it lacks cublasGemmEx.  FAKE_CUBLAS names the
 // function that fails, as "create", and after a colon the status that it returns.
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

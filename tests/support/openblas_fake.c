@@ -1,6 +1,5 @@
 // Libraries in place of OpenBLAS, for tests: one with its functions, and with PARTIAL defined one
 // that lacks openblas_set_num_threads.
-#include <stdint.h>
 
 #define EXPORT __attribute__((visibility("default")))
 

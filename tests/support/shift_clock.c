@@ -2,7 +2,6 @@
 // to CLOCK_REALTIME what the file INFERSTAT_TEST_CLOCK holds, 8 bytes of nanoseconds,
 // at each look.  Time that only goes forward (CLOCK_MONOTONIC) stays as it is, as it
 // does where someone sets the machine's clock.
-#include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>

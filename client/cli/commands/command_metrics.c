@@ -1,5 +1,4 @@
 // inferstat metrics [--columns]
-#include <stdio.h>
 #include <string.h>
 
 #include "client/cli/cli.h"

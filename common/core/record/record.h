@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/core/base/status.h"
 #include "common/core/base/unit.h"
 #include "common/core/record/record_table.h"
 

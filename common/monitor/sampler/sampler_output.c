@@ -1,7 +1,6 @@
 #include "common/monitor/sampler/sampler_output.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 static void log_event(const struct sampler_output *output, const struct health_event *event,
                       uint32_t device)

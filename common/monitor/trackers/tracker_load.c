@@ -2,7 +2,6 @@
 #include "common/monitor/inferstat.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/core/base/text.h"

@@ -1,5 +1,4 @@
 // ERRORS: failed requests, loads and operations, counted by the pattern of their error's text.
-#include <stdio.h>
 #include <string.h>
 
 #include <sqlite3.h>

@@ -1,5 +1,4 @@
 // RECORDS: rows of one kind as people read them, newest (or oldest) first.
-#include <stdio.h>
 
 #include <sqlite3.h>
 

@@ -1,7 +1,6 @@
 // SLOWEST: the slowest requests, each with its excess over the median attributed to phases and
 // causes.
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 // PING and SUMMARY: the whole store in one row.
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include <sqlite3.h>
 

@@ -5,7 +5,6 @@
 #include <sqlite3.h>
 
 #include "common/core/base/array.h"
-#include "common/core/record/record.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/session.h"
 

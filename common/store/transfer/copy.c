@@ -1,6 +1,5 @@
 #include "common/store/transfer/copy.h"
 
-#include <stdio.h>
 #include <unistd.h>
 
 #include <sqlite3.h>

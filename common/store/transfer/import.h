@@ -25,7 +25,6 @@
 //   end of the last day with expired records.
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

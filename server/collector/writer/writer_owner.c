@@ -1,7 +1,5 @@
 #include "server/collector/writer/writer_owner.h"
 
-#include <string.h>
-
 #include "server/collector/access/quota.h"
 
 // A connection over TCP without a message for so long may be that of a host that is gone: a run

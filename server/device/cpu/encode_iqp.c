@@ -10,7 +10,6 @@
 #include <assert.h>
 #include <math.h>
 #include <stdalign.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "server/device/cpu/encode_parts.h"

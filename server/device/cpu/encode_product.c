@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <math.h>
 #include <stdalign.h>
-#include <stdint.h>
 
 #include "server/device/cpu/encode_parts.h"
 

@@ -11,7 +11,6 @@
 #pragma once
 
 #include <stdalign.h>
-#include <stdint.h>
 #include <string.h>
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -1,6 +1,5 @@
 // One device's share of an encoding: the callbacks of its pipeline.
 #include <inttypes.h>
-#include <string.h>
 
 #include "common/sys/clock.h"
 #include "server/pipeline/tuning.h"

@@ -2,7 +2,6 @@
 // counted, and others are served all the same.
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/socket.h>

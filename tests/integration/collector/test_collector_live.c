@@ -1,6 +1,5 @@
 // The live feed of inferstatd as a process: readers with credit, without, and those
 // that want ids only.
-#include <signal.h>
 
 #include "tests/integration/collector/collector_fixture.h"
 

@@ -17,7 +17,6 @@
 // that may not have begun, or has ended, ends the program.
 #pragma once
 
-#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -9,7 +9,6 @@
 // "power-safe overwrite", and takes every disk for one).
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,8 +1,6 @@
 // Values of the sources of alerts.
 #include "common/store/alert/alert_source.h"
 
-#include <math.h>
-
 #include <sqlite3.h>
 
 #include "common/core/alert/alert_file.h"

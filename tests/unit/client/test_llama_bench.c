@@ -1,6 +1,5 @@
 // What llama-bench writes, as records; and what only looks like it.
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "client/cli/commands/llama_bench.h"
 #include "tests/support/test.h"

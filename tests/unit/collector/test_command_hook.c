@@ -1,6 +1,5 @@
 #include "server/collector/alerts/command_hook.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/eventfd.h>

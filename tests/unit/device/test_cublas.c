@@ -5,7 +5,6 @@
 #include <dlfcn.h>
 
 #include "server/device/half.h"
-#include "tests/support/cuda/emulation.h"
 #include "tests/support/test.h"
 
 static void *fake; // stays open, so that it counts handles across openings

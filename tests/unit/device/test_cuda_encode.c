@@ -1,6 +1,5 @@
 // The encoders of the CUDA back end against the plain reference: on a device where this
 // was built for one, else on the emulated runtime (tests/support/cuda).
-#include <float.h>
 #include <math.h>
 
 #include "server/device/cuda/encode_ways.h"

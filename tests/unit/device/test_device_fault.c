@@ -1,7 +1,6 @@
 // The fault device: what is to fail fails where it is told to.  (That a wait which is left out
 // shows as wrong data: test_pipeline_races.  Failing allocations: test_properties.)
 #include <math.h>
-#include <unistd.h>
 
 #include "server/device/encode.h"
 #include "tests/support/device_fault.h"

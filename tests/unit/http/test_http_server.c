@@ -1,7 +1,6 @@
 // The HTTP server over real sockets on loopback: what it answers, whom it refuses, and that a
 // client that hangs holds up no other.
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdatomic.h>

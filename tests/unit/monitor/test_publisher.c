@@ -4,7 +4,6 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "common/core/delivery/delivery.h"
 #include "common/monitor/delivery/orphans.h"
 #include "common/monitor/inferstat.h"
 #include "common/monitor/runfile/runfile.h"

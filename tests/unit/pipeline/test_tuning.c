@@ -1,8 +1,6 @@
 // What is chosen for a device and a host, and what is refused.
 #include "server/pipeline/tuning.h"
 
-#include <unistd.h>
-
 #include "tests/support/test.h"
 
 #define MB ((size_t)1024 * 1024)

@@ -1,6 +1,5 @@
 // Running totals: they begin at zero and equal what SQL counts of later records; they are limited
 // in number, and nothing lowers them.
-#include <math.h>
 
 #include <sqlite3.h>
 

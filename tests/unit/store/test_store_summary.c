@@ -4,7 +4,6 @@
 
 #include <sqlite3.h>
 
-#include "common/core/record/record.h"
 #include "common/store/store.h"
 #include "common/store/rollup/rollup.h"
 #include "tests/support/folder.h"

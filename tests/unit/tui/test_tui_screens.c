@@ -3,7 +3,6 @@
 #include "tests/support/folder.h"
 #include "tests/support/test.h"
 
-#include <errno.h>
 #include <unistd.h>
 
 #include "client/tui/key_bindings.h"

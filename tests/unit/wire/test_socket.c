@@ -1,6 +1,5 @@
 #include "common/wire/socket.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

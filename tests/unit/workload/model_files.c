@@ -2,7 +2,6 @@
 
 #include "tests/support/folder.h"
 #include "tests/support/test.h"
-#include "tests/unit/workload/vectors.h"
 
 static char folder[FOLDER_PATH_SIZE];
 

@@ -10,7 +10,6 @@
 #include "tests/support/folder.h"
 #include "tests/support/test.h"
 #include "tests/unit/workload/model_files.h"
-#include "tests/unit/workload/vectors.h"
 
 static enum status read_bytes(const void *data, size_t size, struct gguf **gguf, struct error *err)
 {

@@ -17,7 +17,6 @@
 #include "tests/support/test.h"
 #include "tests/unit/workload/llm_fixture.h"
 #include "tests/unit/workload/model_files.h"
-#include "tests/unit/workload/vectors.h"
 
 // ---- Requests -------------------------------------------------------------
 

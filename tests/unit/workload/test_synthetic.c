@@ -1,5 +1,4 @@
 // Synthetic models: the types of their tensors, their weights, and that files repeat.
-#include <math.h>
 
 #include "common/core/base/crc32c.h"
 #include "server/workload/llm/gguf.h"
