@@ -160,7 +160,6 @@ struct device_ops {
     enum status (*network_run)(struct device_network *network, const float *const *inputs,
                                float *const *outputs, size_t items, struct error *err);
     void (*network_memory)(const struct device_network *network, struct network_memory *out);
-    const char *(*network_kernel)(const struct device_network *network, size_t step);
     void (*network_free)(struct device_network *network);
 };
 

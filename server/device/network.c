@@ -144,11 +144,6 @@ void device_network_memory(const struct device_network *network, struct network_
     network->device->ops->network_memory(network, out);
 }
 
-const char *device_network_kernel(const struct device_network *network, size_t step)
-{
-    return network->device->ops->network_kernel(network, step);
-}
-
 void device_network_free(struct device_network *network)
 {
     if (network)

@@ -109,7 +109,4 @@ struct network_memory {
 
 void device_network_memory(const struct device_network *network, struct network_memory *out);
 
-// The kernel that step `step` runs with: an instruction set and a shape, such as "avx2 6x16".
-const char *device_network_kernel(const struct device_network *network, size_t step);
-
 void device_network_free(struct device_network *network); // accepts NULL

@@ -547,6 +547,5 @@ const struct device_ops device_cpu_ops = {
     .network_new = cpu_network_new,
     .network_run = cpu_network_run,
     .network_memory = cpu_network_memory,
-    .network_kernel = cpu_network_kernel_name,
     .network_free = cpu_network_free,
 };

@@ -404,7 +404,6 @@ const struct device_ops device_cuda_ops = {
     .network_new = current<cuda_network_new>,
     .network_run = current<cuda_network_run>,
     .network_memory = cuda_network_memory,
-    .network_kernel = cuda_network_kernel,
     .network_free = current<cuda_network_free>,
 };
 }

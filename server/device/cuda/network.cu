@@ -376,11 +376,6 @@ void cuda_network_memory(const struct device_network *network, struct network_me
     out->activation_bytes = n->base.batch * (n->arena * sizeof *n->arenas + n->rounded_item);
 }
 
-const char *cuda_network_kernel(const struct device_network *network, size_t step)
-{
-    return network_of(network)->steps[step].int8 ? "cuda dp4a 1x4" : "cuda 1x4";
-}
-
 // ---- Running --------------------------------------------------------------
 
 // Floats of an input or output of one item; place i counts the inputs, then the outputs.

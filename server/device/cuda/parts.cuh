@@ -167,11 +167,10 @@ CUDA_OPERATION(gemm_open);
 CUDA_OPERATION(encode);
 CUDA_OPERATION(encode_scratch);
 
-// network.cu; cuda_network_memory and cuda_network_kernel do not need cuda_use.
+// network.cu; cuda_network_memory does not need cuda_use.
 CUDA_OPERATION(network_new);
 CUDA_OPERATION(network_run);
 CUDA_OPERATION(network_memory);
-CUDA_OPERATION(network_kernel);
 CUDA_OPERATION(network_free);
 
 // ---- In kernels -----------------------------------------------------------

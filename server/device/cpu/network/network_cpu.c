@@ -1,7 +1,6 @@
 #include "server/device/cpu/network/network_cpu.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,7 +125,6 @@ static enum status pack_int8(struct cpu_step *step, struct error *err)
                  (from->in[0].channels / from->groups);
     step->packed_floats = (int8_conv_weight_bytes(step->int8) + 3) / sizeof(float);
     step->scratch = (int8_conv_scratch(step->int8) + 3) / sizeof(float);
-    (void)snprintf(step->kernel, sizeof step->kernel, "%s", kernels->name);
     return STATUS_OK;
 }
 
@@ -263,11 +261,6 @@ void cpu_network_memory(const struct device_network *base, struct network_memory
     *out = (struct network_memory){.weight_bytes = network->weight_floats * sizeof(float),
                                    .activation_bytes =
                                        network->stride * network->arena_count * sizeof(float)};
-}
-
-const char *cpu_network_kernel_name(const struct device_network *base, size_t step)
-{
-    return ((const struct cpu_network *)base)->steps[step].kernel;
 }
 
 // ---- Running --------------------------------------------------------------

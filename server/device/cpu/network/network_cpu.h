@@ -56,11 +56,9 @@ struct cpu_step {
     size_t units;          // of which `run` computes a range
     uint64_t work;         // multiplications, or what takes as long
     bool by_block, clears; // clears: other tensors use the memory of its border
-    char kernel[32];
 };
 
 struct network_kernels {
-    const char *name;
     size_t lanes;
     cpu_network_kernel *ops[NETWORK_OP_COUNT];
     // Copies `count` pixels of the caller's planes, `plane` floats apart, and back.
@@ -99,5 +97,4 @@ MUST_CHECK enum status cpu_network_new_with(const struct network_kernels *kernel
 enum status cpu_network_run(struct device_network *network, const float *const *inputs,
                             float *const *outputs, size_t items, struct error *err);
 void cpu_network_memory(const struct device_network *network, struct network_memory *out);
-const char *cpu_network_kernel_name(const struct device_network *network, size_t step);
 void cpu_network_free(struct device_network *network);

@@ -1,6 +1,5 @@
 // Weights of steps in the order in which kernels read them.
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,8 +135,6 @@ static enum status pack_blocks(struct cpu_step *step, size_t groups, size_t k, w
             left -= block->vectors;
         }
     }
-    (void)snprintf(step->kernel, sizeof step->kernel, "%s, %zu channels", step->kernels->name,
-                   tiles->blocks[0].vectors * lanes);
     return STATUS_OK;
 }
 
@@ -252,7 +249,6 @@ enum status cpu_step_pack(struct cpu_step *step, struct error *err)
     set_bounds(&step->tiles, from->activation);
     step->units = (size_t)from->out.height * from->out.width;
     step->work = step->units * channels;
-    (void)snprintf(step->kernel, sizeof step->kernel, "%s", step->kernels->name);
     switch (from->op) {
     case NETWORK_CONV:
         return pack_conv(step, err);

@@ -17,15 +17,12 @@
 #if VECTOR_SIZE == 16 || defined(__x86_64__)
 
 #if VECTOR_SIZE == 16
-#define KERNELS_NAME "plain C"
-#define KERNELS      network_kernels_plain
+#define KERNELS network_kernels_plain
 #define KERNELS_TARGET
 #elif VECTOR_SIZE == 32
-#define KERNELS_NAME   "avx2"
 #define KERNELS        network_kernels_avx2
 #define KERNELS_TARGET target("avx2,fma"),
 #else
-#define KERNELS_NAME   "avx512"
 #define KERNELS        network_kernels_avx512
 #define KERNELS_TARGET target("avx512f,avx512dq,avx512vl,avx512bw"),
 #endif

@@ -495,7 +495,6 @@ KERNEL void separate(float *to, size_t plane, const float *from, size_t pitch, s
 }
 
 const struct network_kernels KERNELS = {
-    .name = KERNELS_NAME,
     .lanes = LANES,
     .ops = {[NETWORK_CONV] = run_conv,
             [NETWORK_DEPTHWISE] = run_depthwise,
