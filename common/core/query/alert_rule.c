@@ -7,8 +7,8 @@
 #define BY_DEVICE (1U << QUERY_BY_DEVICE)
 
 static const struct alert_source_info sources[ALERT_SOURCE_COUNT] = {
-#define SOURCE_INFO(name, text, unit, grouping, is_rare, meaning)                                  \
-    [ALERT_SOURCE_##name] = {text, UNIT_##unit, grouping, is_rare, meaning},
+#define SOURCE_INFO(name, text, unit, grouping, is_rare)                                           \
+    [ALERT_SOURCE_##name] = {text, UNIT_##unit, grouping, is_rare},
     ALERT_SOURCES(SOURCE_INFO)
 #undef SOURCE_INFO
 };

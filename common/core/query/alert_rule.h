@@ -7,34 +7,25 @@
 
 #include "common/core/query/query.h"
 
-// Sources: conditions that no metric of records tells.  The collector computes one value per group
-// over the rule's window.
+// Sources: conditions that no metric of records tells (inferstatd-alerts(5) has what each means).
+// The collector computes one value per group over the rule's window.
 //
 // X(suffix of the enumerator, name, unit, grouping (bits: BY_MODEL, ...), whether groups without a
-// value are good (is_rare, below), meaning)
+// value are good (is_rare, below))
 #define ALERT_SOURCES(X)                                                                           \
-    X(HOST_SILENT, "host_silent_ns", DURATION, BY_HOST, false,                                     \
-      "time since anything was heard of a host whose processes have not closed")                   \
-    X(RUNS_KILLED, "runs_killed", COUNT, BY_MODEL | BY_HOST, true,                                 \
-      "processes that ended without closing")                                                      \
-    X(RECORDS_DROPPED, "records_dropped", COUNT, BY_HOST, true, "records that were lost")          \
-    X(CLOCK_OFFSET, "clock_offset_ns", DURATION, BY_HOST, false,                                   \
-      "difference of the host's clock and the collector's, less the error of its estimate")        \
-    X(DISK_FULL_IN, "disk_full_in_ns", DURATION, 0, false,                                         \
-      "time until the disk of the store is full, at the rate of the window")                       \
-    X(XID_COUNT, "xid_count", COUNT, BY_HOST | BY_DEVICE, true,                                    \
-      "XID errors that the driver reported")                                                       \
-    X(SLOWDOWN_MARGIN, "slowdown_margin_celsius", CELSIUS, BY_HOST | BY_DEVICE, false,             \
-      "temperature at which the device slows down less its mean temperature")                      \
-    X(PCIE_NARROW, "pcie_narrow_ratio", RATIO, BY_HOST | BY_DEVICE, true,                          \
-      "share of the window in which a busy device had PCIe below its maximum")                     \
-    X(ECC_UNCORRECTED, "ecc_uncorrected_count", COUNT, BY_HOST | BY_DEVICE, true,                  \
-      "memory errors that could not be corrected")                                                 \
-    X(BASELINE_SLOWER, "baseline_slower_ratio", RATIO, BY_MODEL | BY_HOST, false,                  \
-      "by how much requests are at least slower than in the newest baseline, in two windows")
+    X(HOST_SILENT, "host_silent_ns", DURATION, BY_HOST, false)                                     \
+    X(RUNS_KILLED, "runs_killed", COUNT, BY_MODEL | BY_HOST, true)                                 \
+    X(RECORDS_DROPPED, "records_dropped", COUNT, BY_HOST, true)                                    \
+    X(CLOCK_OFFSET, "clock_offset_ns", DURATION, BY_HOST, false)                                   \
+    X(DISK_FULL_IN, "disk_full_in_ns", DURATION, 0, false)                                         \
+    X(XID_COUNT, "xid_count", COUNT, BY_HOST | BY_DEVICE, true)                                    \
+    X(SLOWDOWN_MARGIN, "slowdown_margin_celsius", CELSIUS, BY_HOST | BY_DEVICE, false)             \
+    X(PCIE_NARROW, "pcie_narrow_ratio", RATIO, BY_HOST | BY_DEVICE, true)                          \
+    X(ECC_UNCORRECTED, "ecc_uncorrected_count", COUNT, BY_HOST | BY_DEVICE, true)                  \
+    X(BASELINE_SLOWER, "baseline_slower_ratio", RATIO, BY_MODEL | BY_HOST, false)
 
 enum alert_source {
-#define ALERT_SOURCE_ENUM(name, text, unit, grouping, is_rare, meaning) ALERT_SOURCE_##name,
+#define ALERT_SOURCE_ENUM(name, text, unit, grouping, is_rare) ALERT_SOURCE_##name,
     ALERT_SOURCES(ALERT_SOURCE_ENUM)
 #undef ALERT_SOURCE_ENUM
         ALERT_SOURCE_COUNT,
@@ -46,7 +37,6 @@ struct alert_source_info {
     enum unit unit;
     unsigned grouping; // bit i: enum query_dimension i
     bool is_rare;
-    const char *meaning;
 };
 
 // The description of a source, static.
