@@ -15,7 +15,7 @@ static void put_character(FILE *out, uint32_t code)
     (void)fwrite(bytes, 1, size, out);
 }
 
-void export_text(FILE *out, const struct canvas *canvas)
+static void write_text(FILE *out, const struct canvas *canvas)
 {
     for (int y = 0; y < canvas->height; y++) {
         int end = canvas->width;
@@ -77,7 +77,7 @@ static void put_run(FILE *out, const struct canvas *canvas, int x, int end, int 
     (void)fputs("</text>\n", out);
 }
 
-void export_svg(FILE *out, const struct canvas *canvas)
+static void write_svg(FILE *out, const struct canvas *canvas)
 {
     const int width = canvas->width * CELL_WIDTH, height = canvas->height * CELL_HEIGHT;
     (void)fprintf(out,
@@ -105,9 +105,9 @@ static enum status write_into(FILE *out, const char *path, const struct canvas *
                               const struct export_list *list, export_rows *rows, struct error *err)
 {
     if (ends_in(path, ".txt"))
-        export_text(out, canvas);
+        write_text(out, canvas);
     else if (ends_in(path, ".svg"))
-        export_svg(out, canvas);
+        write_svg(out, canvas);
     else
         return rows(out, list, ends_in(path, ".json"), err);
     return STATUS_OK;

@@ -28,7 +28,3 @@ typedef enum status export_rows(FILE *out, const struct export_list *list, bool 
 MUST_CHECK enum status export_write(const char *path, bool replace, const struct canvas *canvas,
                                     const struct export_list *list, export_rows *rows,
                                     struct error *err);
-
-// Writes the screen as text, or as an SVG drawing.
-void export_text(FILE *out, const struct canvas *canvas);
-void export_svg(FILE *out, const struct canvas *canvas);

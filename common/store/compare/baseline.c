@@ -98,7 +98,8 @@ static enum status read_expired(struct baseline *baseline, struct store *store,
     return status;
 }
 
-int64_t baseline_expired_ns(const struct baseline *baseline)
+// The latest time before which records of it have expired; 0: none.
+static int64_t last_expired_ns(const struct baseline *baseline)
 {
     int64_t last_ns = 0;
     for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++)
@@ -111,7 +112,7 @@ int64_t baseline_expired_ns(const struct baseline *baseline)
 static enum status say_nothing_matches(const struct baseline *baseline, struct store *store,
                                        const struct query_filter *filter, struct error *err)
 {
-    const int64_t expired_ns = baseline_expired_ns(baseline);
+    const int64_t expired_ns = last_expired_ns(baseline);
     const char *model = filter->by[QUERY_BY_MODEL];
     char text[EXPIRY_TEXT_SIZE];
     int64_t known = 1;
@@ -389,7 +390,7 @@ enum status baseline_insert(sqlite3 *db, const struct baseline *baseline, bool r
     return status == STATUS_OK ? insert_samples(db, baseline, id, err) : status;
 }
 
-enum status baseline_delete(sqlite3 *db, const char *name, struct error *err)
+static enum status delete_named(sqlite3 *db, const char *name, struct error *err)
 {
     int64_t id = 0;
     enum status status = find(db, name, &id, err);
@@ -422,8 +423,8 @@ static enum status answer_saved(struct result **out, const struct baseline *base
     answer_int(*out, "since_ns", baseline->since_ns);
     answer_int(*out, "until_ns", baseline->until_ns);
     answer_real(*out, "coverage_ratio", baseline->coverage_ratio);
-    if (baseline_expired_ns(baseline))
-        answer_int(*out, "expired_ns", baseline_expired_ns(baseline));
+    if (last_expired_ns(baseline))
+        answer_int(*out, "expired_ns", last_expired_ns(baseline));
     return answer_check(*out, err);
 }
 
@@ -452,7 +453,7 @@ enum status baseline_write(struct sqlite3 *db, const struct query *query,
         status = database_exec(db, "BEGIN IMMEDIATE", err);
     if (status == STATUS_OK) {
         status = saves ? baseline_insert(db, baseline, query->baseline.force, err)
-                       : baseline_delete(db, query->baseline.name, err);
+                       : delete_named(db, query->baseline.name, err);
         status = database_end(db, status, err);
     }
     if (status != STATUS_OK) {

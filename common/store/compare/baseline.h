@@ -40,9 +40,6 @@ MUST_CHECK enum status baseline_collect(struct baseline **out, struct store *sto
                                         const struct query_filter *filter, bool by_host,
                                         struct error *err);
 
-// The latest of its expired_ns; 0: none.
-int64_t baseline_expired_ns(const struct baseline *baseline);
-
 // Reads a stored baseline.  Returns STATUS_NO_DATA if no baseline has that name, STATUS_CORRUPT if
 // a checksum or the environment's JSON is wrong.
 MUST_CHECK enum status baseline_load(struct baseline **out, struct store *store, const char *name,
@@ -52,10 +49,6 @@ MUST_CHECK enum status baseline_load(struct baseline **out, struct store *store,
 // replaces that baseline; otherwise returns STATUS_BUSY.
 MUST_CHECK enum status baseline_insert(struct sqlite3 *db, const struct baseline *baseline,
                                        bool replace, struct error *err);
-
-// Deletes a baseline, within the caller's transaction.  Returns STATUS_NO_DATA if no baseline has
-// that name.
-MUST_CHECK enum status baseline_delete(struct sqlite3 *db, const char *name, struct error *err);
 
 // ---- Queries ----------------------------------------------------------------------
 

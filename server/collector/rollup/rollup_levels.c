@@ -10,12 +10,12 @@
 #include "common/store/schema/schema.h"
 #include "common/store/sqlite/database.h"
 
-// A row takes up to 400 bytes for each metric; a record's own row takes about 110 for all
-// of them.  Minutes go after 35 days, so they may hold fewer.  Of the series that only the
-// full grouping keeps apart there are many, and few ask for them.  Months by model are kept from 16
-// records a row on: they are few rows, and without them an average of all time would read the
-// records of many thin days.
-const unsigned rollup_records_a_row[ROLLUP_GROUPING_COUNT][ROLLUP_LEVEL_COUNT] = {
+// The least average number of records a row at which a level is stored.  A row takes up to 400
+// bytes for each metric; a record's own row takes about 110 for all of them.  Minutes go after 35
+// days, so they may hold fewer.  Of the series that only the full grouping keeps apart there are
+// many, and few ask for them.  Months by model are kept from 16 records a row on: they are few
+// rows, and without them an average of all time would read the records of many thin days.
+static const unsigned records_a_row_least[ROLLUP_GROUPING_COUNT][ROLLUP_LEVEL_COUNT] = {
     // minute, hour, day, month
     [ROLLUP_FULL] = {32, 128, 512, 128},
     [ROLLUP_MODEL] = {8, 32, 64, 16},
@@ -171,7 +171,7 @@ static enum status is_kept(struct rollup_levels *levels, const struct subject *o
                            struct error *err)
 {
     // Of what is not over, more may come.
-    const unsigned enough = rollup_records_a_row[of->grouping][of->level] /
+    const unsigned enough = records_a_row_least[of->grouping][of->level] /
                             (is_over(span, forecast->job->wall_ns) ? 1 : OPEN_TIMES);
     *out =
         share->records >= share->rows * enough ||
@@ -352,7 +352,7 @@ static enum status settle(struct rollup_levels *levels, const struct subject *of
         // Of metrics that are often absent fewer are counted than there are records.
         status = ask(levels, "SELECT max((SELECT total(count) / count(*)" OF_EACH, of, span,
                      &records_a_row, err);
-        if (status != STATUS_OK || records_a_row >= rollup_records_a_row[of->grouping][of->level])
+        if (status != STATUS_OK || records_a_row >= records_a_row_least[of->grouping][of->level])
             return status;
         *added = true;
         status = add_gap(levels->db, of, span, err);

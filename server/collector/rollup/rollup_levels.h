@@ -1,6 +1,6 @@
 // Materialization policy of rollups (pre-aggregated rows): decides at which granularities
 // ("levels": minute, hour, day, month) the rollups of a day are stored.  A level is stored if the
-// average number of records per row is at least rollup_records_a_row, over the whole day (for the
+// average number of records per row is at least records_a_row_least, over the whole day (for the
 // level of months: over the whole month).  Otherwise the day becomes a gap of this level
 // (ROLLUP_SPARSE): queries read the records instead.
 //
@@ -21,10 +21,6 @@
 #include "common/core/base/error.h"
 #include "common/store/rollup/gap_table.h"
 #include "server/collector/rollup/rollup_flush.h"
-
-// The least average number of records per rollup row at which a level is stored, by grouping and
-// level.
-extern const unsigned rollup_records_a_row[ROLLUP_GROUPING_COUNT][ROLLUP_LEVEL_COUNT];
 
 enum { ROLLUP_SUBJECTS = RECORD_KIND_COUNT * ROLLUP_GROUPING_COUNT * ROLLUP_LEVEL_COUNT };
 

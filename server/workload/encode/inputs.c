@@ -68,15 +68,10 @@ void generator_fill(const struct generator *generator, uint64_t first, size_t co
 
 // ---- Inputs ---------------------------------------------------------------
 
-const char *inputs_from_name(enum inputs_from from)
-{
-    static const char *const names[INPUTS_FROM_COUNT] = {"generator", "pageable", "pinned"};
-    return (unsigned int)from < INPUTS_FROM_COUNT ? names[from] : "?";
-}
-
 const char *inputs_source_name(const struct inputs_options *options)
 {
-    return options->path ? "file" : inputs_from_name(options->from);
+    static const char *const names[INPUTS_FROM_COUNT] = {"generator", "pageable", "pinned"};
+    return options->path ? "file" : names[options->from];
 }
 
 struct inputs {

@@ -19,8 +19,6 @@ enum inputs_from {
     INPUTS_FROM_COUNT
 };
 
-const char *inputs_from_name(enum inputs_from from);
-
 // Maximum bytes of inputs generated in advance, rounded down to whole batches, but at least one.
 // Later batches repeat these inputs.
 enum { INPUTS_STRETCH = 256 * 1024 * 1024 };
