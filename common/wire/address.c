@@ -91,7 +91,6 @@ static enum status parse_port(unsigned *out, const char *port, const char *text,
     return STATUS_OK;
 }
 
-// What a host is.
 enum host_kind {
     HOST_INVALID,
     HOST_NAME,

@@ -62,7 +62,6 @@ void *codec_new(struct arena *arena, const ProtobufCMessageDescriptor *type);
 // an allocation fails.
 void *codec_new_list(struct arena *arena, size_t *count, const ProtobufCMessageDescriptor *type);
 
-// Description of a list of structures in a message.
 struct codec_list {
     const ProtobufCMessageDescriptor *type; // of an element in `wire`
     size_t own_size;                        // bytes of an element in `own`

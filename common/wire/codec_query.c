@@ -7,7 +7,6 @@
 
 // ---- Query -----------------------------------------------------------------------
 
-// The filter's texts on the wire, by dimension.
 static const size_t filter_texts[QUERY_DIMENSION_COUNT] = {
     [QUERY_BY_MODEL] = offsetof(Inferstat__Filter, model),
     [QUERY_BY_HOST] = offsetof(Inferstat__Filter, host),

@@ -280,7 +280,6 @@ struct tensor tensor_rows(const struct tensor *tensor, size_t first, size_t coun
                            .data = (unsigned char *)tensor->data + first * row_size};
 }
 
-// True when `size` bytes from `offset` on lie inside the tensor.
 static bool inside(const struct tensor *tensor, size_t offset, size_t size)
 {
     size_t bytes = tensor_bytes(tensor);
@@ -321,7 +320,6 @@ static bool same_shape(const struct tensor *a, const struct tensor *b)
     return a->rows == b->rows && a->columns == b->columns;
 }
 
-// The error for tensors that do not fit together.
 static enum status misfit(struct error *err, const char *operation)
 {
     return error_set(err, STATUS_INVALID, "%s: the tensors' types or shapes do not fit", operation);

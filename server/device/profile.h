@@ -7,7 +7,6 @@
 
 #include "server/device/device.h"
 
-// One call of an operation.
 struct profile_call {
     const char *operation; // "matmul"; a literal
     const void *weight;    // data of the tensor that may be a weight; NULL: there is none

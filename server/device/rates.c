@@ -157,7 +157,6 @@ static enum status compute(struct bench *bench, struct error *err)
 
 // ---- Measuring ------------------------------------------------------------
 
-// The time of one round.
 static enum status time_round(struct bench *bench,
                               enum status (*queue)(struct bench *bench, struct error *err),
                               double *ns, struct error *err)

@@ -55,7 +55,6 @@ static size_t address_size(const char *text, size_t size)
     return colons >= 2 && digits > 0 ? used : 0;
 }
 
-// Whether the whole word is an id.
 static bool is_id(const char *word, size_t size)
 {
     size_t hex = 0, hex_letters = 0, digit_runs = 0;

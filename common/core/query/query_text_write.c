@@ -32,13 +32,6 @@ static void put(struct writer *writer, const char *format, ...)
         writer->used += (size_t)n;
 }
 
-static void put_name(struct writer *writer, const char *name, bool in_quotes)
-{
-    if (writer->full ||
-        !query_word_write(writer->out, writer->size, &writer->used, name, in_quotes))
-        writer->full = true;
-}
-
 // Writes a word, with a blank before it unless it is the first.
 static void put_word(struct writer *writer, const char *word)
 {
@@ -72,7 +65,8 @@ static void put_filter(struct writer *writer, const struct query_filter *filter)
             continue;
         put_word(writer, between);
         put(writer, " %s=", query_dimension_name((enum query_dimension)i));
-        put_name(writer, filter->by[i], false);
+        writer->full = writer->full || !query_word_write(writer->out, writer->size, &writer->used,
+                                                         filter->by[i], false);
         between = "and";
     }
     if (filter->since_ns != 0) {

@@ -19,7 +19,6 @@ size_t query_column(const char *line, size_t at)
     return column;
 }
 
-// A word being read.
 struct reading {
     struct query_word *word;
     const char *line;
@@ -55,7 +54,6 @@ static bool parse_hex(struct reading *reading, unsigned most, uint32_t *out)
     return size > 0;
 }
 
-// Parses an escape in quotes.
 static enum status parse_escape(struct reading *reading)
 {
     const size_t from = reading->at - 1;

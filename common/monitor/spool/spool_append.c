@@ -129,16 +129,6 @@ static bool put_records(struct append *append, uint64_t first, uint64_t last)
     return end_entry(append);
 }
 
-static bool put_mark(struct append *append)
-{
-    return begin_entry(append, &(struct segment_entry){.kind = SEGMENT_MARK,
-                                                       .stream = append->stream,
-                                                       .previous = append->last,
-                                                       .since_ns = append->since_ns,
-                                                       .until_ns = append->until_ns}) &&
-           end_entry(append);
-}
-
 static bool put_states(struct append *append)
 {
     struct spool *spool = append->spool;
@@ -193,7 +183,12 @@ static bool encode(struct append *append, uint32_t number, bool fresh)
                                                       : first + SEGMENT_ENTRY_RECORDS - 1))
             return false;
     }
-    return put_mark(append);
+    return begin_entry(append, &(struct segment_entry){.kind = SEGMENT_MARK,
+                                                       .stream = append->stream,
+                                                       .previous = append->last,
+                                                       .since_ns = append->since_ns,
+                                                       .until_ns = append->until_ns}) &&
+           end_entry(append);
 }
 
 // ---- Room ----------------------------------------------------------------------------

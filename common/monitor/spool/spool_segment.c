@@ -136,7 +136,6 @@ uint64_t segment_entry_last(const struct segment_entry *entry)
     return entry->first + entry->count - 1;
 }
 
-// Validates the fields of an entry.
 static bool entry_is_valid(const struct segment_entry *entry)
 {
     if (entry->size < SEGMENT_ENTRY_HEADER || entry->size > SEGMENT_ENTRY_MAX ||

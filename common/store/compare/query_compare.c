@@ -168,7 +168,6 @@ static enum status pair_all(struct comparison *comparison, struct error *err)
 
 // ---- Differences ---------------------------------------------------------------------
 
-// Whether the group has what is asked for.
 static bool is_asked_for(const struct comparison *comparison, const struct sample_group *group)
 {
     return comparison->judge.only < 0 ||

@@ -59,7 +59,6 @@ static uint64_t read_counter(const unsigned char *bytes)
     return value;
 }
 
-// Writes the server's next counter.
 static void next_counter(struct curve_server *curve, unsigned char *bytes)
 {
     curve->sent++;

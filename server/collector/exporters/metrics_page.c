@@ -212,7 +212,6 @@ static void write_column(struct writing *writing, const struct rows *rows, const
     }
 }
 
-// Writes the columns of a kind of samples.
 static void write_samples(struct writing *writing, const struct rows *rows)
 {
     const struct record_kind_info *info = record_kind_info(rows->section->samples);

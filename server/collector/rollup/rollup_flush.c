@@ -113,7 +113,6 @@ const struct rollup_groups *rollup_flush_groups(const struct rollup_flush *flush
 
 // ---- Groups ----------------------------------------------------------------------------------
 
-// Bytes of the sketches that a row has.
 static size_t sketches_size(const struct rollup_memtable *memtable, size_t row)
 {
     size_t size = 0;

@@ -48,7 +48,6 @@ struct gap_span rollup_rebuild_span(const struct rollup_rebuild *rebuild)
 
 // ---- Gaps ------------------------------------------------------------------------------
 
-// The day that holds a time.
 static struct gap_span day_of(int64_t time_ns)
 {
     const int64_t start = rollup_bucket(ROLLUP_DAY, time_ns);

@@ -114,7 +114,6 @@ static void receive(struct live *live, unsigned socket)
 
 // ---- Feeding -----------------------------------------------------------------------
 
-// True if the reader subscribes to the kind's records.
 static bool wants(const struct reader *reader, enum record_kind kind)
 {
     return !reader->ids_only && reader->kinds >> kind & 1;

@@ -16,11 +16,9 @@ static bool is_root(const struct wire_peer *peer)
     return peer->kind == PEER_USER && peer->uid == 0;
 }
 
-bool owner_may_send(const struct wire_peer *owner, const struct wire_peer *peer, bool replay,
+bool owner_may_send(const struct wire_peer *owner, const struct wire_peer *peer,
                     struct access *access)
 {
-    if (replay && is_root(peer))
-        return true;
     if (owner->kind == PEER_KEY && peer->kind == PEER_KEY && access)
         return access_continues(access, peer->key, owner->key);
     return peer_is_same_owner(owner, peer);
@@ -30,7 +28,7 @@ static bool is_owner(const struct run *run, const struct wire_peer *peer, struct
 {
     if (run->owner == 0 && run->opener.kind != PEER_KEY)
         return peer->kind != PEER_KEY;
-    return owner_may_send(&run->opener, peer, false, access);
+    return owner_may_send(&run->opener, peer, access);
 }
 
 static bool is_silent(const struct run_link *link, int64_t received_ns)

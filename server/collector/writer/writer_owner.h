@@ -18,9 +18,9 @@
 #include "server/collector/threads/job.h"
 #include "server/collector/writer/writer_runs.h"
 
-// True if `peer` may send runs of `owner`: it has the same owner or a key that replaces the
-// owner's, or is root with a replay.  `access` decides which keys replace others; NULL: none do.
-bool owner_may_send(const struct wire_peer *owner, const struct wire_peer *peer, bool replay,
+// True if `peer` has the same owner or a key that replaces the owner's.  `access` decides which
+// keys replace others; NULL: none do.
+bool owner_may_send(const struct wire_peer *owner, const struct wire_peer *peer,
                     struct access *access);
 
 // Classifies the sender of the job's message; `run` is NULL for a new run.  `access` decides which

@@ -243,6 +243,5 @@ void run_set_clock(struct run *run, int64_t offset_ns, int64_t error_ns);
 // Raises the run's number of devices to `count`.
 void run_count_devices(struct run *run, int64_t count);
 
-// Sets the run's current activity.
 MUST_CHECK enum status run_set_activity(struct run *run, struct wire_bytes activity,
                                         struct error *err);

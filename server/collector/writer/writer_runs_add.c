@@ -95,11 +95,6 @@ static struct statement_value optional(struct wire_bytes text)
     return text.size ? described(text) : (struct statement_value){0};
 }
 
-static struct statement_value key_value(char text[WIRE_KEY_TEXT_SIZE], const unsigned char *key)
-{
-    return value_text(key ? wire_key_text(text, key) : NULL);
-}
-
 // The peer's owner in the store; `*id` is 0 if the store does not have it.
 static enum status find_owner(struct runs *runs, const struct wire_peer *peer, int64_t *id,
                               struct error *err)
@@ -133,8 +128,7 @@ static enum status is_behind_horizon(struct runs *runs, const struct message_hel
     while (statement_row(&runs->statements, STATEMENT_HORIZONS, &status, err)) {
         struct wire_peer owner = {0};
         const char *who = (const char *)sqlite3_column_text(row, 0);
-        *is = *is ||
-              (who && peer_read_owner(&owner, who) && owner_may_send(&owner, peer, false, access));
+        *is = *is || (who && peer_read_owner(&owner, who) && owner_may_send(&owner, peer, access));
     }
     return status;
 }
@@ -183,7 +177,7 @@ static enum status insert_run(struct runs *runs, const struct message_hello *hel
         value_int(hello->host_memory_bytes), optional(hello->container),
         value_int(hello->device_count), optional(hello->driver), optional(hello->cuda),
         optional(hello->huge_pages), optional(hello->allocator), optional(hello->build_flags),
-        key_value(text, key), value_int(owner));
+        value_text(key ? wire_key_text(text, key) : NULL), value_int(owner));
 }
 
 enum status runs_add(struct runs *runs, const struct message_hello *hello,

@@ -11,12 +11,6 @@
 
 #if defined(__x86_64__)
 
-// The compiler's own tests know whether the system saves the wide registers.
-static bool has_avx2(void)
-{
-    return __builtin_cpu_supports("avx2");
-}
-
 static bool has_avx512(void)
 {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
@@ -31,7 +25,8 @@ const struct encode_kernels *encode_kernels_at(unsigned int index, enum encode_t
     if (index == 0)
         return real64 ? &encode_kernels_plain_f64 : &encode_kernels_plain_f32;
 #if defined(__x86_64__)
-    if (index == 1 && has_avx2())
+    // The compiler's own tests know whether the system saves the wide registers.
+    if (index == 1 && __builtin_cpu_supports("avx2"))
         return real64 ? &encode_kernels_avx2_f64 : &encode_kernels_avx2_f32;
     if (index == 2 && has_avx512())
         return real64 ? &encode_kernels_avx512_f64 : &encode_kernels_avx512_f32;

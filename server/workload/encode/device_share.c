@@ -6,7 +6,6 @@
 #include "server/workload/encode/run_parts.h"
 #include "server/workload/telemetry.h"
 
-// The batch of the share's group `group`.
 static uint64_t batch_of(const struct device_share *share, uint64_t group)
 {
     return group * share->encoding->share_count + share->number;

@@ -34,12 +34,6 @@ static struct range range_of(const struct generator *generator)
     return (struct range){.scale = 6.283185307179586};
 }
 
-// Mixed, so that similar seeds give independent sequences.
-static uint64_t spread_seed(uint64_t seed)
-{
-    return bits_at(UINT64_C(0x2545f4914f6cdd1d), seed);
-}
-
 static void fill_f64(double *to, struct range range, uint64_t seed, uint64_t first, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -59,7 +53,8 @@ static void fill_f32(float *to, struct range range, uint64_t seed, uint64_t firs
 void generator_fill(const struct generator *generator, uint64_t first, size_t count, void *to)
 {
     struct range range = range_of(generator);
-    uint64_t seed = spread_seed(generator->seed);
+    // Mixed, so that similar seeds give independent sequences.
+    uint64_t seed = bits_at(UINT64_C(0x2545f4914f6cdd1d), generator->seed);
     if (generator->type == ENCODE_F64)
         fill_f64(to, range, seed, first, count);
     else

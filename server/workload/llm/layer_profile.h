@@ -13,7 +13,6 @@
 
 enum profile_phase { PROFILE_PREFILL, PROFILE_DECODE, PROFILE_PHASES };
 
-// Sums of calls.
 struct profile_sum {
     uint64_t calls, rows, bytes; // as in struct profile_call
     double flops, ns;

@@ -133,7 +133,6 @@ struct transfer {
     uint64_t read_ns, bytes;
 };
 
-// A part of a piece.
 struct part {
     const struct piece *piece; // NULL: after the last
     uint64_t offset;           // within it

@@ -211,7 +211,6 @@ static enum status parse_pad(struct zoo_parser *parser, struct zoo_request *requ
     return STATUS_OK;
 }
 
-// Parses the values of the option `token`.
 static enum status parse_option(struct zoo_parser *parser, const struct zoo_token *token,
                                 struct zoo_request *request)
 {

@@ -10,16 +10,18 @@
 #include "server/workload/byte_source.h"
 #include "server/workload/zoo/zoo_parser.h"
 
-// A category or a task: the rest of the line without spaces around it.
-static enum status copy_rest(struct zoo_parser *parser, const char *what, char *out, size_t size)
+// The rest of the line without spaces around it.
+static enum status parse_task(struct zoo_parser *parser)
 {
+    char *out = parser->model->task;
+    const size_t size = sizeof parser->model->task;
     const char *from = parser->at, *end = parser->end;
     while (from < end && isspace((unsigned char)*from))
         from++;
     while (end > from && isspace((unsigned char)end[-1]))
         end--;
     if (end == from || (size_t)(end - from) >= size)
-        return zoo_fail(parser, "%s: expected 1 to %zu characters, not %zu", what, size - 1,
+        return zoo_fail(parser, "task: expected 1 to %zu characters, not %zu", size - 1,
                         (size_t)(end - from));
     memcpy(out, from, (size_t)(end - from));
     out[end - from] = '\0';
@@ -37,11 +39,6 @@ static enum status parse_category(struct zoo_parser *parser)
 {
     const struct zoo_token token = zoo_next(parser);
     return zoo_name(parser, &token, parser->model->category, sizeof parser->model->category);
-}
-
-static enum status parse_task(struct zoo_parser *parser)
-{
-    return copy_rest(parser, "task", parser->model->task, sizeof parser->model->task);
 }
 
 static enum status parse_parameters(struct zoo_parser *parser)

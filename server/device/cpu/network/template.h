@@ -503,7 +503,6 @@ KERNEL void slide_2(const struct network_tiles *tiles, const struct network_bloc
         slide(tiles, block, *cursor, count, 2, block->channels);
 }
 
-// Whether the kernel slides.
 KERNEL_INLINE bool slides(const struct network_step *step)
 {
     return step->kernel[0] == 3 && step->kernel[1] == 3 && step->dilation[1] == 1 &&
