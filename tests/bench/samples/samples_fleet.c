@@ -86,6 +86,17 @@ static void open_host(struct lane *lane, struct host *host, const char *endpoint
     greet(&host->producer);
 }
 
+static void put_device(struct record *record, const struct host *host, unsigned i, int64_t at_ns)
+{
+    char uuid[32];
+    (void)snprintf(uuid, sizeof uuid, "GPU-%016llx", (unsigned long long)host->devices[i].random);
+    record_init(record, RECORD_KIND_DEVICE, at_ns);
+    record_set_int(record, DEVICE_ORDINAL, i);
+    record_set_name(record, DEVICE_NAME, FIRST_DEVICE + i);
+    record_set_text(record, DEVICE_UUID, uuid, strlen(uuid));
+    record_set_int(record, DEVICE_MEMORY_BYTES, INT64_C(1) << 36);
+}
+
 static void put_process(struct record *record, int64_t at_ns)
 {
     record_init(record, RECORD_KIND_PROCESS_SAMPLE, at_ns);
@@ -106,6 +117,8 @@ static size_t make_records(struct lane *lane, struct host *host, struct record *
         records[0].started_ns = began_ns;
         return 1;
     }
+    for (unsigned i = 0; i < lane->plan->devices && host->number == 0; i++)
+        put_device(&records[count++], host, i, began_ns);
     for (unsigned i = 0; i < lane->plan->devices; i++)
         health_device_sample(&records[count++], &host->devices[i], FIRST_DEVICE + i, began_ns,
                              SECOND_NS);
@@ -116,7 +129,7 @@ static size_t make_records(struct lane *lane, struct host *host, struct record *
 
 static void send_due(struct lane *lane, struct host *host)
 {
-    struct record records[HEALTH_DEVICES_MAX + 2];
+    struct record records[2 * HEALTH_DEVICES_MAX + 2];
     const size_t count = make_records(lane, host, records);
     if (host->flight_count == FLIGHTS_MAX)
         bench_die("inferstatd", "half a minute behind");
