@@ -13,7 +13,8 @@
 
 // The share of its memory in use from which on a device is in trouble, as in the built-in alert
 // device_memory.
-#define IS_FULL "s.memory_used_bytes > 0.95 * s.memory_total_bytes"
+#define IS_FULL       "s.memory_used_bytes > 0.95 * s.memory_total_bytes"
+#define IS_IN_TROUBLE "(s.ecc_uncorrected > 0 OR " IS_FULL ")"
 
 // Of the rows of one run and start, one has the duration once the event has ended.
 void lasting_select(sqlite3_str *sql, const char *runs, const char *newest)
@@ -27,8 +28,8 @@ void lasting_select(sqlite3_str *sql, const char *runs, const char *newest)
         " WHERE r.\"end\" = 0 GROUP BY e.run, e.device, e.event, e.started_ns"
         " HAVING count(e.duration_ns) = 0 OR (n.text = 'xid' AND e.started_ns >= $2 - %lld)"
         " UNION ALL SELECT r.host, s.run, s.device, c.text, NULL, NULL FROM %s k"
-        " CROSS JOIN main.device_sample s ON s.id = k.id"
-        "  AND (s.ecc_uncorrected > 0 OR " IS_FULL ") CROSS JOIN %s r ON r.run = k.run"
+        " CROSS JOIN main.device_sample s ON s.id = k.id AND " IS_IN_TROUBLE
+        " CROSS JOIN %s r ON r.run = k.run"
         " CROSS JOIN (SELECT 'memory_full' AS text UNION ALL SELECT 'ecc_uncorrected') c"
         " WHERE r.\"end\" = 0 AND iif(c.text = 'memory_full', " IS_FULL ", s.ecc_uncorrected > 0)",
         runs, LASTING_ERROR_NS, newest, runs);
@@ -39,12 +40,14 @@ void lasting_select(sqlite3_str *sql, const char *runs, const char *newest)
 static const char open_sql[] =
     "WITH open AS MATERIALIZED (SELECT r.run, r.host, r.\"end\" FROM main.run r"
     " WHERE r.\"end\" = 0 AND $1 IN (0, r.host)),"
-    " newest AS MATERIALIZED (SELECT s.run, s.device, max(s.id) AS id FROM open o"
+    " newest AS MATERIALIZED (SELECT s.run, s.id FROM open o"
     " CROSS JOIN main.device_sample l ON l.id = (SELECT i.id FROM main.device_sample i"
     "  WHERE i.run = o.run ORDER BY i.started_ns DESC LIMIT 1)"
     " CROSS JOIN main.device_sample s ON s.run = o.run"
     "  AND s.started_ns >= l.started_ns - coalesce(l.duration_ns, 1000000000) * 3 / 2"
-    " GROUP BY s.run, s.device) SELECT host, text, since_ns, detail, devices, " NAME_OF(
+    " WHERE " IS_IN_TROUBLE " AND NOT EXISTS (SELECT 1 FROM main.device_sample n"
+    "  WHERE n.run = s.run AND n.started_ns > s.started_ns AND n.device = s.device)) SELECT host, "
+    "text, since_ns, detail, devices, " NAME_OF(
         "device") " FROM (SELECT host, text, min(since_ns) AS since_ns, max(detail) AS detail,"
                   " count(DISTINCT device) AS devices, max(device) AS device FROM (";
 
