@@ -8,6 +8,7 @@
 #include "common/core/base/saturate.h"
 #include "common/store/read/filter.h"
 #include "common/store/read/reader.h"
+#include "common/store/read/recent.h"
 #include "common/store/read/session.h"
 #include "common/store/schema/schema.h"
 #include "common/store/schema/schema_select.h"
@@ -188,51 +189,87 @@ static bool is_inside(const struct search *search, int64_t time_ns)
     return time_ns >= search->window.first_ns && time_ns <= search->window.last_ns;
 }
 
-static bool has(sqlite3_stmt *row, int place)
+static int64_t known(int64_t number)
 {
-    return sqlite3_column_type(row, place) != SQLITE_NULL;
+    return number == RECENT_NONE ? 0 : number;
+}
+
+static int64_t number_of(sqlite3_stmt *row, int place)
+{
+    return sqlite3_column_type(row, place) == SQLITE_NULL ? RECENT_NONE
+                                                          : sqlite3_column_int64(row, place);
+}
+
+static bool is_looked_for(struct search *search, int64_t started_ns, int64_t e2e_ns,
+                          struct crossing_request *out)
+{
+    search->of->rows++;
+    out->started_ns = started_ns;
+    out->ended_ns = saturate_add(started_ns, e2e_ns);
+    out->crosses = e2e_ns >= 0 && e2e_ns <= REACH_NS && out->ended_ns <= search->of->now_ns &&
+                   next_boundary(search, started_ns) <= out->ended_ns;
+    out->begins_inside = is_inside(search, started_ns);
+    return out->crosses || (search->of->reads_all && out->begins_inside);
+}
+
+static enum status pass_on(struct search *search, const struct recent_request *from,
+                           struct crossing_request *request, struct error *err)
+{
+    const int64_t generated = known(from->generated_tokens);
+    const bool is_computed = known(from->prefill_ns) > 0 && from->prompt_tokens != RECENT_NONE &&
+                             from->cached_prompt_tokens != RECENT_NONE;
+    const bool is_streamed = generated > 1 && from->itl_max_ns >= 0;
+    request->first_token_ns = earlier(
+        saturate_add(request->started_ns, later(known(from->ttft_ns), 0)), request->ended_ns);
+    request->ends_inside = is_inside(search, request->ended_ns);
+    request->failed = from->finish == RECORD_FINISH_ERROR;
+    request->cancelled = from->finish == RECORD_FINISH_CANCELLED;
+    request->prompt_tokens = known(is_computed ? from->prompt_tokens : from->cached_prompt_tokens);
+    request->generated_tokens = generated;
+    request->streamed_tokens = is_streamed ? generated - 1 : 0;
+    request->items = known(from->items);
+    return search->of->callback(search->of->context, request, err);
 }
 
 static enum status on_request(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct search *search = context;
-    const int64_t started_ns = sqlite3_column_int64(row, PLACE_STARTED);
-    const int64_t e2e_ns = sqlite3_column_int64(row, PLACE_E2E);
-    search->of->rows++;
-    const int64_t ended_ns = saturate_add(started_ns, e2e_ns);
-    const bool crosses = e2e_ns >= 0 && e2e_ns <= REACH_NS && ended_ns <= search->of->now_ns &&
-                         next_boundary(search, started_ns) <= ended_ns;
-    const bool begins_inside = is_inside(search, started_ns);
-    if (!crosses && !(search->of->reads_all && begins_inside))
+    struct crossing_request request;
+    if (!is_looked_for(search, sqlite3_column_int64(row, PLACE_STARTED),
+                       sqlite3_column_int64(row, PLACE_E2E), &request))
         return STATUS_OK;
-    const int64_t finish = sqlite3_column_int64(row, PLACE_FINISH);
-    const int64_t generated = sqlite3_column_int64(row, PLACE_GENERATED);
-    const bool is_computed = sqlite3_column_int64(row, PLACE_PREFILL) > 0 &&
-                             has(row, PLACE_PROMPT) && has(row, PLACE_CACHED);
-    const bool is_streamed =
-        generated > 1 && has(row, PLACE_ITL_MAX) && sqlite3_column_int64(row, PLACE_ITL_MAX) >= 0;
-    struct crossing_request request = {
-        .started_ns = started_ns,
-        .ended_ns = ended_ns,
-        .first_token_ns = earlier(
-            saturate_add(started_ns, later(sqlite3_column_int64(row, PLACE_TTFT), 0)), ended_ns),
-        .begins_inside = begins_inside,
-        .ends_inside = is_inside(search, ended_ns),
-        .crosses = crosses,
-        .failed = finish == RECORD_FINISH_ERROR,
-        .cancelled = finish == RECORD_FINISH_CANCELLED,
-        .prompt_tokens = sqlite3_column_int64(row, is_computed ? PLACE_PROMPT : PLACE_CACHED),
-        .generated_tokens = generated,
-        .streamed_tokens = is_streamed ? generated - 1 : 0,
-        .items = sqlite3_column_int64(row, PLACE_ITEMS),
+    const struct recent_request from = {
+        .ttft_ns = number_of(row, PLACE_TTFT),
+        .finish = sqlite3_column_int64(row, PLACE_FINISH),
+        .prefill_ns = number_of(row, PLACE_PREFILL),
+        .prompt_tokens = number_of(row, PLACE_PROMPT),
+        .cached_prompt_tokens = number_of(row, PLACE_CACHED),
+        .generated_tokens = number_of(row, PLACE_GENERATED),
+        .itl_max_ns = number_of(row, PLACE_ITL_MAX),
+        .items = number_of(row, PLACE_ITEMS),
     };
-    for (unsigned i = 0; i < search->query->group_count; i++) {
-        const int place = PLACE_KEYS + (int)i;
-        request.keys[i] = sqlite3_column_type(row, place) == SQLITE_NULL
-                              ? GROUP_KEY_NONE
-                              : sqlite3_column_int64(row, place);
+    for (unsigned i = 0; i < search->query->group_count; i++)
+        request.keys[i] = number_of(row, PLACE_KEYS + (int)i);
+    return pass_on(search, &from, &request, err);
+}
+
+// Those of a span that the session keeps.
+static enum status take_recent(struct search *search, const struct recent *recent,
+                               const struct rollup_span *span, struct error *err)
+{
+    const struct query *query = search->query;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < recent->count && status == STATUS_OK; i++) {
+        const struct recent_request *from = &recent->list[i];
+        struct crossing_request request;
+        if (from->started_ns < span->first_ns || from->started_ns > span->last_ns ||
+            !is_looked_for(search, from->started_ns, from->e2e_ns, &request))
+            continue;
+        for (unsigned k = 0; k < query->group_count; k++)
+            request.keys[k] = query->group_by[k] == QUERY_BY_HOST ? from->host : from->model;
+        status = pass_on(search, from, &request, err);
     }
-    return search->of->callback(search->of->context, &request, err);
+    return status;
 }
 
 // Which records of a span: those in rollups, the others found by time or by id, or all.
@@ -342,8 +379,12 @@ enum status crossing_read(struct crossing *crossing, struct error *err)
         status = read_records(&search, &spans.list[i], PART_IN_ROLLUPS, err);
     if (status == STATUS_OK)
         status = read_tail(&search, &all, err);
+    const struct recent *recent = NULL;
     if (status == STATUS_OK && crossing->reads_all)
-        status = read_records(&search, &inside, PART_ALL, err);
+        status = recent_find(&recent, store, query, err);
+    if (status == STATUS_OK && crossing->reads_all)
+        status = recent ? take_recent(&search, recent, &inside, err)
+                        : read_records(&search, &inside, PART_ALL, err);
     free(spans.list);
     gap_set_deinit(&search.gaps);
     return status;

@@ -8,12 +8,13 @@
 
 #include "common/core/base/array.h"
 #include "common/core/base/key_index.h"
+#include "common/core/base/text.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/session.h"
 
 // The newest sample of a device, and its energy in the first one.
 struct sample {
-    int64_t host, device, uuid; // of the UUID its number; 0: it is not known
+    int64_t host, device, uuid; // of the UUID a hash; 0: it is not known
     int64_t id, started_ns, first_ns;
     double util, used, room, joules, first_joules; // NaN: unknown
     bool has_several;                              // several models use it
@@ -24,6 +25,8 @@ struct use {
     int64_t model;
 };
 
+enum { UNDESCRIBED = 16 }; // devices
+
 // Items by two numbers, however many.
 struct table {
     struct key_index index;
@@ -33,6 +36,8 @@ struct table {
 
 struct devices {
     struct groups *sums;
+    struct sampler *samplers;
+    size_t sampler_count, sampler_room;
     struct table uuids;   // int64_t by run and name of a device
     struct table samples; // by run and device
     struct table merged;  // struct sample by host and UUID or device; then sorted by host
@@ -67,7 +72,8 @@ static enum status on_uuid(void *context, sqlite3_stmt *row, struct error *err)
         item_of(&devices->uuids, sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1), err);
     if (!uuid)
         return err->status;
-    *uuid = sqlite3_column_int64(row, 2); // what it said last
+    const char *text = (const char *)sqlite3_column_text(row, 2); // what it said last
+    *uuid = text ? (int64_t)(text_hash(text, strlen(text)) >> 1 | 1) : 0;
     return STATUS_OK;
 }
 
@@ -81,24 +87,45 @@ static int64_t uuid_of(const struct devices *devices, int64_t run, int64_t name)
 
 // ---- Samples ------------------------------------------------------------------------------
 
-enum { HOST, RUN, DEVICE, STARTED, JOULES, ID, UTIL, USED, ROOM }; // of the first ones up to JOULES
+struct sampler {
+    int64_t run, host, count; // of its devices
+};
+
+// A run's samples being read: the newest ones, or the first of the window.
+struct pass {
+    struct devices *devices;
+    const struct sampler *sampler;
+    bool is_first;
+};
+
+static enum status on_sampler(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct devices *devices = context;
+    if (!ARRAY_RESERVE(&devices->samplers, &devices->sampler_room, devices->sampler_count + 1))
+        return error_no_memory(err, "store");
+    devices->samplers[devices->sampler_count++] = (struct sampler){
+        sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1), sqlite3_column_int64(row, 2)};
+    return STATUS_OK;
+}
+
+enum { ID, DEVICE, STARTED, JOULES, UTIL, USED, ROOM };
 
 static enum status on_sample(void *context, sqlite3_stmt *row, struct error *err)
 {
-    struct devices *devices = context;
-    const int64_t run = sqlite3_column_int64(row, RUN), device = sqlite3_column_int64(row, DEVICE);
+    const struct pass *pass = context;
+    const int64_t run = pass->sampler->run, device = sqlite3_column_int64(row, DEVICE);
+    const int64_t id = sqlite3_column_int64(row, ID);
     const int64_t started_ns = sqlite3_column_int64(row, STARTED);
-    const int64_t id = sqlite3_column_int64(row, ID); // 0: one of the first
-    struct sample *sample = item_of(&devices->samples, run, device, err);
+    struct sample *sample = item_of(&pass->devices->samples, run, device, err);
     if (!sample)
         return err->status;
-    if (id == 0 && (sample->first_ns == 0 || started_ns < sample->first_ns)) {
+    if (pass->is_first && (sample->first_ns == 0 || started_ns < sample->first_ns)) {
         sample->first_ns = started_ns;
         sample->first_joules = reader_real(row, JOULES);
-    } else if (id > sample->id) {
-        sample->host = sqlite3_column_int64(row, HOST);
+    } else if (!pass->is_first && id > sample->id) {
+        sample->host = pass->sampler->host;
         sample->device = device;
-        sample->uuid = uuid_of(devices, run, device);
+        sample->uuid = uuid_of(pass->devices, run, device);
         sample->id = id;
         sample->started_ns = started_ns;
         sample->joules = reader_real(row, JOULES);
@@ -109,25 +136,42 @@ static enum status on_sample(void *context, sqlite3_stmt *row, struct error *err
     return STATUS_OK;
 }
 
-// The samples of a run within one and a half periods are one pass over its devices.
-// $1: since when.  Samplers are open runs; `ends` has the newest and the first of their samples.
-static const char samples_sql[] =
-    "WITH sampler AS MATERIALIZED (SELECT r.run, r.host FROM main.run r WHERE r.\"end\" = 0"
-    "  AND EXISTS (SELECT 1 FROM main.ledger l WHERE l.run = r.run AND l.kind = %d"
-    "   AND l.stored > 0)),"
-    " ends AS MATERIALIZED (SELECT p.host, p.run, n.started_ns AS newest_ns,"
-    "  coalesce(n.duration_ns, 1000000000) * 3 / 2 AS period_ns,"
-    "  (SELECT f.started_ns FROM main.device_sample f WHERE f.run = p.run AND f.started_ns >= $1"
-    "   ORDER BY f.started_ns LIMIT 1) AS first_ns"
-    "  FROM sampler p CROSS JOIN main.device_sample n ON n.id = (SELECT i.id"
-    "   FROM main.device_sample i WHERE i.run = p.run ORDER BY i.started_ns DESC LIMIT 1)"
-    "  WHERE n.started_ns >= $1)"
-    " SELECT e.host, s.run, s.device, s.started_ns, s.energy_joules, s.id, s.gpu_util_ratio,"
-    "  s.memory_used_bytes, s.memory_total_bytes FROM ends e CROSS JOIN main.device_sample s"
-    "  ON s.run = e.run AND s.started_ns BETWEEN e.newest_ns - e.period_ns AND e.newest_ns"
-    " UNION ALL SELECT e.host, s.run, s.device, s.started_ns, s.energy_joules, 0, 0, 0, 0"
-    "  FROM ends e CROSS JOIN main.device_sample s"
-    "  ON s.run = e.run AND s.started_ns BETWEEN e.first_ns AND e.first_ns + e.period_ns";
+// As many samples as a run has devices are a pass over them.
+static enum status read_pass(struct devices *devices, struct store *store, size_t at,
+                             int64_t since_ns, bool is_first, struct error *err)
+{
+    struct pass pass = {devices, &devices->samplers[at], is_first};
+    const int64_t numbers[] = {pass.sampler->run, since_ns, pass.sampler->count};
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendf(sql,
+                        "SELECT id, device, started_ns, energy_joules, gpu_util_ratio,"
+                        " memory_used_bytes, memory_total_bytes FROM main.device_sample"
+                        " WHERE run = $1 AND started_ns >= $2 ORDER BY started_ns%s LIMIT $3",
+                        is_first ? "" : " DESC");
+    return reader_scan_with(store, sql, NULL, numbers, 3, on_sample, &pass, err);
+}
+
+// Samplers are open runs with samples; of one whose devices are not described it is not known how
+// many it has.
+static enum status read_samples(struct devices *devices, struct store *store, int64_t since_ns,
+                                struct error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendf(sql,
+                        "SELECT r.run, r.host, coalesce(nullif((SELECT count(DISTINCT d.name)"
+                        "  FROM main.device d WHERE d.run = r.run), 0), %d)"
+                        " FROM main.run r WHERE r.\"end\" = 0 AND EXISTS (SELECT 1"
+                        "  FROM main.ledger l WHERE l.run = r.run AND l.kind = %d"
+                        "   AND l.stored > 0)",
+                        UNDESCRIBED, RECORD_KIND_DEVICE_SAMPLE);
+    enum status status = reader_scan(store, sql, NULL, on_sampler, devices, err);
+    for (size_t i = 0; i < devices->sampler_count && status == STATUS_OK; i++) {
+        status = read_pass(devices, store, i, since_ns, false, err);
+        if (status == STATUS_OK)
+            status = read_pass(devices, store, i, since_ns, true, err);
+    }
+    return status;
+}
 
 static int compare_samples(const void *left, const void *right)
 {
@@ -159,20 +203,19 @@ static enum status merge_samples(struct devices *devices, struct error *err)
 
 static const char uses_sql[] =
     "SELECT DISTINCT r.host, u.run, u.device, u.model FROM"
-    "  (SELECT run, model, device FROM (SELECT run, model, device FROM main.inference"
-    "    ORDER BY id DESC LIMIT 20000)"
+    "  (SELECT value ->> 0 AS run, value ->> 1 AS model, value ->> 2 AS device"
+    "    FROM json_each(recent_answers())"
     "   UNION SELECT l.run, l.model, l.device FROM main.run o"
     "    CROSS JOIN main.load l ON l.run = o.run AND l.status = 0 WHERE o.\"end\" = 0) u"
     "  JOIN main.run r ON r.run = u.run WHERE r.\"end\" = 0 ORDER BY r.host";
 
 static enum status on_use(void *context, sqlite3_stmt *row, struct error *err)
 {
-    enum { MODEL = DEVICE + 1 };
     struct devices *devices = context;
     const struct sample *samples = devices->merged.items;
-    const int64_t host = sqlite3_column_int64(row, HOST), model = sqlite3_column_int64(row, MODEL);
-    const int64_t device = sqlite3_column_int64(row, DEVICE);
-    const int64_t uuid = uuid_of(devices, sqlite3_column_int64(row, RUN), device);
+    const int64_t host = sqlite3_column_int64(row, 0), device = sqlite3_column_int64(row, 2);
+    const int64_t uuid = uuid_of(devices, sqlite3_column_int64(row, 1), device);
+    const int64_t model = sqlite3_column_int64(row, 3);
     const size_t count = devices->merged.index.count;
     while (devices->at < count && samples[devices->at].host < host)
         devices->at++;
@@ -242,15 +285,13 @@ static enum status read_all(struct devices *devices, struct store *store, int64_
                             struct error *err)
 {
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendall(sql, "SELECT d.run, d.name, iif(d.uuid IS NULL, 0, dense_rank() OVER"
-                               " (ORDER BY d.uuid)) FROM main.device d WHERE d.run IN"
-                               " (SELECT run FROM main.run WHERE \"end\" = 0) ORDER BY d.id");
+    sqlite3_str_appendall(sql, "SELECT d.run, d.name, d.uuid FROM main.run r"
+                               " CROSS JOIN main.device d ON d.run = r.run"
+                               " WHERE r.\"end\" = 0 ORDER BY d.id");
     enum status status = reader_scan(store, sql, NULL, on_uuid, devices, err);
     if (status != STATUS_OK)
         return status;
-    sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendf(sql, samples_sql, RECORD_KIND_DEVICE_SAMPLE);
-    status = reader_scan_with(store, sql, NULL, &since_ns, 1, on_sample, devices, err);
+    status = read_samples(devices, store, since_ns, err);
     if (status == STATUS_OK)
         status = merge_samples(devices, err);
     if (status != STATUS_OK || devices->merged.index.count == 0)
@@ -272,6 +313,7 @@ enum status now_devices_read(struct groups **out, struct store *store, int64_t s
                               .merged = {.index.width = 2, .size = sizeof(struct sample)},
                               .uses = {.index.width = 2, .size = sizeof(struct use)}};
     enum status status = read_all(&devices, store, since_ns, err);
+    free(devices.samplers);
     deinit_table(&devices.uuids);
     deinit_table(&devices.samples);
     deinit_table(&devices.merged);

@@ -1,4 +1,5 @@
 // NOW: a row per model and host with its state, and the figures of the last minutes.
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,9 +17,11 @@
 #include "common/store/read/answer_cells.h"
 #include "common/store/read/filter.h"
 #include "common/store/read/reader.h"
+#include "common/store/read/recent.h"
 #include "common/store/read/session.h"
 
 #define SECOND_NS INT64_C(1000000000)
+#define MINUTE_NS (60 * SECOND_NS)
 #define HOUR_NS   (3600 * SECOND_NS)
 #define DAY_NS    (24 * HOUR_NS)
 #define WINDOW_NS (300 * SECOND_NS) // without `since`
@@ -29,7 +32,7 @@ struct now_current {
     char model[QUERY_TEXT_SIZE];
     char doing[QUERY_TEXT_SIZE], last[QUERY_TEXT_SIZE];
     struct now_facts facts;
-    int64_t covered_ns, began_ns;
+    int64_t began_ns;
     int64_t load_run; // as in struct now_figures
     int load_is;      // state of the process that failed to load; -1: it is none of these
     bool is_set;
@@ -165,31 +168,88 @@ enum status now_whole_add(struct now *now, struct now_whole *whole, const struct
     return reader_budget(&now->budget, err);
 }
 
-static enum status add_medians(struct now *now, const struct group *group, struct error *err)
+static enum status add_medians(struct now *now, const int64_t *keys, const struct ratio *ratios,
+                               struct error *err)
 {
     struct now_figures *figures = NULL;
-    enum status status = find_figures(now, group->keys, &figures, err);
+    enum status status = find_figures(now, keys, &figures, err);
     for (unsigned i = 0; status == STATUS_OK && i < NOW_METRICS; i++)
-        set_level(now, figures, i, &aggregate_scan_ratio(group, i)->values);
+        set_level(now, figures, i, &ratios[i].values);
     if (status != STATUS_OK || now->by < 0)
         return status;
     struct group *whole = NULL;
-    status = reader_group(now->wholes, &group->keys[now->by], &whole, err);
-    return status == STATUS_OK
-               ? now_whole_add(now, whole->data, aggregate_scan_ratio(group, 0), err)
-               : status;
+    status = reader_group(now->wholes, &keys[now->by], &whole, err);
+    return status == STATUS_OK ? now_whole_add(now, whole->data, ratios, err) : status;
 }
 
-static enum status read_medians(struct now *now, const struct query *query, struct error *err)
+static enum status scan_medians(struct now *now, const struct query *query, struct error *err)
 {
     struct aggregate_scan scan = {.query = query, .kind = RECORD_KIND_INFERENCE};
     for (unsigned i = 0; i < NOW_METRICS; i++)
         aggregate_scan_want(&scan, now_metrics[i], i != NOW_E2E || now->has_items);
     enum status status = aggregate_scan_run(&scan, now->store, err);
-    for (size_t i = 0; status == STATUS_OK && i < groups_count(scan.groups); i++)
-        status = add_medians(now, groups_at(scan.groups, i), err);
+    for (size_t i = 0; status == STATUS_OK && i < groups_count(scan.groups); i++) {
+        const struct group *group = groups_at(scan.groups, i);
+        status = add_medians(now, group->keys, aggregate_scan_ratio(group, 0), err);
+    }
     aggregate_scan_deinit(&scan);
     return status;
+}
+
+static void add_real(struct aggregate *values, double value)
+{
+    if (!isnan(value))
+        aggregate_add_real(values, value);
+}
+
+static enum status add_recent(struct now *now, struct groups *groups,
+                              const struct recent_request *request, struct error *err)
+{
+    struct group *group = NULL;
+    enum status status =
+        reader_group(groups, (int64_t[]){request->model, request->host}, &group, err);
+    if (status != STATUS_OK)
+        return status;
+    struct ratio *ratios = ((struct now_whole *)group->data)->ratios;
+    for (unsigned i = 0; i < NOW_METRICS; i++) {
+        struct sketch **sketch = &ratios[i].values.sketch;
+        if (!*sketch && (i != NOW_E2E || now->has_items) &&
+            sketch_new_within(sketch, &now->budget) != STATUS_OK)
+            return error_no_memory(err, "store");
+    }
+    if (request->ttft_ns != RECENT_NONE)
+        aggregate_add_int(&ratios[NOW_TTFT].values, request->ttft_ns);
+    aggregate_add_int(&ratios[NOW_E2E].values, request->e2e_ns);
+    add_real(&ratios[NOW_SPEED].values, request->tokens_per_second);
+    add_real(&ratios[NOW_TPOT].values, request->tpot_ns);
+    return reader_budget(&now->budget, err);
+}
+
+static enum status add_recents(struct now *now, const struct recent *recent, struct error *err)
+{
+    struct groups *groups = NULL;
+    if (groups_new(&groups, 2, sizeof(struct now_whole), now_whole_deinit) != STATUS_OK)
+        return error_no_memory(err, "store");
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < recent->count && status == STATUS_OK; i++)
+        if (recent->list[i].started_ns >= now->filter.since_ns)
+            status = add_recent(now, groups, &recent->list[i], err);
+    for (size_t i = 0; i < groups_count(groups) && status == STATUS_OK; i++) {
+        const struct group *group = groups_at(groups, i);
+        const struct now_whole *whole = group->data;
+        status = add_medians(now, group->keys, whole->ratios, err);
+    }
+    groups_free(groups);
+    return status;
+}
+
+static enum status read_medians(struct now *now, const struct query *query, struct error *err)
+{
+    const struct recent *recent = NULL;
+    enum status status = recent_find(&recent, now->store, query, err);
+    if (status != STATUS_OK)
+        return status;
+    return recent ? add_recents(now, recent, err) : scan_medians(now, query, err);
 }
 
 // The usual of models and hosts that have requests now.
@@ -288,7 +348,6 @@ enum {
     PROCESS_REQUESTED,
     PROCESS_RUNNING,
     PROCESS_WAITING,
-    PROCESS_COVERED, // requests that started since then have been read
     PROCESS_RUN,
 };
 
@@ -346,7 +405,6 @@ static void add_process(struct now_current *current, sqlite3_stmt *row)
     const char *text = (const char *)sqlite3_column_text(row, PROCESS_DOING);
     const char *doing = text ? text : "";
     facts->idle_ns = later(facts->idle_ns, sqlite3_column_int64(row, PROCESS_REQUESTED));
-    current->covered_ns = sqlite3_column_int64(row, PROCESS_COVERED);
     earliest(&current->began_ns, sqlite3_column_int64(row, PROCESS_RECEIVED));
     if (sqlite3_column_int64(row, PROCESS_RUN) == current->load_run)
         current->load_is = state;
@@ -400,7 +458,8 @@ static enum status end_current(struct now *now, struct error *err)
         return STATUS_OK;
     if (!*current->model && facts->live + facts->down + facts->silent == 0)
         return STATUS_OK;
-    if (facts->idle_ns == 0 && facts->live_ns >= later(current->covered_ns, now->as_of_ns - DAY_NS))
+    if (facts->idle_ns == 0 &&
+        facts->live_ns >= later(recent_covered_ns(now->store), now->as_of_ns - DAY_NS))
         facts->idle_ns = facts->live_ns;
     const int is = facts->live > 0     ? NOW_OK
                    : facts->down > 0   ? NOW_DOWN
@@ -489,15 +548,13 @@ static enum status read_processes(struct now *now, struct error *err)
         sql,
         "  AND t.run IN (SELECT run FROM main.run WHERE \"end\" = 0"
         "   UNION SELECT run FROM main.run WHERE heard_ns >= $1)),"
-        " newest AS MATERIALIZED (SELECT run, model, count(*) AS count, min(started_ns) AS first,"
-        "  max(iif(started_ns >= $1, started_ns + e2e_ns, NULL)) AS at FROM (SELECT run, model,"
-        "   started_ns, e2e_ns FROM main.inference ORDER BY id DESC LIMIT 20000) GROUP BY 1, 2),"
         " used(run, model, at) AS (SELECT m.run, m.name, 0 FROM recent r"
         "   CROSS JOIN main.model m ON m.run = r.run"
         "  UNION ALL SELECT l.run, l.model, 0 FROM recent r"
         "   CROSS JOIN main.load l ON l.run = r.run"
         "    AND (l.status = 0 OR l.started_ns >= $2)"
-        "  UNION ALL SELECT run, model, at FROM newest WHERE at IS NOT NULL),"
+        "  UNION ALL SELECT value ->> 0, value ->> 1, value ->> 4 FROM json_each(recent_answers())"
+        "   WHERE value ->> 3 >= $1),"
         " process AS (SELECT r.*, m.model, m.at,"
         "  iif(m.model IS NULL, max(received_ns) OVER host, max(received_ns) OVER model) AS "
         "came_ns,"
@@ -521,8 +578,7 @@ static enum status read_processes(struct now *now, struct error *err)
         "   ELSE max(came_ns, began_ns) > t.heard_ns END THEN %d WHEN t.ended_ns THEN %d ELSE %d "
         "END,"
         "  t.received_ns, coalesce(t.ended_ns, t.heard_ns), t.last_activity, t.at,"
-        "  %s, %s,"
-        "  (SELECT iif(sum(count) < 20000, 0, min(first)) FROM newest), t.run"
+        "  %s, %s, t.run"
         " FROM process t LEFT JOIN main.process_sample s ON s.id = t.sampled"
         "  LEFT JOIN by_model o ON o.run = t.run AND o.model = t.model"
         " WHERE t.model IS NOT NULL OR t.served IS NULL OR t.\"end\" <> 0"
@@ -555,8 +611,11 @@ static enum status read_all(struct now *now, struct error *err)
     now->filter.since_ns = now->as_of_ns - now->window_ns;
     now->filter.until_ns = 0;
     now->part_ns = now->window_ns / NOW_PARTS;
+    const bool is_short = now->part_ns % MINUTE_NS != 0; // there are no rollups of its parts
     if (status == STATUS_OK)
         status = make_groups(now, err);
+    if (status == STATUS_OK)
+        status = recent_keep(now->store, now->as_of_ns, is_short ? now->window_ns : 0, err);
     if (status == STATUS_OK)
         status = read_failures(now, err);
     if (status == STATUS_OK)

@@ -158,6 +158,8 @@ void store_close(struct store *store)
     (void)sqlite3_finalize(store->uuid);
     statement_cache_end(&store->statements);
     groups_free(store->usual.medians);
+    if (store->recent)
+        store->free_recent(store->recent);
     database_close(store->db);
     sqlite3_free(store->warning);
     free(store->path);

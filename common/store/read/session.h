@@ -12,6 +12,7 @@
 #include "common/store/sqlite/statement_cache.h"
 
 struct groups;
+struct store_recent;
 
 // What now_usual.c keeps of former days.
 struct store_usual {
@@ -30,6 +31,8 @@ struct store {
     struct sqlite3_stmt *uuid;         // SELECT uuid FROM run WHERE run = ?
     struct statement_cache statements; // other statements of `db`
     struct store_usual usual;
+    struct store_recent *recent; // what recent.c keeps of requests; owned; NULL: nothing
+    void (*free_recent)(struct store_recent *recent);
     char *path;    // of the file, as passed to store_open; owned
     char *warning; // text of store_warning, owned; NULL: none
     // A second store whose budget and cancellation also stop this one's queries (import); NULL:

@@ -1,0 +1,315 @@
+#include "common/store/read/recent.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/core/base/array.h"
+#include "common/core/base/key_index.h"
+#include "common/core/base/saturate.h"
+#include "common/core/record/record.h"
+#include "common/store/read/reader.h"
+#include "common/store/read/session.h"
+#include "common/store/schema/schema.h"
+#include "common/store/schema/schema_select.h"
+#include "common/store/sqlite/database.h"
+
+// The newest requests that tell what runs answer with.
+enum { ANSWERS_OF = 20000 };
+
+// After too many requests it is tried again when so much of them is past.
+#define RETRY_NS INT64_C(60000000000)
+
+// What a run answered with.
+struct answer {
+    int64_t ended_ns, started_ns; // of the request that ended last
+    uint64_t seen;                // requests that had been read then
+};
+
+struct store_recent {
+    struct recent all;
+    size_t room;
+    int64_t window_ns;   // how long a request is kept
+    bool is_full;        // there were more than RECENT_MAX
+    int64_t acts;        // the last act in the audit log
+    int64_t id, time_ns; // of the last request, and its start
+    uint64_t seen;       // requests read for `answers`
+    int64_t covered_ns;
+    struct key_index runs; // run, model and device
+    struct answer *answers;
+    size_t answer_room;
+};
+
+static void free_recent(struct store_recent *kept)
+{
+    key_index_deinit(&kept->runs);
+    free(kept->answers);
+    free(kept->all.list);
+    free(kept);
+}
+
+// ---- Reading --------------------------------------------------------------------------------
+
+enum { ID, RUN, DEVICE, STARTED, E2E, MODEL, OF_ANSWERS, HOST = OF_ANSWERS };
+enum { TTFT = HOST + 1, FINISH, PREFILL, PROMPT, CACHED, GENERATED, ITL_MAX, ITEMS, PLACED };
+enum { SPEED = PLACED + 1, TPOT };
+
+static const char answers_sql[] = "SELECT t.id, t.run, t.device, t.started_ns, t.e2e_ns, t.model";
+
+static void append_ratio(sqlite3_str *sql, const char *name)
+{
+    unsigned count = 0;
+    const struct query_metric *metric = query_metrics(&count);
+    while (metric->kind != RECORD_KIND_INFERENCE || strcmp(metric->name, name) != 0)
+        metric++;
+    sqlite3_str_appendall(sql, ", ");
+    schema_select_metric(sql, metric);
+}
+
+static void append_select(sqlite3_str *sql)
+{
+    sqlite3_str_appendf(sql,
+                        "%s, o.host, t.ttft_ns, t.finish, t.prefill_ns, t.prompt_tokens,"
+                        " t.cached_prompt_tokens, t.generated_tokens, t.itl_max_ns, t.items,"
+                        " " SCHEMA_IS_PLACED,
+                        answers_sql);
+    append_ratio(sql, "tokens_per_second");
+    append_ratio(sql, "tpot_ns");
+    sqlite3_str_appendall(sql, " FROM main.inference t CROSS JOIN main.run o ON o.run = t.run");
+}
+
+static enum status on_answer(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct store_recent *kept = context;
+    const int64_t key[] = {sqlite3_column_int64(row, RUN), sqlite3_column_int64(row, MODEL),
+                           sqlite3_column_int64(row, DEVICE)};
+    const int64_t started_ns = sqlite3_column_int64(row, STARTED);
+    const int64_t ended_ns = saturate_add(started_ns, sqlite3_column_int64(row, E2E));
+    const size_t known = kept->runs.count;
+    size_t number = 0;
+    if (key_index_add(&kept->runs, key, &number) != STATUS_OK ||
+        !ARRAY_RESERVE(&kept->answers, &kept->answer_room, number + 1))
+        return error_no_memory(err, "store");
+    struct answer *answer = &kept->answers[number];
+    if (number == known || ended_ns > answer->ended_ns)
+        *answer = (struct answer){ended_ns, started_ns, kept->seen};
+    answer->seen = kept->seen++;
+    if (kept->covered_ns == 0 || started_ns < kept->covered_ns)
+        kept->covered_ns = started_ns;
+    return STATUS_OK;
+}
+
+static int64_t number_of(sqlite3_stmt *row, int place)
+{
+    return sqlite3_column_type(row, place) == SQLITE_NULL ? RECENT_NONE
+                                                          : sqlite3_column_int64(row, place);
+}
+
+static enum status on_request(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct store_recent *kept = context;
+    struct recent *all = &kept->all;
+    if (kept->is_full || !sqlite3_column_int(row, PLACED) ||
+        sqlite3_column_int64(row, STARTED) < all->since_ns)
+        return STATUS_OK;
+    kept->is_full = all->count == RECENT_MAX;
+    if (kept->is_full)
+        return STATUS_OK;
+    if (!ARRAY_RESERVE(&all->list, &kept->room, all->count + 1))
+        return error_no_memory(err, "store");
+    all->list[all->count++] = (struct recent_request){
+        .model = sqlite3_column_int64(row, MODEL),
+        .host = sqlite3_column_int64(row, HOST),
+        .started_ns = sqlite3_column_int64(row, STARTED),
+        .e2e_ns = sqlite3_column_int64(row, E2E),
+        .ttft_ns = number_of(row, TTFT),
+        .finish = sqlite3_column_int64(row, FINISH),
+        .prefill_ns = number_of(row, PREFILL),
+        .prompt_tokens = number_of(row, PROMPT),
+        .cached_prompt_tokens = number_of(row, CACHED),
+        .generated_tokens = number_of(row, GENERATED),
+        .itl_max_ns = number_of(row, ITL_MAX),
+        .items = number_of(row, ITEMS),
+        .tokens_per_second = reader_real(row, SPEED),
+        .tpot_ns = reader_real(row, TPOT),
+    };
+    return STATUS_OK;
+}
+
+static enum status on_new(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct store_recent *kept = context;
+    kept->id = sqlite3_column_int64(row, ID);
+    kept->time_ns = sqlite3_column_int64(row, STARTED);
+    enum status status = on_answer(kept, row, err);
+    return status == STATUS_OK ? on_request(kept, row, err) : status;
+}
+
+static enum status on_last(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct store_recent *kept = context;
+    (void)err;
+    kept->id = sqlite3_column_int64(row, ID);
+    kept->time_ns = sqlite3_column_int64(row, 1);
+    return STATUS_OK;
+}
+
+static enum status read_all(struct store_recent *kept, struct store *store, struct error *err)
+{
+    key_index_clear(&kept->runs);
+    kept->all.count = 0;
+    kept->is_full = false;
+    kept->seen = 0;
+    kept->id = kept->time_ns = kept->covered_ns = 0;
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendf(sql, "%s FROM main.inference t ORDER BY t.id DESC LIMIT %d", answers_sql,
+                        ANSWERS_OF);
+    enum status status = reader_scan(store, sql, NULL, on_answer, kept, err);
+    if (status != STATUS_OK)
+        return status;
+    if (kept->seen < ANSWERS_OF)
+        kept->covered_ns = INT64_MIN;
+    sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendall(sql,
+                          "SELECT id, started_ns FROM main.inference ORDER BY id DESC LIMIT 1");
+    status = reader_scan(store, sql, NULL, on_last, kept, err);
+    if (status != STATUS_OK)
+        return status;
+    sql = sqlite3_str_new(store->db);
+    append_select(sql);
+    sqlite3_str_appendall(sql, " WHERE t.started_ns >= $1 AND " SCHEMA_IS_PLACED);
+    return reader_scan_with(store, sql, NULL, &kept->all.since_ns, 1, on_request, kept, err);
+}
+
+static enum status read_new(struct store_recent *kept, struct store *store, struct error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    append_select(sql);
+    sqlite3_str_appendall(sql, " WHERE t.id > $1 ORDER BY t.id");
+    return reader_scan_with(store, sql, NULL, &(int64_t){kept->id}, 1, on_new, kept, err);
+}
+
+// ---- Answers --------------------------------------------------------------------------------
+
+int64_t recent_covered_ns(const struct store *store)
+{
+    return store->recent->covered_ns == INT64_MIN ? 0 : store->recent->covered_ns;
+}
+
+static void append_answers(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    (void)count, (void)values;
+    const struct store *store = sqlite3_user_data(context);
+    const struct store_recent *kept = store->recent;
+    sqlite3_str *text = sqlite3_str_new(store->db);
+    const char *separator = "[";
+    for (size_t i = 0; i < kept->runs.count; i++) {
+        const struct answer *answer = &kept->answers[i];
+        const int64_t *key = &kept->runs.keys[i * kept->runs.width];
+        if (kept->seen - answer->seen > ANSWERS_OF)
+            continue;
+        sqlite3_str_appendf(text, "%s[%lld,%lld,%lld,%lld,%lld]", separator, (long long)key[0],
+                            (long long)key[1], (long long)key[2], (long long)answer->started_ns,
+                            (long long)answer->ended_ns);
+        separator = ",";
+    }
+    sqlite3_str_appendall(text, *separator == '[' ? "[]" : "]");
+    sqlite3_result_text(context, sqlite3_str_finish(text), -1, sqlite3_free);
+}
+
+// ---- Keeping --------------------------------------------------------------------------------
+
+// Drops what began before the window, once that is a quarter of it.
+static void drop_past(struct store_recent *kept, int64_t as_of_ns)
+{
+    struct recent *all = &kept->all;
+    const int64_t since_ns = as_of_ns - kept->window_ns;
+    size_t left = 0;
+    if (since_ns - all->since_ns <= kept->window_ns / 4)
+        return;
+    for (size_t i = 0; i < all->count; i++)
+        if (all->list[i].started_ns >= since_ns)
+            all->list[left++] = all->list[i];
+    all->count = left;
+    all->since_ns = since_ns;
+}
+
+struct state {
+    int64_t acts;
+    bool is_there; // the last request
+};
+
+static enum status on_state(void *context, sqlite3_stmt *row, struct error *err)
+{
+    (void)err;
+    *(struct state *)context =
+        (struct state){sqlite3_column_int64(row, 0), sqlite3_column_int(row, 1)};
+    return STATUS_OK;
+}
+
+static enum status bring_up_to_date(struct store_recent *kept, struct store *store,
+                                    int64_t as_of_ns, int64_t window_ns, struct error *err)
+{
+    struct state state = {0, false};
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendall(sql, "SELECT (SELECT max(id) FROM main.admin), EXISTS (SELECT 1"
+                               " FROM main.inference WHERE id = $1 AND started_ns = $2)");
+    enum status status = reader_scan_with(store, sql, NULL, (int64_t[]){kept->id, kept->time_ns}, 2,
+                                          on_state, &state, err);
+    if (status != STATUS_OK)
+        return status;
+    const int64_t since_ns = as_of_ns - window_ns;
+    const bool retries = kept->is_full && since_ns - kept->all.since_ns > RETRY_NS;
+    if (state.is_there && state.acts == kept->acts && since_ns >= kept->all.since_ns && !retries) {
+        status = read_new(kept, store, err);
+        drop_past(kept, as_of_ns);
+    } else {
+        kept->acts = state.acts;
+        kept->window_ns = window_ns;
+        kept->all.since_ns = since_ns;
+        status = read_all(kept, store, err);
+    }
+    if (status != STATUS_OK)
+        kept->id = 0; // what has been read is not whole
+    return status;
+}
+
+static enum status begin(struct store *store, struct error *err)
+{
+    if (sqlite3_create_function(store->db, "recent_answers", 0, SQLITE_UTF8 | SQLITE_DIRECTONLY,
+                                store, append_answers, NULL, NULL) != SQLITE_OK)
+        return database_error(store->db, "store", err);
+    store->recent = calloc(1, sizeof *store->recent);
+    if (!store->recent)
+        return error_no_memory(err, "store");
+    store->recent->runs.width = 3;
+    store->free_recent = free_recent;
+    return STATUS_OK;
+}
+
+enum status recent_keep(struct store *store, int64_t as_of_ns, int64_t window_ns, struct error *err)
+{
+    enum status status = store->recent ? STATUS_OK : begin(store, err);
+    return status == STATUS_OK ? bring_up_to_date(store->recent, store, as_of_ns, window_ns, err)
+                               : status;
+}
+
+enum status recent_find(const struct recent **out, struct store *store, const struct query *query,
+                        struct error *err)
+{
+    struct store_recent *kept = store->recent;
+    struct query_filter names = query->filter;
+    names.since_ns = names.until_ns = 0;
+    bool fits = kept && !kept->is_full && query->filter.since_ns >= kept->all.since_ns &&
+                !query_filter_narrows(&names);
+    for (unsigned i = 0; fits && i < query->group_count; i++)
+        fits = query->group_by[i] == QUERY_BY_MODEL || query->group_by[i] == QUERY_BY_HOST;
+    *out = NULL;
+    if (!fits)
+        return STATUS_OK;
+    enum status status =
+        recent_keep(store, kept->all.since_ns + kept->window_ns, kept->window_ns, err);
+    *out = kept->is_full ? NULL : &kept->all;
+    return status;
+}

@@ -1,0 +1,52 @@
+// Recent requests: what a session (session.h) keeps of them in memory between its queries.  NOW
+// asks for the same minutes every second; only the requests that came meanwhile are read again.
+//
+// New requests are found by their ids, which rise.  All are read again after an act of
+// an administrator, and when the last request read has expired.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/core/base/error.h"
+#include "common/core/query/query.h"
+#include "common/store/rollup/aggregate.h"
+
+struct store;
+
+// A number that a record lacks; a ratio is NaN.
+#define RECENT_NONE GROUP_KEY_NONE
+
+struct recent_request {
+    int64_t model, host; // ids of the table name
+    int64_t started_ns, e2e_ns, ttft_ns, finish, prefill_ns;
+    int64_t prompt_tokens, cached_prompt_tokens, generated_tokens, itl_max_ns, items;
+    double tokens_per_second, tpot_ns;
+};
+
+// So many requests are kept at most: some 18 MB.
+enum { RECENT_MAX = 160000 };
+
+// Requests with plausible times, by arrival: all those that began since `since_ns`.
+struct recent {
+    int64_t since_ns;
+    struct recent_request *list;
+    size_t count;
+};
+
+// Lets the session keep the requests that began within a window before `as_of_ns`.  Afterwards the
+// SQL function recent_answers() returns what runs answered with lately, as JSON: an array of [run,
+// model, device, start, end], times of the request that ended last.
+MUST_CHECK enum status recent_keep(struct store *store, int64_t as_of_ns, int64_t window_ns,
+                                   struct error *err);
+
+// Sets `*out` to the requests of a query's window if the session keeps them; else to NULL, also if
+// they are more than RECENT_MAX, or the query has a filter by name or groups by others than model
+// and host.  Valid until the next call.
+MUST_CHECK enum status recent_find(const struct recent **out, struct store *store,
+                                   const struct query *query, struct error *err);
+
+// After recent_keep: since when all requests have told what runs answer with; 0: all that there
+// are.
+int64_t recent_covered_ns(const struct store *store);

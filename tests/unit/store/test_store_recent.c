@@ -1,0 +1,190 @@
+// What a session keeps of recent requests (recent.h): whatever happens to the store between two
+// queries, it answers as a new session does, and as the records that are read for a filter by name.
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/store/store.h"
+#include "tests/support/store/rows.h"
+#include "tests/support/test.h"
+#include "tests/unit/store/store_fixture.h"
+
+#define SECOND INT64_C(1000000000)
+
+enum { MODELS = 3, RUNS = 4 };
+
+static uint64_t random_state;
+static uint32_t models[MODELS];
+static int64_t as_of_ns;
+
+static uint64_t below(uint64_t bound)
+{
+    return test_random(&random_state) % bound;
+}
+
+TEST_FIXTURE(set_up)
+{
+    store_make(state);
+    random_state = 7;
+    as_of_ns = START_NS + 3600 * SECOND;
+    for (unsigned i = 0; i < MODELS; i++)
+        models[i] = rows_name(db, format_text("m%u", i));
+    for (int64_t run = 1; run <= RUNS; run++)
+        rows_run(db, run, format_text("host-%lld", (long long)(run / 2)), START_NS, as_of_ns);
+    execf("UPDATE run SET \"end\" = 0");
+    return store_read();
+}
+
+// A column is missing now and then.
+static void set(struct record *record, unsigned column, int64_t value)
+{
+    if (below(8) > 0)
+        record_set_int(record, column, value);
+}
+
+// Most requests began within the last minutes; some before the window, after the present or at an
+// implausible time.
+static void add_request(void)
+{
+    const int64_t back_ns = (int64_t)below(400) * SECOND, e2e_ns = (int64_t)below(20 * SECOND);
+    const int64_t tokens = (int64_t)below(100);
+    const unsigned odd = (unsigned)below(40);
+    struct record record;
+    record_init(&record, RECORD_KIND_INFERENCE,
+                odd == 0   ? as_of_ns + 5 * SECOND
+                : odd == 1 ? SECOND
+                           : as_of_ns - back_ns);
+    record_set_name(&record, INFERENCE_MODEL, models[below(MODELS)]);
+    record_set_name(&record, INFERENCE_DEVICE, models[0]);
+    record_set_int(&record, INFERENCE_REQUEST, 1);
+    record_set_int(&record, INFERENCE_FINISH, (int64_t)below(4));
+    record_set_int(&record, INFERENCE_QUEUE_NS, 0);
+    record_set_int(&record, INFERENCE_E2E_NS, e2e_ns);
+    record_set_int(&record, INFERENCE_HOST_MEMORY, 1);
+    set(&record, INFERENCE_PROMPT_TOKENS, tokens * 2);
+    set(&record, INFERENCE_CACHED_PROMPT_TOKENS, tokens);
+    set(&record, INFERENCE_GENERATED_TOKENS, tokens);
+    set(&record, INFERENCE_PREFILL_NS, e2e_ns / 8);
+    set(&record, INFERENCE_TTFT_NS, e2e_ns / 4);
+    set(&record, INFERENCE_DECODE_NS, e2e_ns / 2);
+    set(&record, INFERENCE_ITL_MAX_NS, e2e_ns / 16);
+    set(&record, INFERENCE_ITEMS, (int64_t)below(3));
+    (void)rows_add(db, 1 + (int64_t)below(RUNS), &record);
+}
+
+static void happen(void)
+{
+    static const char act[] = "INSERT INTO admin(at_ns, actor, action, detail, outcome, rows)"
+                              " VALUES(1, '', '', '', '', 0)";
+    for (uint64_t left = below(30); left > 0; left--)
+        add_request();
+    switch (below(8)) {
+    case 0: // clear some
+        execf("DELETE FROM inference WHERE model = %u", models[below(MODELS)]);
+        exec(act);
+        break;
+    case 1: // all have expired, and ids begin anew
+        exec("DELETE FROM inference");
+        break;
+    case 2:
+        as_of_ns += (int64_t)below(200) * SECOND;
+        break;
+    default:
+        as_of_ns += (int64_t)below(10) * SECOND;
+    }
+    execf("UPDATE run SET heard_ns = %lld", (long long)as_of_ns);
+}
+
+static void expect_same_cell(struct value a, struct value b, const char *what)
+{
+    if (a.type != b.type || (a.type == VALUE_TEXT && !value_is_same(a, b)))
+        fail_msg("%s is not the same", what);
+    if (a.type == VALUE_INT || a.type == VALUE_REAL)
+        expect_close(value_number(a, 0), value_number(b, 0), what);
+}
+
+// Each row of `part` is in `all`, with these columns, or all of them.
+static void expect_rows(const struct result *all, const struct result *part,
+                        const char *const *columns, unsigned count)
+{
+    for (size_t row = 0; row < result_row_count(part); row++) {
+        size_t other = 0;
+        while (other < result_row_count(all) &&
+               !(value_is_same(result_get(all, other, "model"), result_get(part, row, "model")) &&
+                 value_is_same(result_get(all, other, "host"), result_get(part, row, "host"))))
+            other++;
+        assert_true(other < result_row_count(all));
+        for (unsigned i = 0; i < count; i++)
+            expect_same_cell(result_get(all, other, columns[i]), result_get(part, row, columns[i]),
+                             columns[i]);
+    }
+}
+
+// NULL: there is nothing.
+static struct result *ask_of(struct store *from, const struct query *query)
+{
+    struct result *result = NULL;
+    struct error err;
+    const enum status status = store_query(from, query, &result, &err);
+    if (status != STATUS_OK && status != STATUS_NO_DATA)
+        fail_msg("%s", err.text);
+    return result;
+}
+
+// Asks the session of the test, and a new one.
+static void expect_as_new(const struct query *query)
+{
+    struct store *new_store = NULL;
+    struct error err;
+    assert_int_equal(store_open(&new_store, path, &err), STATUS_OK);
+    struct result *kept = ask_of(store, query), *new = ask_of(new_store, query);
+    assert_int_equal(kept == NULL, new == NULL);
+    for (size_t row = 0; kept && row < result_row_count(kept); row++)
+        for (unsigned i = 0; i < result_column_count(kept); i++)
+            expect_same_cell(result_cell(kept, row, i), result_cell(new, row, i),
+                             result_column(kept, i)->key);
+    result_free(kept);
+    result_free(new);
+    store_close(new_store);
+}
+
+// Requests of a model alone are read from the store, and not kept.
+static void expect_as_read(const struct query *query)
+{
+    static const char *const figures[] = {
+        "requests",          "failed",     "error_ratio", "request_rate", "output_token_rate",
+        "prompt_token_rate", "item_rate",  "ttft_p50_ns", "ttft_p95_ns",  "tokens_per_second_p50",
+        "tpot_p95_ns",       "e2e_p95_ns", "trend",       "state"};
+    struct result *all = ask(query);
+    for (unsigned i = 0; i < MODELS; i++) {
+        struct query one = *query;
+        (void)snprintf(one.filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "m%u", i);
+        struct result *part = ask_of(store, &one);
+        if (part)
+            expect_rows(all, part, figures, COUNT_OF(figures));
+        result_free(part);
+    }
+    result_free(all);
+}
+
+TEST_CASE(test_kept)
+{
+    for (unsigned left = test_volume(60); left > 0; left--) {
+        const struct query now = {.kind = QUERY_NOW};
+        struct query other = now;
+        const struct query chart = {.kind = QUERY_AVERAGE,
+                                    .metric = "output_token_rate",
+                                    .step_ns = 10 * SECOND,
+                                    .filter.since_ns = as_of_ns - 100 * SECOND,
+                                    .group_by = {QUERY_BY_HOST},
+                                    .group_count = 1};
+        happen();
+        other.filter.since_ns = as_of_ns - (60 + (int64_t)below(500)) * SECOND;
+        expect_as_new(&now);
+        expect_as_new(&other);
+        expect_as_new(&chart);
+        expect_as_read(&now);
+    }
+}
+
+TEST_MAIN_EACH(set_up, store_tear_down, test_kept)
