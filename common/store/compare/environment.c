@@ -5,6 +5,7 @@
 
 #include <sqlite3.h>
 
+#include "common/core/base/key_index.h"
 #include "common/store/read/device_names.h"
 #include "common/store/read/filter.h"
 #include "common/store/read/reader.h"
@@ -165,24 +166,34 @@ struct collecting {
     const struct samples *samples;
     const struct query_filter *filter;
     enum environment_subject subject;
+    char *names; // of find_names; of SQLite's memory
 };
 
-// Appends the ids of the names of the devices, models or pipelines that the samples are of, as a
-// JSON array.
-static void append_names(sqlite3_str *sql, const struct collecting *collecting)
+// Finds the ids of the names of the devices, models or pipelines that the samples are of, as a JSON
+// array, each once: the devices of a fleet have few names.
+static enum status find_names(struct collecting *collecting, struct error *err)
 {
-    sqlite3_str_appendall(sql, "'[0");
-    for (size_t i = 0; i < samples_count(collecting->samples); i++) {
+    const enum environment_subject subject = collecting->subject;
+    struct key_index names = {.width = 1};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < samples_count(collecting->samples) && status == STATUS_OK; i++) {
         const struct sample_key *key = &samples_at(collecting->samples, i)->key;
-        const bool fits = collecting->subject == ENVIRONMENT_PIPELINE
-                              ? key->kind == RECORD_KIND_PIPELINE
-                              : samples_are_of_models(key->kind);
-        if (collecting->subject == ENVIRONMENT_DEVICE)
-            sqlite3_str_appendf(sql, ", %lld", (long long)key->device);
-        else if (fits)
-            sqlite3_str_appendf(sql, ", %lld", (long long)key->subject);
+        const bool fits = subject == ENVIRONMENT_DEVICE ||
+                          (subject == ENVIRONMENT_PIPELINE ? key->kind == RECORD_KIND_PIPELINE
+                                                           : samples_are_of_models(key->kind));
+        size_t number = 0;
+        if (fits)
+            status = key_index_add(
+                &names, subject == ENVIRONMENT_DEVICE ? &key->device : &key->subject, &number);
     }
-    sqlite3_str_appendall(sql, "]'");
+    sqlite3_str *text = sqlite3_str_new(collecting->store->db);
+    sqlite3_str_appendall(text, "[0");
+    for (size_t i = 0; i < names.count; i++)
+        sqlite3_str_appendf(text, ",%lld", (long long)names.keys[i]);
+    sqlite3_str_appendall(text, "]");
+    key_index_deinit(&names);
+    collecting->names = sqlite3_str_finish(text);
+    return status == STATUS_OK && collecting->names ? STATUS_OK : error_no_memory(err, "store");
 }
 
 // Begins a statement that adds the properties of rows as facts, and ends it.  A 0 counts as absent:
@@ -251,11 +262,9 @@ static enum status collect_subject(const struct collecting *collecting, struct e
     for (size_t i = 0; i < samples->runs.count; i++)
         sqlite3_str_appendf(sql, ", %lld", (long long)samples->runs.keys[i]);
     sqlite3_str_appendall(sql, "]'))");
-    if (tables[subject].name) {
-        sqlite3_str_appendf(sql, " AND %s IN (SELECT value FROM json_each(", tables[subject].name);
-        append_names(sql, collecting);
-        sqlite3_str_appendall(sql, "))");
-    }
+    if (tables[subject].name)
+        sqlite3_str_appendf(sql, " AND %s IN (SELECT value FROM json_each(%Q))",
+                            tables[subject].name, collecting->names);
     append_end(sql);
     return reader_scan(collecting->store, sql, collecting->filter, on_nothing, NULL, err);
 }
@@ -276,21 +285,24 @@ static enum status collect_clocks(const struct collecting *collecting, struct er
                                 properties[k].name);
             comma = ", ";
         }
-        sqlite3_str_appendall(sql, ") AS properties FROM (SELECT value AS name,"
-                                   " " DEVICE_NAMES_UUID("$1", "value") " AS uuid FROM json_each(");
-        append_names(sql, collecting);
-        sqlite3_str_appendf(sql,
-                            ")) u CROSS JOIN main.run w ON w.run = $1"
-                            " CROSS JOIN main.run o ON o.host = w.host"
-                            " AND o.started_ns <= w.heard_ns AND o.heard_ns >= w.started_ns"
-                            " CROSS JOIN device_sample s ON s.id IN (SELECT i.id"
-                            " FROM device_sample i WHERE i.run = o.run"
-                            " AND i.started_ns BETWEEN w.started_ns AND w.heard_ns"
-                            " ORDER BY i.started_ns DESC LIMIT %d)"
-                            " AND " DEVICE_NAMES_SAME(DEVICE_NAMES_UUID("s.run", "s.device"),
-                                                      "s.device", "u.uuid",
-                                                      "u.name") " GROUP BY u.name",
-                            SAMPLES_OF_A_RUN);
+        sqlite3_str_appendf(
+            sql,
+            ") AS properties FROM (SELECT value AS name,"
+            " " DEVICE_NAMES_UUID(
+                "$1",
+                "value") " AS uuid FROM json_each(%Q)) u"
+                         " CROSS JOIN main.run w ON w.run = $1"
+                         " CROSS JOIN main.run o ON o.host = w.host"
+                         " AND o.started_ns <= w.heard_ns AND o.heard_ns >= w.started_ns"
+                         " CROSS JOIN main.name c ON c.id IN (SELECT d.name FROM device d"
+                         "  WHERE d.run = o.run UNION SELECT u.name) AND " DEVICE_NAMES_SAME(
+                             DEVICE_NAMES_UUID("o.run", "c.id"), "c.id", "u.uuid",
+                             "u.name") " CROSS JOIN device_sample s ON s.id IN (SELECT i.id"
+                                       " FROM device_sample i WHERE i.run = o.run"
+                                       " AND i.started_ns BETWEEN w.started_ns AND w.heard_ns"
+                                       " ORDER BY i.started_ns DESC LIMIT %d) AND s.device = c.id"
+                                       " GROUP BY u.name",
+            collecting->names, SAMPLES_OF_A_RUN);
         append_end(sql);
         status = reader_scan_with(collecting->store, sql, NULL, &collecting->samples->runs.keys[i],
                                   1, on_nothing, NULL, err);
@@ -298,19 +310,28 @@ static enum status collect_clocks(const struct collecting *collecting, struct er
     return status;
 }
 
+static enum status collect(struct collecting *collecting, struct error *err)
+{
+    enum status status = find_names(collecting, err);
+    if (status == STATUS_OK)
+        status = collect_subject(collecting, err);
+    if (status == STATUS_OK && collecting->subject == ENVIRONMENT_DEVICE)
+        status = collect_clocks(collecting, err);
+    sqlite3_free(collecting->names);
+    return status;
+}
+
 enum status environment_collect(struct environment *environment, struct store *store,
                                 const struct samples *samples, const struct query_filter *filter,
                                 struct error *err)
 {
-    struct collecting collecting = {.store = store, .samples = samples, .filter = filter};
     enum status status = begin_facts(store, err);
-    for (unsigned i = 0; i < ENVIRONMENT_SUBJECT_COUNT && status == STATUS_OK; i++) {
-        collecting.subject = (enum environment_subject)i;
-        status = collect_subject(&collecting, err);
-    }
-    collecting.subject = ENVIRONMENT_DEVICE;
-    if (status == STATUS_OK)
-        status = collect_clocks(&collecting, err);
+    for (unsigned i = 0; i < ENVIRONMENT_SUBJECT_COUNT && status == STATUS_OK; i++)
+        status = collect(&(struct collecting){.store = store,
+                                              .samples = samples,
+                                              .filter = filter,
+                                              .subject = (enum environment_subject)i},
+                         err);
     environment->runs = (int64_t)samples->runs.count;
     return status == STATUS_OK ? end_facts(environment, store, err) : status;
 }
