@@ -611,11 +611,13 @@ static enum status read_all(struct now *now, struct error *err)
     now->filter.since_ns = now->as_of_ns - now->window_ns;
     now->filter.until_ns = 0;
     now->part_ns = now->window_ns / NOW_PARTS;
-    const bool is_short = now->part_ns % MINUTE_NS != 0; // there are no rollups of its parts
+    // Of parts of minutes there are no rollups; what has a filter is not kept.
+    const bool is_kept = now->part_ns % MINUTE_NS != 0 && !*now->filter.by[QUERY_BY_MODEL] &&
+                         !*now->filter.by[QUERY_BY_HOST];
     if (status == STATUS_OK)
         status = make_groups(now, err);
     if (status == STATUS_OK)
-        status = recent_keep(now->store, now->as_of_ns, is_short ? now->window_ns : 0, err);
+        status = recent_keep(now->store, now->as_of_ns, is_kept ? now->window_ns : 0, err);
     if (status == STATUS_OK)
         status = read_failures(now, err);
     if (status == STATUS_OK)

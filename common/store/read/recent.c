@@ -18,13 +18,16 @@
 // The newest requests that tell what runs answer with.
 enum { ANSWERS_OF = 20000 };
 
+// Of more than so many runs, models and devices the old ones are forgotten.
+enum { RUNS_MAX = 2 * ANSWERS_OF };
+
 // After too many requests it is tried again when so much of them is past.
 #define RETRY_NS INT64_C(60000000000)
 
 // What a run answered with.
 struct answer {
     int64_t ended_ns, started_ns; // of the request that ended last
-    uint64_t seen;                // requests that had been read then
+    int64_t id;                   // of the newest one
 };
 
 struct store_recent {
@@ -34,8 +37,8 @@ struct store_recent {
     bool is_full;        // there were more than RECENT_MAX
     int64_t acts;        // the last act in the audit log
     int64_t id, time_ns; // of the last request, and its start
-    uint64_t seen;       // requests read for `answers`
     int64_t covered_ns;
+    int64_t looked_at;     // requests, since all was read
     struct key_index runs; // run, model and device
     struct answer *answers;
     size_t answer_room;
@@ -84,6 +87,7 @@ static enum status on_answer(void *context, sqlite3_stmt *row, struct error *err
     struct store_recent *kept = context;
     const int64_t key[] = {sqlite3_column_int64(row, RUN), sqlite3_column_int64(row, MODEL),
                            sqlite3_column_int64(row, DEVICE)};
+    const int64_t id = sqlite3_column_int64(row, ID);
     const int64_t started_ns = sqlite3_column_int64(row, STARTED);
     const int64_t ended_ns = saturate_add(started_ns, sqlite3_column_int64(row, E2E));
     const size_t known = kept->runs.count;
@@ -92,9 +96,12 @@ static enum status on_answer(void *context, sqlite3_stmt *row, struct error *err
         !ARRAY_RESERVE(&kept->answers, &kept->answer_room, number + 1))
         return error_no_memory(err, "store");
     struct answer *answer = &kept->answers[number];
-    if (number == known || ended_ns > answer->ended_ns)
-        *answer = (struct answer){ended_ns, started_ns, kept->seen};
-    answer->seen = kept->seen++;
+    if (number == known || ended_ns > answer->ended_ns) {
+        answer->ended_ns = ended_ns;
+        answer->started_ns = started_ns;
+    }
+    answer->id = number == known || id > answer->id ? id : answer->id;
+    kept->looked_at++;
     if (kept->covered_ns == 0 || started_ns < kept->covered_ns)
         kept->covered_ns = started_ns;
     return STATUS_OK;
@@ -160,7 +167,7 @@ static enum status read_all(struct store_recent *kept, struct store *store, stru
     key_index_clear(&kept->runs);
     kept->all.count = 0;
     kept->is_full = false;
-    kept->seen = 0;
+    kept->looked_at = 0;
     kept->id = kept->time_ns = kept->covered_ns = 0;
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendf(sql, "%s FROM main.inference t ORDER BY t.id DESC LIMIT %d", answers_sql,
@@ -168,7 +175,7 @@ static enum status read_all(struct store_recent *kept, struct store *store, stru
     enum status status = reader_scan(store, sql, NULL, on_answer, kept, err);
     if (status != STATUS_OK)
         return status;
-    if (kept->seen < ANSWERS_OF)
+    if (kept->looked_at < ANSWERS_OF)
         kept->covered_ns = INT64_MIN;
     sql = sqlite3_str_new(store->db);
     sqlite3_str_appendall(sql,
@@ -207,7 +214,7 @@ static void append_answers(sqlite3_context *context, int count, sqlite3_value **
     for (size_t i = 0; i < kept->runs.count; i++) {
         const struct answer *answer = &kept->answers[i];
         const int64_t *key = &kept->runs.keys[i * kept->runs.width];
-        if (kept->seen - answer->seen > ANSWERS_OF)
+        if (kept->id - answer->id >= ANSWERS_OF)
             continue;
         sqlite3_str_appendf(text, "%s[%lld,%lld,%lld,%lld,%lld]", separator, (long long)key[0],
                             (long long)key[1], (long long)key[2], (long long)answer->started_ns,
@@ -261,7 +268,8 @@ static enum status bring_up_to_date(struct store_recent *kept, struct store *sto
         return status;
     const int64_t since_ns = as_of_ns - window_ns;
     const bool retries = kept->is_full && since_ns - kept->all.since_ns > RETRY_NS;
-    if (state.is_there && state.acts == kept->acts && since_ns >= kept->all.since_ns && !retries) {
+    if (state.is_there && state.acts == kept->acts && since_ns >= kept->all.since_ns && !retries &&
+        kept->runs.count <= RUNS_MAX) {
         status = read_new(kept, store, err);
         drop_past(kept, as_of_ns);
     } else {

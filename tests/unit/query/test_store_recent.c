@@ -44,32 +44,37 @@ static void set(struct record *record, unsigned column, int64_t value)
 
 // Most requests began within the last minutes; some before the window, after the present or at an
 // implausible time.
-static void add_request(void)
+static void make_request(struct record *record)
 {
     const int64_t back_ns = (int64_t)below(400) * SECOND, e2e_ns = (int64_t)below(20 * SECOND);
     const int64_t tokens = (int64_t)below(100);
     const unsigned odd = (unsigned)below(40);
-    struct record record;
-    record_init(&record, RECORD_KIND_INFERENCE,
+    record_init(record, RECORD_KIND_INFERENCE,
                 odd == 0   ? as_of_ns + 5 * SECOND
                 : odd == 1 ? SECOND
                            : as_of_ns - back_ns);
-    record_set_name(&record, INFERENCE_MODEL, models[below(MODELS)]);
-    record_set_name(&record, INFERENCE_DEVICE, models[0]);
-    record_set_int(&record, INFERENCE_REQUEST, 1);
-    record_set_int(&record, INFERENCE_FINISH, (int64_t)below(4));
-    record_set_int(&record, INFERENCE_QUEUE_NS, 0);
-    record_set_int(&record, INFERENCE_E2E_NS, e2e_ns);
-    record_set_int(&record, INFERENCE_HOST_MEMORY, 1);
-    set(&record, INFERENCE_PROMPT_TOKENS, tokens * 2);
-    set(&record, INFERENCE_CACHED_PROMPT_TOKENS, tokens);
-    set(&record, INFERENCE_GENERATED_TOKENS, tokens);
-    set(&record, INFERENCE_PREFILL_NS, e2e_ns / 8);
-    set(&record, INFERENCE_TTFT_NS, e2e_ns / 4);
-    set(&record, INFERENCE_DECODE_NS, e2e_ns / 2);
-    set(&record, INFERENCE_ITL_MAX_NS, e2e_ns / 16);
-    set(&record, INFERENCE_ITEMS, (int64_t)below(3));
-    (void)rows_add(db, 1 + (int64_t)below(RUNS), &record);
+    record_set_name(record, INFERENCE_MODEL, models[below(MODELS)]);
+    record_set_name(record, INFERENCE_DEVICE, models[0]);
+    record_set_int(record, INFERENCE_REQUEST, 1);
+    record_set_int(record, INFERENCE_FINISH, (int64_t)below(4));
+    record_set_int(record, INFERENCE_QUEUE_NS, 0);
+    record_set_int(record, INFERENCE_E2E_NS, e2e_ns);
+    record_set_int(record, INFERENCE_HOST_MEMORY, 1);
+    set(record, INFERENCE_PROMPT_TOKENS, tokens * 2);
+    set(record, INFERENCE_CACHED_PROMPT_TOKENS, tokens);
+    set(record, INFERENCE_GENERATED_TOKENS, tokens);
+    set(record, INFERENCE_PREFILL_NS, e2e_ns / 8);
+    set(record, INFERENCE_TTFT_NS, e2e_ns / 4);
+    set(record, INFERENCE_DECODE_NS, e2e_ns / 2);
+    set(record, INFERENCE_ITL_MAX_NS, e2e_ns / 16);
+    set(record, INFERENCE_ITEMS, (int64_t)below(3));
+}
+
+static void add_request(int64_t run)
+{
+    struct record record;
+    make_request(&record);
+    (void)rows_add(db, run, &record);
 }
 
 static void happen(void)
@@ -77,7 +82,7 @@ static void happen(void)
     static const char act[] = "INSERT INTO admin(at_ns, actor, action, detail, outcome, rows)"
                               " VALUES(1, '', '', '', '', 0)";
     for (uint64_t left = below(30); left > 0; left--)
-        add_request();
+        add_request(1 + (int64_t)below(RUNS));
     switch (below(8)) {
     case 0: // clear some
         execf("DELETE FROM inference WHERE model = %u", models[below(MODELS)]);
@@ -187,4 +192,25 @@ TEST_CASE(test_kept)
     }
 }
 
-TEST_MAIN_EACH(set_up, store_tear_down, test_kept)
+// What a run answers with is known from the newest 20,000 requests.
+TEST_CASE(test_answers)
+{
+    const struct query now = {.kind = QUERY_NOW};
+    struct record record;
+    struct sqlite3_stmt *stmt = rows_prepare(db, RECORD_KIND_INFERENCE);
+    exec("BEGIN");
+    for (int64_t id = 1; id <= 20000; id++) {
+        make_request(&record);
+        rows_insert(stmt, id, 1, &record);
+    }
+    exec("COMMIT");
+    (void)sqlite3_finalize(stmt);
+    add_request(RUNS);
+    expect_as_new(&now);
+    for (unsigned left = 5; left > 0; left--) {
+        add_request(1);
+        expect_as_new(&now);
+    }
+}
+
+TEST_MAIN_EACH(set_up, store_tear_down, test_kept, test_answers)
