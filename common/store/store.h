@@ -171,10 +171,12 @@
 //
 // DEVICE_HEALTH, one row per device of the runs that are open or were heard of in the last 24 hours
 //   (with a window: whose lives overlap it), by host and device: device (as the run calls it that
-//   samples it) sampled_ns? (null: it is not sampled) processes? (at most 8, those with most memory
-//   first) events? (what is wrong with it now, "throttling, xid 48": lasting.h) window_ns? (null
-//   without since; widened to whole minutes from 10 minutes on, to whole hours from 10 hours on).
-//   The filter may have a host, a device and a run.
+//   samples it) sampled_ns? (null: it is not sampled) pcie_rx_bytes_per_second?
+//   pcie_tx_bytes_per_second? (read once a minute: of the newest sample with them, at most two
+//   minutes before the newest one) processes? (at most 8, those with most memory first) events?
+//   (what is wrong with it now, "throttling, xid 48": lasting.h) window_ns? (null without since;
+//   widened to whole minutes from 10 minutes on, to whole hours from 10 hours on).  The filter may
+//   have a host, a device and a run.
 // HOST_HEALTH, one row per host that such a run has sampled, by host: devices (that the run
 //   describes) device_events? (of its devices: "throttling (8 devices), memory_full"); in a window
 //   memory_available_min_bytes? cpu_pressure_mean_ratio?.  The filter may have a host and a run.

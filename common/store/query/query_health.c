@@ -244,6 +244,12 @@ static enum status add_expressions(struct health *health, sqlite3_str *sql,
     return status;
 }
 
+// PCIe throughput is not in every sample: the newest one of two minutes (index device_sample_pcie).
+#define PCIE                                                                                       \
+    ", coalesce(t.\"%w\", (SELECT s.\"%w\" FROM device_sample s WHERE s.run = c.run"               \
+    " AND s.device = c.name AND s.pcie_rx_bytes_per_second IS NOT NULL"                            \
+    " AND s.started_ns >= t.started_ns - 120000000000 ORDER BY s.started_ns DESC LIMIT 1))"
+
 // All columns of the newest sample but the device, and what is derived from them.
 static enum status add_sample(struct health *health, sqlite3_str *sql)
 {
@@ -251,10 +257,13 @@ static enum status add_sample(struct health *health, sqlite3_str *sql)
     const struct record_kind_info *info = record_kind_info(kind);
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < info->column_count && status == STATUS_OK; i++) {
+        const char *name = info->columns[i].name;
         if (info->columns[i].type == COLUMN_NAME)
             continue;
-        sqlite3_str_appendf(sql, ", t.\"%w\"", info->columns[i].name);
-        status = add(health, sql, info->columns[i].name, info->columns[i].unit);
+        const bool is_pcie = kind == RECORD_KIND_DEVICE_SAMPLE &&
+                             (i == DEVICE_SAMPLE_PCIE_RX || i == DEVICE_SAMPLE_PCIE_TX);
+        sqlite3_str_appendf(sql, is_pcie ? PCIE : ", t.\"%w\"", name, name);
+        status = add(health, sql, name, info->columns[i].unit);
     }
     unsigned count;
     const struct record_derived *derived = record_derived(&count);

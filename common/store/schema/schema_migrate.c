@@ -139,6 +139,9 @@ static const char added_indexes[] =
     // those of a fleet.  Before version 14 the first index had no time.
     "DROP INDEX IF EXISTS device_sample_run;"
     "CREATE INDEX device_sample_run ON device_sample(run, started_ns);"
+    "CREATE INDEX IF NOT EXISTS device_sample_pcie ON device_sample(run, device, started_ns,"
+    " pcie_rx_bytes_per_second, pcie_tx_bytes_per_second)"
+    " WHERE pcie_rx_bytes_per_second IS NOT NULL;"
     "CREATE INDEX IF NOT EXISTS host_sample_run ON host_sample(run, started_ns);"
     "CREATE INDEX IF NOT EXISTS device_process_run ON device_process(run, started_ns);"
     "CREATE INDEX IF NOT EXISTS event_run ON event(run, started_ns);"

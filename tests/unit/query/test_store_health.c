@@ -144,6 +144,27 @@ TEST_CASE(one_row_for_a_device_of_several_runs)
     result_free(result);
 }
 
+// PCIe throughput is that of the newest sample that has it, of the last two minutes.
+TEST_CASE(pcie_throughput_is_read_at_times)
+{
+    static const struct {
+        int second;
+        double rx, tx;
+    } cases[] = {{2, 9, 2}, {121, 9, 2}, {122, -1, -1}};
+    add_run(1, "a", RECORD_RUN_END_OPEN, START_NS + 9 * SECOND);
+    for (int i = 0; i < 3; i++)
+        sample(1, i < 2 ? "cuda:0" : "cuda:1", i, 0.5, 0);
+    exec("UPDATE device_sample SET pcie_rx_bytes_per_second = 7 + id, pcie_tx_bytes_per_second = "
+         "id");
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        sample(1, "cuda:0", cases[i].second, 0.5, 0);
+        struct result *result = devices();
+        assert_true(result_number(result, 0, "pcie_rx_bytes_per_second", -1) == cases[i].rx);
+        assert_true(result_number(result, 0, "pcie_tx_bytes_per_second", -1) == cases[i].tx);
+        result_free(result);
+    }
+}
+
 // A device of which the newest sample has over 95 % of its memory in use, or errors of its memory.
 TEST_CASE(trouble_of_the_newest_sample)
 {
@@ -426,8 +447,8 @@ TEST_CASE(filters)
 }
 
 TEST_MAIN_EACH(set_up, store_tear_down, the_newest_sample_of_each_device,
-               one_row_for_a_device_of_several_runs, samples_without_a_description,
-               a_run_of_long_ago_counts_only_in_its_window, processes_on_a_device,
-               processes_of_a_host, a_sampler_that_has_ended, events_that_last,
-               trouble_of_the_newest_sample, figures_of_a_window, a_long_window, many_devices,
-               filters)
+               pcie_throughput_is_read_at_times, one_row_for_a_device_of_several_runs,
+               samples_without_a_description, a_run_of_long_ago_counts_only_in_its_window,
+               processes_on_a_device, processes_of_a_host, a_sampler_that_has_ended,
+               events_that_last, trouble_of_the_newest_sample, figures_of_a_window, a_long_window,
+               many_devices, filters)
