@@ -1,12 +1,11 @@
 #include "common/devices/nvml_device.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/core/base/text.h"
 #include "common/sys/clock.h"
+#include "common/sys/proc_file.h"
 
 // More than any device has: what is told past these is nonsense.
 enum {
@@ -329,16 +328,13 @@ static void read_power(const struct nvml_library *library, nvml_handle handle,
 
 static void read_process_name(struct gpu_process *process, const char *root)
 {
-    char path[512], text[GPU_PROCESS_NAME_SIZE];
-    (void)snprintf(path, sizeof path, "%s/proc/%lld/comm", root ? root : "",
-                   (long long)process->pid);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    const ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof text);
-    if (fd >= 0)
-        (void)close(fd);
-    if (size > 0)
-        (void)text_escape(process->name, sizeof process->name, text,
-                          (size_t)size - (text[size - 1] == '\n'));
+    char name[64], text[GPU_PROCESS_NAME_SIZE];
+    (void)snprintf(name, sizeof name, "proc/%lld/comm", (long long)process->pid);
+    if (!proc_file_read(text, sizeof text, root ? root : "", name))
+        return;
+    const size_t size = strlen(text);
+    (void)text_escape(process->name, sizeof process->name, text,
+                      size - (size > 0 && text[size - 1] == '\n'));
 }
 
 // Adds a process; of one that both computes and draws the larger figure is that of both.

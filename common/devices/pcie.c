@@ -41,10 +41,7 @@ static unsigned int read_attribute(const char *folder, const char *name,
 bool pcie_link_read(struct pcie_link *out, const char *folder, const char *address)
 {
     *out = (struct pcie_link){0};
-    unsigned int domain;
-    unsigned int bus;
-    unsigned int slot;
-    unsigned int function;
+    unsigned int domain, bus, slot, function;
     int length = 0;
     if (sscanf(address, "%8x:%2x:%2x.%1x%n", &domain, &bus, &slot, &function, &length) != 4 ||
         address[length] != '\0')

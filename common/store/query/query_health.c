@@ -280,11 +280,9 @@ static enum status add_sample(struct health *health, sqlite3_str *sql)
 
 static enum status add_window(struct health *health)
 {
-    static const struct answer_column window[] = {{"window_ns", UNIT_DURATION},
-                                                  {"samples", UNIT_COUNT}};
-    enum status status = STATUS_OK;
-    for (unsigned i = 0; i < 2 && status == STATUS_OK; i++)
-        status = result_add_column(health->answer, window[i].key, window[i].unit);
+    enum status status = result_add_column(health->answer, "window_ns", UNIT_DURATION);
+    if (status == STATUS_OK)
+        status = result_add_column(health->answer, "samples", UNIT_COUNT);
     for (unsigned i = 0; i < health->subject->figure_count && status == STATUS_OK; i++) {
         const struct figure *figure = &health->subject->figures[i];
         const struct query_metric *metric = health->scan.metrics[i].metric;

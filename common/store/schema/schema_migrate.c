@@ -393,22 +393,16 @@ static enum status upgrade(sqlite3 *db, struct error *err)
         " (SELECT max(id) FROM alert_delivery GROUP BY hook, alert);"
         "UPDATE alert_delivery SET queued_ns = due_ns" BEFORE_16 ";"
         "UPDATE alert SET was_lost = 2 * was_lost" BEFORE_16;
-    enum status status = add_kinds(db, err);
-    if (status == STATUS_OK)
-        status = database_exec(db, added_tables, err);
-    if (status == STATUS_OK)
-        status = database_exec(db, alert_tables, err);
-    if (status == STATUS_OK)
-        status = add_columns(db, err);
-    if (status == STATUS_OK)
-        status = database_exec(db, move_others, err);
-    if (status == STATUS_OK)
-        status = database_exec(db, added_indexes, err);
-    if (status == STATUS_OK)
-        status = rebuild_tables(db, err);
-    if (status == STATUS_OK)
-        status = schema_allow_nulls(db, err);
-    return status == STATUS_OK ? database_exec(db, move_meta, err) : status;
+    static const struct {
+        enum status (*run)(sqlite3 *db, struct error *err);
+        const char *sql; // or this
+    } steps[] = {{add_kinds, NULL},      {NULL, added_tables},       {NULL, alert_tables},
+                 {add_columns, NULL},    {NULL, move_others},        {NULL, added_indexes},
+                 {rebuild_tables, NULL}, {schema_allow_nulls, NULL}, {NULL, move_meta}};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && status == STATUS_OK; i++)
+        status = steps[i].run ? steps[i].run(db, err) : database_exec(db, steps[i].sql, err);
+    return status;
 }
 
 // ---- Checks ---------------------------------------------------------------------------

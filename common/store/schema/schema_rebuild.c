@@ -16,13 +16,12 @@ enum { SLICE_ROWS = 20000 };
 // Of a trigger the table's name is as whoever made it wrote it.
 static enum status keep_extras(sqlite3 *db, const char *table, struct error *err)
 {
-    sqlite3_str *sql = sqlite3_str_new(db);
-    sqlite3_str_appendf(sql,
-                        "CREATE TEMP TABLE extra AS SELECT type, name, sql FROM main.sqlite_schema"
-                        " WHERE tbl_name = %Q COLLATE NOCASE AND type IN ('index', 'trigger')"
-                        " AND sql IS NOT NULL ORDER BY rowid",
-                        table);
-    return database_exec_built(db, sql, err);
+    return database_execf(
+        db, err,
+        "CREATE TEMP TABLE extra AS SELECT type, name, sql FROM main.sqlite_schema"
+        " WHERE tbl_name = %Q COLLATE NOCASE AND type IN ('index', 'trigger')"
+        " AND sql IS NOT NULL ORDER BY rowid",
+        table);
 }
 
 // Runs what an expression gives for each of them.  One statement each: what else a text of the
@@ -297,12 +296,9 @@ static enum status move(struct segment *segment, sqlite3 *db, struct error *err)
         say_damaged(segment);
         status = database_exec(db, "ROLLBACK; BEGIN IMMEDIATE", err);
     }
-    sqlite3_str *sql = sqlite3_str_new(db);
-    sqlite3_str_appendf(sql, "DELETE FROM sealed WHERE id = %lld", (long long)segment->id);
     if (status == STATUS_OK)
-        status = database_exec_built(db, sql, err);
-    else
-        sqlite3_free(sqlite3_str_finish(sql));
+        status =
+            database_execf(db, err, "DELETE FROM sealed WHERE id = %lld", (long long)segment->id);
     return database_end(db, status, err);
 }
 
