@@ -38,7 +38,7 @@ enum status gpu_set_read(struct gpu_set *set, struct gpu_snapshot *snapshot, boo
         return error_no_memory(err, "gpu");
     const enum status status = nvml_set_read(&set->nvml, snapshot, slow, set->root, err);
     snapshot->count += gpu_sysfs_read(&set->others, snapshot->gpus + snapshot->count,
-                                      GPU_MAX - snapshot->count, set->root);
+                                      GPU_MAX - snapshot->count, set->root, clock_monotonic_ns());
     snapshot->ended_ns = clock_monotonic_ns();
     return status;
 }

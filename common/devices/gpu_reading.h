@@ -14,12 +14,13 @@ enum {
     GPU_PROCESSES_MAX = 64,
     GPU_PROCESS_NAME_SIZE = 64,
     GPU_XIDS_MAX = 64,
+    GPU_GTS = 7,
 };
 
 enum gpu_vendor { GPU_NVIDIA, GPU_AMD, GPU_INTEL };
 
-// What does not change from one reading to the next, but for the PCIe link and the enforced power
-// limit.  An empty text or a zero means unknown or not applicable.
+// What does not change from one reading to the next, but for the PCIe link, the enforced power
+// limit and the idle times.  An empty text or a zero means unknown or not applicable.
 struct gpu_info {
     char uuid[GPU_TEXT_SIZE]; // "GPU-..." or "MIG-..."; of the others "PCI-" and the address,
                               // "PCI-0000:03:00.0"
@@ -35,6 +36,8 @@ struct gpu_info {
     double power_cap_watts;  // enforced limit
     double slowdown_celsius; // temperature at which the device reduces its clocks
     struct pcie_link pcie;
+    uint64_t idle_at_ns; // Intel: until when (monotonic) each of its GTs had been idle how long
+    int64_t idle_ms[GPU_GTS];
 };
 
 struct gpu_process {

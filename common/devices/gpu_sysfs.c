@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -231,6 +232,31 @@ static void read_errors(struct source *source)
             record_set_int(source->sample, counters[i].column, count);
 }
 
+#define XE_GT(place) "device/tile" place "/gtidle/idle_residency_ms"
+
+// A GT whose counter is new, gone or lower makes the utilisation since the reading before unknown.
+static void read_idle(struct source *source, const struct gpu_info *before, uint64_t now_ns)
+{
+    static const char *const files[GPU_GTS] = {XE_GT("0/gt0"),           XE_GT("0/gt1"),
+                                               XE_GT("1/gt1"),           XE_GT("1/gt2"),
+                                               XE_GT("1/gt3"),           "gt/gt0/rc6_residency_ms",
+                                               "gt/gt1/rc6_residency_ms"};
+    int64_t *now = source->info->idle_ms;
+    double least = HUGE_VAL;
+    source->info->idle_at_ns = now_ns;
+    for (unsigned int i = 0; i < GPU_GTS; i++) {
+        double ms;
+        now[i] = read_value(&ms, source->card, files[i], &plain) ? (int64_t)ms : 0;
+        if (now[i] == 0 && before->idle_ms[i] == 0)
+            continue;
+        const bool is_known = before->idle_ms[i] > 0 && now[i] >= before->idle_ms[i];
+        least = fmin(least, is_known ? (double)(now[i] - before->idle_ms[i]) : -HUGE_VAL);
+    }
+    if (isfinite(least))
+        record_set_real(source->sample, DEVICE_SAMPLE_GPU_UTIL,
+                        fmax(0.0, 1.0 - least * 1e6 / (double)(now_ns - before->idle_at_ns)));
+}
+
 // ---- One device -----------------------------------------------------------
 
 // Finds the device's folder of sensors; i915 has further ones for parts of the chip.  "": none.
@@ -278,7 +304,7 @@ static void read_samples(struct source *source, const char *root, const char *ad
 
 // Reads one device.  Returns false if nothing of it can be read, now or before.
 static bool read_card(const struct gpu_sysfs *gpus, struct gpu_reading *out, const char *root,
-                      const struct card *card, unsigned int index)
+                      const struct card *card, unsigned int index, uint64_t now_ns)
 {
     struct source source = {.info = &out->info, .sample = &out->sample};
     struct gpu_info *info = &out->info;
@@ -298,6 +324,7 @@ static bool read_card(const struct gpu_sysfs *gpus, struct gpu_reading *out, con
     record_init(&out->sample, RECORD_KIND_DEVICE_SAMPLE, clock_wall_ns());
     if (known && is_asleep)
         *info = *known;
+    memset(info->idle_ms, 0, sizeof info->idle_ms); // a device that sleeps does not count
     memcpy(info->uuid, uuid, sizeof uuid);
     (void)snprintf(info->name, sizeof info->name, "%s:%u",
                    card->vendor == GPU_AMD ? "amd" : "intel", index);
@@ -308,25 +335,12 @@ static bool read_card(const struct gpu_sysfs *gpus, struct gpu_reading *out, con
         return true;
     find_hwmon(&source, card->driver);
     read_samples(&source, root, card->address);
+    if (card->vendor == GPU_INTEL)
+        read_idle(&source, known ? known : &(struct gpu_info){0}, now_ns);
     return known || out->sample.present != 0;
 }
 
 // ---- All devices ----------------------------------------------------------
-
-// Copies what follows `name` in its line of `text`; "": there is no such line, or it is too long.
-static void find_line(char *out, size_t size, const char *text, const char *name)
-{
-    *out = '\0';
-    for (const char *line = text; line; line = strchr(line, '\n')) {
-        line += *line == '\n';
-        if (strncmp(line, name, strlen(name)) != 0)
-            continue;
-        const size_t used = strcspn(line + strlen(name), "\n");
-        if (used < size)
-            (void)snprintf(out, size, "%.*s", (int)used, line + strlen(name));
-        return;
-    }
-}
 
 // Fills `card` if the entry of this name in `folder`, sys/class/drm, is a device of a driver that
 // is known here.
@@ -336,7 +350,8 @@ static bool find_card(struct card *card, const char *folder, const char *name)
         const char *driver;
         enum gpu_vendor vendor;
     } drivers[] = {{"amdgpu", GPU_AMD}, {"xe", GPU_INTEL}, {"i915", GPU_INTEL}};
-    char file[64], text[2048], driver[16];
+    char file[64], text[2048] = "\n", driver[16];
+    int end = 0;
     // Others are connectors, "card0-DP-1", and nodes for rendering.
     const size_t length = strlen(name);
     if (strncmp(name, "card", 4) != 0 || strspn(name + 4, "0123456789") != length - 4 ||
@@ -344,11 +359,12 @@ static bool find_card(struct card *card, const char *folder, const char *name)
         return false;
     memcpy(card->name, name, length + 1);
     (void)snprintf(file, sizeof file, "%s/device/uevent", card->name);
-    if (!proc_file_read(text, sizeof text, folder, file))
+    if (!proc_file_read(text + 1, sizeof text - 1, folder, file))
         return false;
-    find_line(driver, sizeof driver, text, "DRIVER=");
-    find_line(card->address, sizeof card->address, text, "PCI_SLOT_NAME=");
-    if (!card->address[0] || card->address[strspn(card->address, "0123456789abcdef:.")] != '\0')
+    const char *bound = strstr(text, "\nDRIVER="), *slot = strstr(text, "\nPCI_SLOT_NAME=");
+    if (!bound || sscanf(bound, " DRIVER=%15[^\n]", driver) != 1 || !slot ||
+        sscanf(slot, " PCI_SLOT_NAME=%19[0-9a-f:.]%n", card->address, &end) != 1 ||
+        (slot[end] != '\n' && slot[end] != '\0'))
         return false;
     for (size_t i = 0; i < sizeof drivers / sizeof *drivers; i++)
         if (strcmp(driver, drivers[i].driver) == 0) {
@@ -388,7 +404,7 @@ static unsigned int find_cards(struct card cards[GPU_MAX], const char *root)
 }
 
 unsigned int gpu_sysfs_read(struct gpu_sysfs *gpus, struct gpu_reading *out, unsigned int capacity,
-                            const char *root)
+                            const char *root, uint64_t now_ns)
 {
     struct card cards[GPU_MAX];
     const char *folder = root ? root : "";
@@ -396,7 +412,7 @@ unsigned int gpu_sysfs_read(struct gpu_sysfs *gpus, struct gpu_reading *out, uns
     unsigned int count = 0, index = 0;
     for (unsigned int i = 0; i < found && count < capacity; i++) {
         index = i > 0 && cards[i].vendor == cards[i - 1].vendor ? index + 1 : 0;
-        count += read_card(gpus, &out[count], folder, &cards[i], index);
+        count += read_card(gpus, &out[count], folder, &cards[i], index, now_ns);
     }
     gpus->count = count < GPU_MAX ? count : GPU_MAX;
     for (unsigned int i = 0; i < gpus->count; i++)

@@ -5,7 +5,8 @@
 //   unique_id of amdgpu is missing on many devices and in virtual machines.)
 // - The temperature is that of the edge of an AMD chip, where it has no such sensor of its hottest
 //   spot; of an Intel chip that of the package.  `slowdown_celsius` belongs to the same sensor.
-// - Of an Intel device with several tiles, clock and memory are those of the first tile.
+// - Of an Intel device with several tiles, clock and memory are those of the first tile.  Its
+//   utilisation is the share of time in which its busiest GT was not idle.
 // - The PCIe link is the chip's own.  AMD boards with a switch on them have another one to the
 // slot.
 #pragma once
@@ -21,10 +22,11 @@ struct gpu_sysfs {
 
 // Finds the devices and reads all of them into `out`, in order of vendor and PCI address, at most
 // `capacity`.  Returns their number.  /sys and /proc are read below the folder `root`; NULL: those
-// of the system.  Some 40 files a device, of which those that ask its firmware may block.
+// of the system.  Some 40 files a device, of which those that ask its firmware may block.  `now_ns`
+// is the monotonic clock.
 //
 // A device that its driver has powered down (runtime power management) is not woken: its sample is
 // empty, and `info` is what was known before.  A device of which never anything could be read is
 // left out, but keeps its number: "amd:1" stays "amd:1".  Processes are not told.
 unsigned int gpu_sysfs_read(struct gpu_sysfs *gpus, struct gpu_reading *out, unsigned int capacity,
-                            const char *root);
+                            const char *root, uint64_t now_ns);

@@ -1,6 +1,7 @@
 // GPUs by sysfs, on trees that the tests write.
 #include "common/devices/gpu_sysfs.h"
 
+#include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 static char root[FOLDER_PATH_SIZE];
 static struct gpu_sysfs gpus;
 static struct gpu_reading readings[GPU_MAX];
+static uint64_t now_ns;
 
 TEST_FIXTURE(set_up)
 {
@@ -182,7 +184,8 @@ static const char *text_of(const struct gpu_reading *reading)
 static unsigned int read_all(void)
 {
     memset(readings, 0x55, sizeof readings);
-    const unsigned int count = gpu_sysfs_read(&gpus, readings, GPU_MAX, root);
+    now_ns += 1000000000;
+    const unsigned int count = gpu_sysfs_read(&gpus, readings, GPU_MAX, root, now_ns);
     for (unsigned int i = 0; i < count; i++) {
         assert_int_equal(readings[i].sample.kind, RECORD_KIND_DEVICE_SAMPLE);
         assert_true(record_is_sound(&readings[i].sample));
@@ -232,6 +235,53 @@ TEST_CASE(all_is_told_of_intel)
     assert_string_equal(readings[1].info.name, "intel:1");
     assert_string_equal(readings[1].info.product, "");
     assert_int_equal(readings[1].info.vendor, GPU_INTEL);
+}
+
+// The utilisation is that of the busiest GT: of each second, the time that its counter did not
+// grow.
+TEST_CASE(intel_is_busy_while_it_is_not_idle)
+{
+    static const struct {
+        const char *driver, *files[2];
+    } drivers[] = {{"xe",
+                    {"device/tile0/gt0/gtidle/idle_residency_ms",
+                     "device/tile1/gt1/gtidle/idle_residency_ms"}},
+                   {"i915", {"gt/gt0/rc6_residency_ms", "gt/gt1/rc6_residency_ms"}}};
+    static const struct {
+        const char *texts[2], *power;
+        double util; // -1: not known
+    } steps[] = {
+        {{"1000", "5000"}, "active", -1},  {{"1750", "5900"}, "active", 0.25},
+        {{"2650", "6500"}, "active", 0.4}, {{"4000", "7600"}, "active", 0},
+        {{"4000", "7600"}, "active", 1},   {{"3999", "8100"}, "active", -1},
+        {{"4499", "9000"}, "active", 0.5}, {{"4999", NULL}, "active", -1},
+        {{"5499", NULL}, "active", 0.5},   {{"x", NULL}, "active", -1},
+        {{"6499", NULL}, "active", -1},    {{"6999", NULL}, "active", 0.5},
+        {{"6999", NULL}, "suspended", -1}, {{"6999", NULL}, "active", -1},
+        {{"6999", "0"}, "active", 1},      {{"6999", "90"}, "active", -1},
+    };
+    for (size_t d = 0; d < COUNT_OF(drivers); d++) {
+        tear_down(NULL);
+        set_up(NULL);
+        put_card("card0", drivers[d].driver, "0000:00:02.0", i915_files, 1);
+        for (size_t i = 0; i < COUNT_OF(steps); i++) {
+            for (int f = 0; f < 2; f++) {
+                const char *file = format_text("sys/class/drm/card0/%s", drivers[d].files[f]);
+                if (steps[i].texts[f])
+                    put(file, format_text("%s\n", steps[i].texts[f]));
+                else
+                    (void)unlink(path_of(file));
+            }
+            put("sys/class/drm/card0/device/power/runtime_status", steps[i].power);
+            assert_int_equal(read_all(), 1);
+            const struct record *sample = &readings[0].sample;
+            const double util = record_has(sample, DEVICE_SAMPLE_GPU_UTIL)
+                                    ? sample->values[DEVICE_SAMPLE_GPU_UTIL].r
+                                    : -1;
+            if (!(fabs(util - steps[i].util) < 1e-9))
+                fail_msg("%s, step %zu: %g", drivers[d].driver, i, util);
+        }
+    }
 }
 
 // Other files tell what the first choice does not.
@@ -481,8 +531,8 @@ TEST_CASE(without_sysfs_there_is_nothing)
     assert_int_equal(read_all(), 0);
     put("sys/class/drm", "a file");
     assert_int_equal(read_all(), 0);
-    assert_int_equal(gpu_sysfs_read(&gpus, readings, GPU_MAX, "/nonexistent"), 0);
-    (void)gpu_sysfs_read(&gpus, readings, GPU_MAX, NULL); // whatever this host has
+    assert_int_equal(gpu_sysfs_read(&gpus, readings, GPU_MAX, "/nonexistent", now_ns), 0);
+    (void)gpu_sysfs_read(&gpus, readings, GPU_MAX, NULL, now_ns); // whatever this host has
 }
 
 TEST_CASE(only_gpus_of_known_drivers_count)
@@ -526,9 +576,9 @@ TEST_CASE(numbers_follow_addresses)
     for (size_t i = 0; i < COUNT_OF(expected); i++)
         assert_string_equal(format_text("%s %s", readings[i].info.name, readings[i].info.uuid),
                             expected[i]);
-    assert_int_equal(gpu_sysfs_read(&gpus, readings, 2, root), 2);
+    assert_int_equal(gpu_sysfs_read(&gpus, readings, 2, root, now_ns), 2);
     assert_string_equal(readings[1].info.name, "amd:2");
-    assert_int_equal(gpu_sysfs_read(&gpus, readings, 0, root), 0);
+    assert_int_equal(gpu_sysfs_read(&gpus, readings, 0, root, now_ns), 0);
 }
 
 TEST_CASE(there_is_an_end_of_devices)
@@ -586,7 +636,8 @@ TEST_CASE(sleeping_devices_are_left_asleep)
 }
 
 TEST_MAIN_EACH(set_up, tear_down, all_is_told_of_amd, all_is_told_of_intel,
-               there_are_second_choices, two_counters_do_not_mix, facts_that_are_gone_are_unknown,
+               intel_is_busy_while_it_is_not_idle, there_are_second_choices,
+               two_counters_do_not_mix, facts_that_are_gone_are_unknown,
                one_bad_file_spoils_nothing_else, nonsense_together_is_absent, names_are_escaped,
                rubbish_gives_no_nonsense, without_sysfs_there_is_nothing,
                only_gpus_of_known_drivers_count, numbers_follow_addresses,
