@@ -319,23 +319,15 @@ static bool is_apart(const struct job *job)
     return job->kind != JOB_MESSAGE && job->kind != JOB_STOP;
 }
 
-static void save_baseline(struct writer *writer, struct job *job)
+// Saves or deletes a baseline, or acknowledges or silences alerts.
+static void change_and_answer(struct writer *writer, struct job *job)
 {
     struct error err = {.text = "failed"};
     struct result *result = NULL;
-    enum status status = baseline_write(writer->db, job->query, job->baseline, &result, &err);
-    admin_act_end(&job->act, status, &err, status == STATUS_OK);
-    admin_log_add(writer->db, &job->act);
-    answer_submit(writer->config.channels->replies,
-                  reply_encode(&job->from, job->query_id, status, result, &err));
-    result_free(result);
-}
-
-static void edit_alerts(struct writer *writer, struct job *job)
-{
-    struct error err = {.text = "failed"};
-    struct result *result = NULL;
-    enum status status = alert_table_edit(writer->db, job->query, job->act.actor, &result, &err);
+    enum status status =
+        job->kind == JOB_ALERT_EDIT
+            ? alert_table_edit(writer->db, job->query, job->act.actor, &result, &err)
+            : baseline_write(writer->db, job->query, job->baseline, &result, &err);
     admin_act_end(&job->act, status, &err, status == STATUS_OK);
     admin_log_add(writer->db, &job->act);
     answer_submit(writer->config.channels->replies,
@@ -387,12 +379,10 @@ static void process_apart(struct writer *writer, struct job *job)
         import(writer, job);
     else if (job->kind == JOB_ALERTS)
         change_alerts(writer, job);
-    else if (job->kind == JOB_ALERT_EDIT)
-        edit_alerts(writer, job);
     else if (job->kind == JOB_NOTE)
         admin_log_add(writer->db, &job->act);
     else
-        save_baseline(writer, job);
+        change_and_answer(writer, job);
     maintenance_committed(writer->maintenance);
     job_free(job);
 }

@@ -73,11 +73,11 @@ const struct cpu_kernels *cpu_kernels_best(void);
 // Portable C, for any processor.
 extern const struct cpu_kernels cpu_kernels_plain;
 
-// AVX2, FMA and F16C; NULL when the processor or the compiler lacks them.
+#if defined(__x86_64__)
+// AVX2, FMA and F16C, and AVX-512 with VNNI; NULL when the processor lacks them.
 const struct cpu_kernels *cpu_kernels_avx2(void);
-
-// AVX-512 with VNNI; NULL when the processor or the compiler lacks them.
 const struct cpu_kernels *cpu_kernels_avx512(void);
+#endif
 
 // The tables that this processor supports, slowest first; NULL behind the last.
 const struct cpu_kernels *cpu_kernels_at(size_t i);

@@ -32,11 +32,4 @@ const struct cpu_kernels *cpu_kernels_avx2(void)
     return &kernels;
 }
 
-#else
-
-const struct cpu_kernels *cpu_kernels_avx2(void)
-{
-    return NULL;
-}
-
 #endif

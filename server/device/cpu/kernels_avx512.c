@@ -28,11 +28,4 @@ const struct cpu_kernels *cpu_kernels_avx512(void)
     return has_all ? &kernels : NULL;
 }
 
-#else
-
-const struct cpu_kernels *cpu_kernels_avx512(void)
-{
-    return NULL;
-}
-
 #endif

@@ -96,10 +96,11 @@ const struct cpu_kernels cpu_kernels_plain = {
 
 const struct cpu_kernels *cpu_kernels_at(size_t i)
 {
-    return i == 0   ? &cpu_kernels_plain
-           : i == 1 ? cpu_kernels_avx2()
-           : i == 2 ? cpu_kernels_avx512()
-                    : NULL;
+#if defined(__x86_64__)
+    if (i == 1 || i == 2)
+        return i == 1 ? cpu_kernels_avx2() : cpu_kernels_avx512();
+#endif
+    return i == 0 ? &cpu_kernels_plain : NULL;
 }
 
 const struct cpu_kernels *cpu_kernels_best(void)

@@ -237,8 +237,14 @@ static const struct int8_kernels kernels_unsigned = {.name = "unsigned",
 
 static void check_tables(const struct step_case *c)
 {
-    const struct int8_kernels *tables[] = {&int8_kernels_plain, &kernels_unsigned,
-                                           int8_kernels_avx2(), int8_kernels_vnni()};
+    const struct int8_kernels *tables[] = {
+        &int8_kernels_plain,
+        &kernels_unsigned,
+#if defined(__x86_64__)
+        int8_kernels_avx2(),
+        int8_kernels_vnni()
+#endif
+    };
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         if (tables[t])
             check(c, tables[t]);

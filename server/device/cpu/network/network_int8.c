@@ -64,9 +64,10 @@ const struct int8_kernels int8_kernels_plain = {.name = "plain int8 1x16",
 
 const struct int8_kernels *int8_kernels_best(void)
 {
-    const struct int8_kernels *best = int8_kernels_vnni();
-    if (!best)
-        best = int8_kernels_avx2();
+    const struct int8_kernels *best = NULL;
+#if defined(__x86_64__)
+    best = int8_kernels_vnni() ? int8_kernels_vnni() : int8_kernels_avx2();
+#endif
     return best ? best : &int8_kernels_plain;
 }
 

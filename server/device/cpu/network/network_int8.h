@@ -49,9 +49,11 @@ struct int8_kernels {
 };
 
 extern const struct int8_kernels int8_kernels_plain;
-// NULL if the processor or the compiler lacks AVX2, or AVX-512 with VNNI.
+#if defined(__x86_64__)
+// NULL if the processor lacks AVX2, or AVX-512 with VNNI.
 const struct int8_kernels *int8_kernels_avx2(void);
 const struct int8_kernels *int8_kernels_vnni(void);
+#endif
 // The fastest of them.
 const struct int8_kernels *int8_kernels_best(void);
 

@@ -102,11 +102,4 @@ const struct int8_kernels *int8_kernels_avx2(void)
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &kernels : NULL;
 }
 
-#else
-
-const struct int8_kernels *int8_kernels_avx2(void)
-{
-    return NULL;
-}
-
 #endif

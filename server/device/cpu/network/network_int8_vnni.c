@@ -71,11 +71,4 @@ const struct int8_kernels *int8_kernels_vnni(void)
     return has_all ? &kernels : NULL;
 }
 
-#else
-
-const struct int8_kernels *int8_kernels_vnni(void)
-{
-    return NULL;
-}
-
 #endif
