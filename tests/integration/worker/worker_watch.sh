@@ -84,6 +84,20 @@ expect_text "$WORK/err" "leaves nothing to do"
 expect_exit 2 "$WORKER" watch --device-interval 5ms
 expect_text "$WORK/err" "0 or from 100ms to 1h"
 
+# Where the driver's module is loaded, a run has its version and, of a build with CUDA, CUDA's.
+if unshare -rm true 2>/dev/null; then
+  "$WORKER" --no-report llm --model "$WORK/tiny.gguf" --device cuda >"$WORK/out" 2>&1 || true
+  grep -q 'this build has no cuda back end' "$WORK/out" && cuda="is null" || cuda="glob '[1-9]*.[0-9]'"
+  start loaded unshare -rm sh -c 'mount -t tmpfs none /sys/module && mkdir /sys/module/nvidia &&
+    echo 580.65.06 >/sys/module/nvidia/version && exec "$@"' - "$WORKER" --collector "$COLLECTOR" watch
+  wait_until 20 holds "select count(*) = 1 from v_run where driver = '580.65.06'"
+  holds "select cuda $cuda from v_run where driver = '580.65.06'" ||
+    fail "not that CUDA: $(ask "select cuda from v_run where driver is not null")"
+  stop loaded
+  holds "select count(*) = 0 from v_run where driver is null and cuda is not null" ||
+    fail "CUDA without a driver"
+fi
+
 # A library that is none, or cannot be used: the host alone.
 for library in "$WORK/gpus" "$WORK/missing"; do
   : >"$WORK/alone.log"
