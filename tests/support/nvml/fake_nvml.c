@@ -1,7 +1,8 @@
 // A management library of NVIDIA for tests, loaded where INFERSTAT_TEST_NVML names its file.  It
 // plays the devices of the script that INFERSTAT_TEST_NVML_SCRIPT names, one line each; `#` begins
-// a comment.  Times are seconds since the process first initialised the library; a script
-// that has changed by a later initialisation is read again, and begins again.
+// a comment.  Times are seconds since the process first initialised the library, of the monotonic
+// clock or, where INFERSTAT_TEST_NVML_CLOCK is set, of its value; a script that has changed by a
+// later initialisation is read again, and begins again.
 //
 //   gpus N                     devices, 1 to 16 (default 1)
 //   uuid TEXT                  what a UUID begins with; the number follows with 12 hexadecimal
@@ -139,6 +140,9 @@ static struct fake fake;
 static double now_s(void)
 {
     struct timespec now;
+    const char *seconds = getenv("INFERSTAT_TEST_NVML_CLOCK");
+    if (seconds)
+        return strtod(seconds, NULL);
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }

@@ -32,9 +32,12 @@ static void read_all(bool slow)
     assert_true(snapshot.ended_ns >= snapshot.began_ns);
 }
 
-static void pause_ms(unsigned int ms)
+// The library's clock stands still but for this.
+static void advance_ms(unsigned int ms)
 {
-    assert_int_equal(usleep(ms * 1000), 0);
+    static double seconds;
+    seconds += ms / 1e3;
+    assert_int_equal(setenv("INFERSTAT_TEST_NVML_CLOCK", format_text("%.3f", seconds), 1), 0);
 }
 
 static double value_of(const struct record *sample, unsigned int column)
@@ -249,10 +252,10 @@ TEST_CASE(instances)
     assert_true(value_of(&second->sample, DEVICE_SAMPLE_MEMORY_USED) == 1e9);
     assert_true(value_of(&second->sample, DEVICE_SAMPLE_SM_ACTIVE) == 0.08);
     assert_false(record_has(&second->sample, DEVICE_SAMPLE_GPU_UTIL));
-    pause_ms(250);
+    advance_ms(250);
     read_all(false);
     assert_int_equal(snapshot.count, 5);
-    pause_ms(200);
+    advance_ms(200);
     read_all(false);
     assert_int_equal(snapshot.count, 6); // the mode of the other GPU has changed
 }
@@ -262,19 +265,19 @@ TEST_CASE(unplugged_and_lost)
     play("gpus 3\nat 0.1 unplug 2\nat 0.2 plug 0\nat 0.3 error 0 15\nat 0.4 error 0 0\n");
     read_all(true);
     assert_int_equal(snapshot.count, 3);
-    pause_ms(110);
+    advance_ms(110);
     read_all(false);
     assert_int_equal(snapshot.count, 2);
-    pause_ms(100);
+    advance_ms(100);
     read_all(false);
     assert_int_equal(snapshot.count, 3);
-    pause_ms(100);
+    advance_ms(100);
     read_all(false);
     assert_true(snapshot.gpus[0].lost);
     assert_string_equal(snapshot.gpus[0].info.name, "cuda:0");
     assert_true(snapshot.gpus[0].sample.present == 0);
     assert_false(snapshot.gpus[1].lost);
-    pause_ms(100);
+    advance_ms(100);
     read_all(false);
     assert_false(snapshot.gpus[0].lost);
 }
@@ -284,7 +287,7 @@ TEST_CASE(xids)
     play("gpus 2\nat 0.1 xid 1 79\nat 0.1 xid 0 13\n");
     read_all(false);
     assert_int_equal(snapshot.xid_count, 0);
-    pause_ms(110);
+    advance_ms(110);
     read_all(false);
     assert_int_equal(snapshot.xid_count, 2);
     assert_int_equal(snapshot.xids[0].code, 79);
@@ -303,7 +306,7 @@ TEST_CASE(many_xids)
     (void)strcat(lines, "at 0.05 xid 1 79\n");
     play(lines);
     read_all(false);
-    pause_ms(60);
+    advance_ms(60);
     read_all(false);
     assert_int_equal(snapshot.xid_count, 3);
     assert_int_equal(snapshot.xids[0].code, 43);
@@ -318,7 +321,7 @@ TEST_CASE(xid_of_an_unplugged_device)
 {
     play("gpus 2\nat 0.05 xid 1 79\nat 0.05 unplug 1\n");
     read_all(false);
-    pause_ms(60);
+    advance_ms(60);
     read_all(false);
     assert_int_equal(snapshot.count, 1);
     assert_int_equal(snapshot.xid_count, 1);
@@ -331,7 +334,7 @@ TEST_CASE(destroyed_instances_are_gone)
     play("mig 0 2\nat 0.05 mig 0 1\n");
     read_all(false);
     assert_int_equal(snapshot.count, 3);
-    pause_ms(60);
+    advance_ms(60);
     for (int i = 0; i < 2; i++) {
         read_all(false);
         assert_int_equal(snapshot.count, 2);
@@ -347,10 +350,10 @@ TEST_CASE(stale_in_the_middle)
         play(format_text("gpus 2\nat 0.05 error 1 %d\nat 0.1 error 1 0\n", results[i]));
         read_all(false);
         assert_int_equal(snapshot.count, 2);
-        pause_ms(60);
+        advance_ms(60);
         read_all(false);
         assert_int_equal(snapshot.count, 0);
-        pause_ms(60);
+        advance_ms(60);
         read_all(false);
         assert_int_equal(snapshot.count, 2);
         assert_int_not_equal(snapshot.gpus[1].sample.present, 0);
@@ -363,7 +366,7 @@ TEST_CASE(driver_unloaded)
     play("at 0.05 driver-unload\n");
     read_all(false);
     assert_int_equal(snapshot.count, 1);
-    pause_ms(60);
+    advance_ms(60);
     for (int i = 0; i < 3; i++) {
         read_all(true);
         assert_int_equal(snapshot.count, 0);
@@ -396,6 +399,7 @@ int main(void)
     const int fd = mkstemp(script_path);
     if (fd < 0 || close(fd) != 0 || setenv("INFERSTAT_TEST_NVML_SCRIPT", script_path, 1) != 0)
         return 1;
+    advance_ms(0);
     const int failed =
         TEST_RUN(every_field, what_is_not_known_is_absent, descriptions, an_old_library,
                  missing_functions, processes, versions_of_processes, instances, unplugged_and_lost,
