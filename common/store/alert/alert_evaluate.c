@@ -27,6 +27,8 @@ struct alert_evaluator {
         bool is_done;                      // in this pass
     } * states;
     bool is_full; // it has been logged that too many alerts are open
+    // Causes were looked for of the alerts up to this one, in the order in which they fired.
+    int64_t asked_ns, asked_id;
 };
 
 // Calls `work` in a turn of the store's readers.
@@ -137,28 +139,14 @@ struct stepping {
     size_t first, end; // the rule's rows among these
 };
 
-static int compare_group(const char *const group[ALERT_GROUP_NAMES], const struct alert_row *row)
+static int compare_group(const void *key, const void *element)
 {
+    const char *const *group = key;
+    const struct alert_row *row = element;
     int order = 0;
     for (int i = 0; i < ALERT_GROUP_NAMES && order == 0; i++)
         order = strcmp(group[i], row->group[i]);
     return order;
-}
-
-static size_t find_row(const struct stepping *stepping, const char *const group[ALERT_GROUP_NAMES])
-{
-    size_t low = stepping->first, high = stepping->end;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        const int order = compare_group(group, &stepping->pass->rows[middle]);
-        if (order == 0)
-            return middle;
-        if (order < 0)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return SIZE_MAX;
 }
 
 // An alert without data for so long, or of a rule that is gone, is over; one that never fired goes.
@@ -213,11 +201,14 @@ static enum status step_group(void *context, const char *const group[ALERT_GROUP
                               const struct alert_reading *reading, struct error *err)
 {
     struct stepping *stepping = context;
-    const size_t at = find_row(stepping, group);
-    if (at == SIZE_MAX)
+    struct alert_row *rows = stepping->pass->rows, *row = NULL;
+    if (stepping->end > stepping->first)
+        row = bsearch(group, rows + stepping->first, stepping->end - stepping->first, sizeof *rows,
+                      compare_group);
+    if (!row)
         return step_new(stepping, group, reading, err);
-    stepping->is_seen[at] = true;
-    step_row(stepping, &stepping->pass->rows[at], reading);
+    stepping->is_seen[row - rows] = true;
+    step_row(stepping, row, reading);
     return STATUS_OK;
 }
 
@@ -421,30 +412,63 @@ static enum status read_why(struct store *store, const struct query *query, void
     return status;
 }
 
-// Sets the first cause of the first WHY_MOST alerts of a model or host that fire since this pass.
-// What fails is logged.
-static void find_causes(const struct alert_evaluator *evaluator, struct store *store,
-                        struct alert_pass *pass)
+// Sets the first cause of an alert of a model or host; false: it is of neither.  A failure is
+// logged.
+static bool find_cause(const struct alert_evaluator *evaluator, struct store *store,
+                       struct alert_row *row)
 {
     const struct alert_file *file = evaluator->file;
-    unsigned left = WHY_MOST;
-    for (size_t i = 0; i < pass->count && left > 0; i++) {
+    const struct alert_rule *rule = file->rules, *end = file->rules + file->rule_count;
+    struct error err;
+    while (rule < end && strcmp(rule->name, row->rule) != 0)
+        rule++;
+    if (rule == end || (!*name_of(row, &rule->query, QUERY_BY_MODEL) &&
+                        !*name_of(row, &rule->query, QUERY_BY_HOST)))
+        return false;
+    const enum status status = run_turn(evaluator, store, read_why, &rule->query, row, &err);
+    if (status != STATUS_OK && status != STATUS_NO_DATA && status != STATUS_INVALID) // a pattern
+        log_write(LOG_LEVEL_WARNING, "alert %s: why: %s", row->rule, err.text);
+    return true;
+}
+
+static bool fired_after(const struct alert_row *row, int64_t firing_ns, int64_t id)
+{
+    return row->series.firing_ns > firing_ns ||
+           (row->series.firing_ns == firing_ns && row->id > id);
+}
+
+// The first that fired of the alerts in the table of which no cause was looked for; NULL: none.
+static struct alert_row *next_unasked(const struct alert_evaluator *evaluator,
+                                      const struct alert_pass *pass)
+{
+    struct alert_row *next = NULL;
+    for (size_t i = 0; i < pass->count; i++) {
         struct alert_row *row = &pass->rows[i];
-        const struct alert_rule *rule = file->rules, *end = file->rules + file->rule_count;
-        struct error err;
-        if (row->series.state != ALERT_FIRING || row->series.firing_ns != pass->now_ns)
-            continue;
-        while (rule < end && strcmp(rule->name, row->rule) != 0)
-            rule++;
-        if (rule == end || (!*name_of(row, &rule->query, QUERY_BY_MODEL) &&
-                            !*name_of(row, &rule->query, QUERY_BY_HOST)))
-            continue;
-        left--;
-        const enum status status = run_turn(evaluator, store, read_why, &rule->query, row, &err);
-        if (status != STATUS_OK && status != STATUS_NO_DATA &&
-            status != STATUS_INVALID) // a pattern
-            log_write(LOG_LEVEL_WARNING, "alert %s: why: %s", row->rule, err.text);
+        if (row->id && row->series.state == ALERT_FIRING && !row->why[0] &&
+            fired_after(row, evaluator->asked_ns, evaluator->asked_id) &&
+            (!next || fired_after(next, row->series.firing_ns, row->id)))
+            next = row;
     }
+    return next;
+}
+
+// Sets causes of at most WHY_MOST alerts that fire and have none, in the order in which they fired.
+// One that is not in the table yet is the last, and is asked about again if nothing was found.
+static void find_causes(struct alert_evaluator *evaluator, struct store *store,
+                        struct alert_pass *pass)
+{
+    unsigned left = WHY_MOST;
+    if (evaluator->asked_ns > pass->now_ns) // the clock was set back
+        evaluator->asked_ns = 0;
+    for (struct alert_row *row = next_unasked(evaluator, pass); row && left > 0;
+         row = next_unasked(evaluator, pass)) {
+        evaluator->asked_ns = row->series.firing_ns;
+        evaluator->asked_id = row->id;
+        left -= find_cause(evaluator, store, row);
+    }
+    for (size_t i = 0; i < pass->count && left > 0; i++)
+        if (!pass->rows[i].id && pass->rows[i].series.state == ALERT_FIRING)
+            left -= find_cause(evaluator, store, &pass->rows[i]);
 }
 
 // ---- All together -----------------------------------------------------------------------

@@ -431,6 +431,36 @@ TEST_CASE(test_own_condition_is_no_cause)
                      1);
 }
 
+// More alerts than a pass finds causes of: each has its cause soon, those that fired first before.
+TEST_CASE(test_causes_of_many)
+{
+    read_rules("disable run_killed\n"
+               "alert slow: avg ttft_ns by model,host over 1m when max > 3s\n");
+    request(1, SECOND);
+    exec("INSERT INTO model(run, stream, number, started_ns, received_ns, name, format)"
+         " SELECT 1, 0, 1, started_ns, received_ns, model, 'gguf' FROM inference");
+    for (int i = 0; i < 30; i++) {
+        rows_run(db, 10 + i, format_text("h%02d", i), START_NS, START_NS);
+        // Of every third host there is no cause.
+        execf("UPDATE run SET owner = 1, \"end\" = iif(%d, 2, 0), ended_ns = %lld WHERE run = %d",
+              i % 3, (long long)now_ns, 10 + i);
+        if (i > 0)
+            request(10 + i, 5 * SECOND);
+    }
+    for (int i = 0; i < 5; i++) {
+        execf("UPDATE run SET heard_ns = %lld", (long long)now_ns + SECOND);
+        pass_after(1);
+        if (i == 0) // the last one to fire
+            request(10, 5 * SECOND);
+        if (i == 1)
+            assert_true(integer("SELECT max(iif(why IS NULL, 0, id)) - min(id) FROM alert") < 16);
+    }
+    assert_int_equal(integer("SELECT count(*) FROM alert WHERE rule = 'slow' AND state = 2"), 30);
+    assert_int_equal(integer("SELECT count(why) FROM alert WHERE rule = 'slow'"), 20);
+    pass_after(1);
+    assert_int_equal(turns_begun, 17); // the alerts and 16 reads: nothing is looked for again
+}
+
 TEST_CASE(test_acknowledge)
 {
     read_rules(rules);
@@ -471,4 +501,4 @@ TEST_CASE(test_try)
 TEST_MAIN_EACH(set_up, tear_down, test_life, test_rule_gone, test_silence,
                test_escalation_in_a_silence, test_silence_of_an_unknown_rule, test_unreadable_rule,
                test_trouble, test_disk_samples, test_cause, test_own_condition_is_no_cause,
-               test_acknowledge, test_try)
+               test_causes_of_many, test_acknowledge, test_try)
