@@ -5,7 +5,7 @@ Hosts are simulated (fleet_engine, fake_nvml); collector, samplers and dashboard
 with five days of the same requests says what is usual.  One round takes about two minutes;
 INFERSTAT_TEST_SECONDS=3600 repeats it for an hour.  Each round, by its seconds:
 
-    5   device of host-001 throttles, of host-002 has 8 lanes, of host-003 reports XID 48;
+    5   device of host-001 throttles, of host-002 has 8 lanes, of host-003 reports an XID;
         requests of host-005 begin to fail, those of host-006 take twice as long
    10   the engine of host-004 is killed; at 50 it is started again
    35   requests of host-005 are as before, and the devices too; at 80 those of host-006
@@ -34,6 +34,7 @@ NVML = SUPPORT / "nvml/libfake_nvml.so"
 SECONDS = float(os.environ.get("INFERSTAT_TEST_SECONDS", "0"))
 ROUND = 120
 HOSTS = [f"host-{number:03d}" for number in range(7)]
+XID = 101                 # of the first round: it stays on the screen for ten minutes
 USUAL, SLOW = 250.0, 1.5  # tokens a second of the store's history; as common/store/query/now.h
 WINDOW_NS = 60 * 10**9    # of the dashboard
 # Seconds between the moment and its place on the screen.  A device is sampled every second; a
@@ -143,7 +144,7 @@ def watch(fleet, state):
             host = (re.findall(r"host-\d\d\d", line) or [host])[0]
             words = set(re.findall(r"[a-z]+", line)) & set(STATES)
             words |= {name for name, text in (("throttled", "throttl"), ("lanes", "x8!"),
-                                              ("xid", "XID 48")) if text.lower() in line.lower()}
+                                              ("xid", state["xid"])) if text in line.lower()}
             if not host or "trouble" in line:  # before the rows
                 continue
             for word in words - {"ok", "idle", "ended", "loading"}:
@@ -224,7 +225,8 @@ def main():
                        f"at {at + 5} gpu 1 throttle 32", f"at {at + 35} gpu 1 throttle 0")],
                    "host-002": [line for at in cycles for line in (
                        f"at {at + 5} gpu 0 pcie_width 8", f"at {at + 35} gpu 0 pcie_width 16")],
-                   "host-003": [f"at {at + 5} xid 1 48" for at in cycles]}
+                   "host-003": [f"at {at + 5} xid 1 {XID + number}"
+                                for number, at in enumerate(cycles)]}
         fails, slow = f"{lead + 5}:{lead + 35}", f"{lead + 5}:{lead + 80}:2"
         engine = {"host-005": ["--fail", f"0:{fails}", "--fail", f"1:{fails}"],
                   "host-006": ["--slow", f"0:{slow}", "--slow", f"1:{slow}"]}
@@ -234,8 +236,8 @@ def main():
         for name, keys in (("now", "+"), ("devices", "+2")):
             fleet.screens.append(Screen(name, folder, keys))
         fleet.screens[0].wait_for("model-00 7/7", 10)
-        for at in cycles:
-            run_round(fleet, began + at, {"seen": {}, "holds": {}})
+        for number, at in enumerate(cycles):
+            run_round(fleet, began + at, {"seen": {}, "holds": {}, "xid": f"xid {XID + number}"})
     except BaseException:
         for screen in fleet.screens:
             print(screen.text())
