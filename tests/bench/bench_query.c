@@ -38,6 +38,7 @@
 #include "common/sys/clock.h"
 #include "common/sys/process.h"
 #include "common/store/schema/database_open.h"
+#include "tests/bench/bench_store.h"
 #include "tests/bench/query.h"
 #include "tests/bench/victoria.h"
 #include "tests/support/store/history.h"
@@ -81,18 +82,6 @@ struct figures_of {
     double bytes, rollup_bytes; // of the file; NaN: not counted
 };
 
-static double number_of(const char *path, const char *sql)
-{
-    struct error err = {0};
-    sqlite3 *db = NULL;
-    int64_t value = 0;
-    if (database_open_reader(&db, path, &err) != STATUS_OK ||
-        database_integer(db, sql, &value, &err) != STATUS_OK)
-        bench_die("store", err.text);
-    database_close(db);
-    return (double)value;
-}
-
 static void make_store(struct subject *subject, const struct settings *settings,
                        struct figures_of *found)
 {
@@ -111,12 +100,12 @@ static void make_store(struct subject *subject, const struct settings *settings,
             bench_die("history", err.text);
         found->rows_per_second = (double)subject->inferences / seconds;
     }
-    const double stored = number_of(subject->path, "SELECT max(id) FROM inference");
+    const double stored = (double)bench_ask(subject->path, "SELECT max(id) FROM inference");
     if (stored < (double)subject->inferences)
         bench_die("history", "not every inference is in the store");
     // What time_restart adds lies behind it.
-    subject->until_ns = (int64_t)number_of(
-        subject->path, "SELECT max(ended_ns) FROM run WHERE worker_version = 'history'");
+    subject->until_ns =
+        bench_ask(subject->path, "SELECT max(ended_ns) FROM run WHERE worker_version = 'history'");
 }
 
 // A history is written faster than rollups can be made of it: the collector makes the rest
@@ -126,9 +115,9 @@ static void wait_for_rollups(const struct subject *subject, struct figures_of *f
     static const char sql[] = "SELECT (SELECT max(id) FROM inference) - min(watermark)"
                               " FROM rollup_state WHERE metric / 256 = 6";
     const struct timespec moment = {.tv_nsec = 200000000};
-    const double missing = number_of(subject->path, sql);
+    const double missing = (double)bench_ask(subject->path, sql);
     const uint64_t began = clock_monotonic_ns();
-    while (number_of(subject->path, sql) > 0)
+    while (bench_ask(subject->path, sql) > 0)
         (void)nanosleep(&moment, NULL);
     found->caught_up_per_second =
         missing > 0 ? missing * 1e9 / (double)(clock_monotonic_ns() - began) : (double)NAN;
@@ -156,8 +145,8 @@ static void weigh_store(const struct subject *subject, struct figures_of *found)
     found->bytes = stat(subject->path, &about) == 0 ? (double)about.st_size : (double)NAN;
     found->rollup_bytes = (double)NAN;
     if (subject->inferences <= PLAIN_ROWS_MAX)
-        found->rollup_bytes = number_of(subject->path, "SELECT sum(pgsize) FROM dbstat"
-                                                       " WHERE name = 'rollup'");
+        found->rollup_bytes = (double)bench_ask(subject->path, "SELECT sum(pgsize) FROM dbstat"
+                                                               " WHERE name = 'rollup'");
 }
 
 static void time_window(struct subject *subject, struct remote *remote, enum query_window window,

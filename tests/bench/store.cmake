@@ -22,7 +22,7 @@ add_dependencies(bench_latency inferstatd)
 
 add_executable(bench_query bench_query.c query_ask.c query_victoria.c victoria.c)
 target_link_libraries(bench_query PRIVATE
-  inferstat_options inferstat_bench inferstat_remote inferstat_store inferstat_test_history
+  inferstat_options inferstat_bench_store inferstat_bench inferstat_remote inferstat_store inferstat_test_history
   inferstat_test_rows inferstat_test_producer inferstat_test_folder Threads::Threads)
 target_compile_definitions(bench_query PRIVATE
   INFERSTATD="$<TARGET_FILE:inferstatd>" INFERSTAT="$<TARGET_FILE:inferstat>")

@@ -1,5 +1,6 @@
 #include "tests/support/folder.h"
 
+#include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,4 +72,16 @@ void *read_file(const char *path, size_t *size)
     if (size)
         *size = bytes;
     return text;
+}
+
+bool folder_has_holes(const char *folder)
+{
+    char path[FOLDER_PATH_SIZE];
+    const int fd = open(folder_path(path, folder, "probe"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        die("cannot make", path);
+    const bool has = ftruncate(fd, 8192) == 0 &&
+                     fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096) == 0;
+    (void)close(fd);
+    return has;
 }

@@ -1,6 +1,7 @@
 // A folder of a test's own, removed with what is in it at the end.
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { FOLDER_PATH_SIZE = 256 };
@@ -13,6 +14,9 @@ void folder_remove(const char *path);
 
 // "FOLDER/NAME" into `out` (FOLDER_PATH_SIZE bytes).  Returns `out`.
 char *folder_path(char *out, const char *folder, const char *name);
+
+// Whether files in the folder can have holes made.
+bool folder_has_holes(const char *folder);
 
 // Writes a file of so many bytes or of a text, over what is there.  Returns `path`.
 const char *write_file(const char *path, const void *bytes, size_t size);

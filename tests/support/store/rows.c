@@ -99,3 +99,15 @@ int64_t rows_add(sqlite3 *db, int64_t run, const struct record *record)
     (void)sqlite3_finalize(stmt);
     return id;
 }
+
+void rows_device(sqlite3 *db, int64_t run, int64_t started_ns, uint32_t name, const char *uuid)
+{
+    struct record record;
+    record_init(&record, RECORD_KIND_DEVICE, started_ns);
+    record_set_int(&record, DEVICE_ORDINAL, 0);
+    record_set_name(&record, DEVICE_NAME, name);
+    if (uuid)
+        (void)record_set_text(&record, DEVICE_UUID, uuid, strlen(uuid));
+    record_set_int(&record, DEVICE_MEMORY_BYTES, 1);
+    (void)rows_add(db, run, &record);
+}

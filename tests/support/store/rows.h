@@ -21,6 +21,10 @@ void rows_run(struct sqlite3 *db, int64_t run, const char *host, int64_t started
 // the row.
 int64_t rows_add(struct sqlite3 *db, int64_t run, const struct record *record);
 
+// Adds the description of a device, of one byte; `uuid` NULL: it has none.
+void rows_device(struct sqlite3 *db, int64_t run, int64_t started_ns, uint32_t name,
+                 const char *uuid);
+
 // The statement that adds records of the kind, for many of them; and its use, with the number of
 // the record, which is that of the row.
 struct sqlite3_stmt *rows_prepare(struct sqlite3 *db, enum record_kind kind);

@@ -43,19 +43,6 @@ static struct network_tensor place(size_t *arena, uint32_t height, uint32_t widt
     return tensor;
 }
 
-static void expect_item(const struct network_tensor *t, const float *arena, const float *result,
-                        double tolerance)
-{
-    for (size_t c = 0; c < t->channels; c++)
-        for (size_t y = 0; y < t->height; y++)
-            for (size_t x = 0; x < t->width; x++) {
-                const double wanted = (double)arena[network_place_of(t, y, x, c)];
-                const double got = (double)result[(c * t->height + y) * t->width + x];
-                if (!(fabs(got - wanted) <= tolerance * (1.0 + fabs(wanted))))
-                    fail_msg("(%zu, %zu, %zu) is %g, not %g", y, x, c, got, wanted);
-            }
-}
-
 // Runs the step on the device and by the reference.  Behind it a COPY reads its result with the
 // borders, so that a border that was not zeroed shows.
 static void check(struct network_step step, size_t arena, double tolerance)
@@ -111,7 +98,8 @@ static void check(struct network_step step, size_t arena, double tolerance)
                             inputs[i] + item * network_elements(&step.in[i]));
             network_step_reference(&steps[0], expected);
             network_step_reference(&steps[1], expected);
-            expect_item(&steps[1].out, expected, outputs + item * network_elements(out), tolerance);
+            network_expect(&step, &steps[1].out, expected, outputs + item * network_elements(out),
+                           tolerance);
             free(expected);
         }
     }

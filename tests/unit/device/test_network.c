@@ -37,20 +37,6 @@ static struct network_tensor place(size_t *arena, uint32_t height, uint32_t widt
     return tensor;
 }
 
-static void expect_item(const struct network_step *step, const struct network_tensor *t,
-                        const float *arena, const float *result, double tolerance)
-{
-    for (size_t c = 0; c < t->channels; c++)
-        for (size_t y = 0; y < t->height; y++)
-            for (size_t x = 0; x < t->width; x++) {
-                const double wanted = (double)arena[network_place_of(t, y, x, c)];
-                const double got = (double)result[(c * t->height + y) * t->width + x];
-                if (!(fabs(got - wanted) <= tolerance * (1.0 + fabs(wanted))))
-                    fail_msg("op %d, kernel %u x %u: (%zu, %zu, %zu) is %g, not %g", (int)step->op,
-                             step->kernel[0], step->kernel[1], y, x, c, got, wanted);
-            }
-}
-
 // A plan of three steps: memory of the result is filled with other values; the step; the sums of
 // windows over its result and border.
 struct trial {
@@ -155,8 +141,8 @@ static void check(const struct network_step *step, size_t arena, double toleranc
                             trial.values[k] + item * network_elements(&trial.inputs[k]));
             network_step_reference(step, expected);
             network_step_reference(sums, expected);
-            expect_item(step, &sums->out, expected, outputs + item * network_elements(&sums->out),
-                        tolerance * window);
+            network_expect(step, &sums->out, expected,
+                           outputs + item * network_elements(&sums->out), tolerance * window);
             free(expected);
         }
     }

@@ -91,14 +91,7 @@ static uint64_t allocated(const struct scene *scene, unsigned run, bool on_disk)
 // Skips the test where files cannot have holes made.
 static void need_holes(const struct scene *scene)
 {
-    char path[FOLDER_PATH_SIZE];
-    const int fd =
-        open(folder_path(path, scene->folder, "probe"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    assert_true(fd >= 0);
-    const bool can = ftruncate(fd, 8192) == 0 &&
-                     fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096) == 0;
-    (void)close(fd);
-    if (!can)
+    if (!folder_has_holes(scene->folder))
         skip();
 }
 

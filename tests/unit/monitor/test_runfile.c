@@ -229,18 +229,6 @@ static int64_t allocated(const char *path)
     return (int64_t)about.st_blocks * 512;
 }
 
-// Whether files in the folder can have holes made.
-static bool can_punch(const char *folder)
-{
-    char path[FOLDER_PATH_SIZE];
-    const int fd = open(folder_path(path, folder, "probe"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    assert_true(fd >= 0);
-    const bool can = ftruncate(fd, 8192) == 0 &&
-                     fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096) == 0;
-    (void)close(fd);
-    return can;
-}
-
 // Something else under the name of a run file keeps nobody waiting.
 static void test_fifo(void **state)
 {
@@ -291,7 +279,7 @@ static void test_trimmed(void **state)
     runfile_close(file);
 
     assert_int_equal(runfile_attach(&file, path, &err), STATUS_OK);
-    if (can_punch(folder))
+    if (folder_has_holes(folder))
         assert_true(allocated(path) < before - 2 * (1 << 20) + 200 * 256 + 64 * 1024);
     static const struct {
         uint64_t first, last;

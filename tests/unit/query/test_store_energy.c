@@ -21,17 +21,6 @@ enum { ENGINE = 1, SAMPLER, OTHER_ENGINE, ENGINES_TOKENS = 100 };
 
 static uint32_t models[2], names[2], sampled[2];
 
-static void describe(int64_t run, uint32_t name, const char *uuid)
-{
-    struct record record;
-    record_init(&record, RECORD_KIND_DEVICE, AT(-100));
-    record_set_int(&record, DEVICE_ORDINAL, 0);
-    record_set_name(&record, DEVICE_NAME, name);
-    record_set_text(&record, DEVICE_UUID, uuid, strlen(uuid));
-    record_set_int(&record, DEVICE_MEMORY_BYTES, 1);
-    (void)rows_add(db, run, &record);
-}
-
 // The engine on alpha calls its devices otherwise than the sampler there; on beta the engine
 // samples its device itself.
 TEST_FIXTURE(set_up)
@@ -48,8 +37,8 @@ TEST_FIXTURE(set_up)
     rows_run(db, OTHER_ENGINE, "beta", AT(-100), AT(10000));
     for (int device = 0; device < 2; device++)
         for (int run = ENGINE; run <= SAMPLER; run++)
-            describe(run, run == ENGINE ? names[device] : sampled[device],
-                     device == 0 ? "GPU-0" : "GPU-1");
+            rows_device(db, run, AT(-100), run == ENGINE ? names[device] : sampled[device],
+                        device == 0 ? "GPU-0" : "GPU-1");
     execf("INSERT INTO ledger(run, kind, stored) VALUES(%d, %d, 1), (%d, %d, 1)", ENGINE,
           RECORD_KIND_INFERENCE, SAMPLER, RECORD_KIND_DEVICE_SAMPLE);
     return store_read();
@@ -258,8 +247,8 @@ TEST_CASE(test_engines_with_the_same_name)
         record_set_name(&record, MODEL_NAME, models[i]);
         record_set_text(&record, MODEL_FORMAT, "gguf", 4);
         (void)rows_add(db, FIRST + i, &record);
-        describe(FIRST + i, names[0], uuids[i]);
-        describe(BESIDE, names[i], uuids[i]);
+        rows_device(db, FIRST + i, AT(-100), names[0], uuids[i]);
+        rows_device(db, BESIDE, AT(-100), names[i], uuids[i]);
         execf("INSERT INTO ledger(run, kind, stored) VALUES(%d, %d, 1)", FIRST + i,
               RECORD_KIND_INFERENCE);
         for (int s = 0; s < 100; s++)
@@ -290,7 +279,7 @@ TEST_CASE(test_two_samplers)
     (void)snprintf(query.filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "alpha");
     add_hosts();
     rows_run(db, SECOND_SAMPLER, "alpha", AT(-100), AT(10000));
-    describe(SECOND_SAMPLER, name, "GPU-0");
+    rows_device(db, SECOND_SAMPLER, AT(-100), name, "GPU-0");
     execf("INSERT INTO ledger(run, kind, stored) VALUES(%d, %d, 1)", SECOND_SAMPLER,
           RECORD_KIND_DEVICE_SAMPLE);
     add_samples(SECOND_SAMPLER, name, -50, 150, 200);

@@ -46,22 +46,11 @@ TEST_FIXTURE(set_up)
     return store_read();
 }
 
-static void add_device(int64_t run, uint32_t name, const char *uuid)
-{
-    struct record record;
-    record_init(&record, RECORD_KIND_DEVICE, START_NS);
-    record_set_int(&record, DEVICE_ORDINAL, 0);
-    record_set_name(&record, DEVICE_NAME, name);
-    record_set_text(&record, DEVICE_UUID, uuid, strlen(uuid));
-    record_set_int(&record, DEVICE_MEMORY_BYTES, 1);
-    (void)rows_add(db, run, &record);
-}
-
 static void add_devices(void)
 {
-    add_device(ENGINE, gpu, "GPU-1");
-    add_device(SAMPLER, sampled, "GPU-1");
-    add_device(SAMPLER, namesake, "GPU-0");
+    rows_device(db, ENGINE, START_NS, gpu, "GPU-1");
+    rows_device(db, SAMPLER, START_NS, sampled, "GPU-1");
+    rows_device(db, SAMPLER, START_NS, namesake, "GPU-0");
 }
 
 // `device` 0: of the host; `duration_ns` below 0: none.

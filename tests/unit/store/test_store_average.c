@@ -31,13 +31,6 @@ static void expect_real(const struct result *result, size_t row, const char *key
         fail_msg("row %zu: %s is %.17g, not %.17g", row, key, actual, expected);
 }
 
-static struct query average(const char *metric)
-{
-    struct query query = {.kind = QUERY_AVERAGE};
-    (void)snprintf(query.metric, sizeof query.metric, "%s", metric);
-    return query;
-}
-
 static void add_itl(int id, int model, const void *bytes, size_t size)
 {
     sqlite3_stmt *stmt = NULL;
@@ -73,7 +66,7 @@ TEST_CASE(test_itl_is_of_all_requests)
     add_span(2, 3, 61, 40);
     add_span(3, 4, 500, 1);
     add_itl(4, 3, "no sketch", 9); // has no values
-    struct query query = average(QUERY_METRIC_ITL);
+    struct query query = store_average_of(QUERY_METRIC_ITL);
     query.group_count = 1;
     query.group_by[0] = QUERY_BY_MODEL;
     struct result *result = ask(&query);
@@ -94,7 +87,7 @@ TEST_CASE(test_histogram)
 {
     add_span(1, 3, 1, 60);
     add_span(2, 3, 41, 40);
-    struct query query = average(QUERY_METRIC_ITL);
+    struct query query = store_average_of(QUERY_METRIC_ITL);
     struct error err;
     query.average.histogram = true;
     struct result *result = ask(&query);
@@ -110,7 +103,7 @@ TEST_CASE(test_histogram)
     result_free(result);
     query.step_ns = SECOND_NS;
     assert_int_equal(query_check(&query, &err), STATUS_INVALID);
-    query = average("request_rate");
+    query = store_average_of("request_rate");
     query.average.histogram = true;
     assert_int_equal(store_query(store, &query, &result, &err), STATUS_NO_DATA);
 }
@@ -135,7 +128,7 @@ TEST_CASE(test_what_has_expired_is_said)
 {
     add_inferences("(1, 100, 3, 0, 11, 100, 1100), (2, 161, 3, 0, 1, 100, 100)");
     exec("INSERT INTO expiry VALUES(6, 1790000100000000000)");
-    struct query query = average("ttft_ns");
+    struct query query = store_average_of("ttft_ns");
     for (int steps = 0; steps < 2; steps++) {
         query.step_ns = steps ? 60 * SECOND_NS : 0;
         for (int later = 0; later < 2; later++) {
@@ -164,7 +157,7 @@ TEST_CASE(test_goodput)
                    "(6, 5, 3, 0, 0, NULL, 9),"   // never answered
                    "(7, 8, 4, 0, 11, 100, 200)," // good
                    "(8, 10, 4, 2, 11, 0, 0)");   // cancelled
-    struct query query = average(QUERY_METRIC_GOODPUT);
+    struct query query = store_average_of(QUERY_METRIC_GOODPUT);
     expect_error(&query, STATUS_INVALID, "needs objectives");
     (void)snprintf(query.average.slo, sizeof query.average.slo, "ttft=200ms,tpot=30ms");
     struct result *result = ask(&query);
@@ -201,7 +194,7 @@ TEST_CASE(test_goodput_to_the_end_of_the_last)
 {
     add_inferences("(1, 0, 3, 0, 11, 100, 10000), (2, 10, 3, 0, 11, 100, 10000),"
                    "(3, 20, 3, 0, 11, 100, 10000), (4, 30, 4, 0, 11, 100, 10000)");
-    struct query query = average(QUERY_METRIC_GOODPUT);
+    struct query query = store_average_of(QUERY_METRIC_GOODPUT);
     (void)snprintf(query.average.slo, sizeof query.average.slo, "ttft=200ms");
     struct result *result = ask(&query);
     expect_real(result, 0, "mean", 4 / 40.0);
@@ -225,7 +218,7 @@ TEST_CASE(test_goodput_of_steps_that_are_not_full)
     add_inferences("(1, 3.999, 3, 0, 11, 1, 9), (2, 4.999, 3, 0, 11, 1, 9),"
                    "(3, 5.999, 3, 0, 11, 1, 9), (4, 6.999, 3, 0, 11, 1, 9),"
                    "(5, 7.999, 3, 0, 11, 1, 9), (6, 8.001, 3, 0, 11, 1, 9)");
-    struct query query = average(QUERY_METRIC_GOODPUT);
+    struct query query = store_average_of(QUERY_METRIC_GOODPUT);
     (void)snprintf(query.average.slo, sizeof query.average.slo, "ttft=200ms");
     query.step_ns = 4 * SECOND_NS; // START_NS is a multiple
     struct result *result = ask(&query);
@@ -249,7 +242,7 @@ TEST_CASE(test_goodput_of_what_is_left)
 {
     add_inferences("(1, 100, 3, 0, 11, 1, 9), (2, 105, 3, 0, 11, 1, 9), (3, 106, 3, 0, 11, 1, 9)");
     exec("INSERT INTO expiry VALUES(6, 1790000102000000000)"); // the first came late
-    struct query query = average(QUERY_METRIC_GOODPUT);
+    struct query query = store_average_of(QUERY_METRIC_GOODPUT);
     (void)snprintf(query.average.slo, sizeof query.average.slo, "ttft=200ms");
     query.filter.since_ns = START_NS;
     query.filter.until_ns = START_NS + 110 * SECOND_NS;
@@ -271,7 +264,7 @@ TEST_CASE(test_goodput_of_what_is_left)
 TEST_CASE(test_goodput_of_no_time)
 {
     add_inferences("(1, 0, 3, 0, 11, 0, 0), (2, 0, 3, 0, 11, 0, 0)");
-    struct query query = average(QUERY_METRIC_GOODPUT);
+    struct query query = store_average_of(QUERY_METRIC_GOODPUT);
     (void)snprintf(query.average.slo, sizeof query.average.slo, "e2e=1s");
     struct result *result = ask(&query);
     expect_real(result, 0, "mean", NAN);
@@ -282,14 +275,14 @@ TEST_CASE(test_goodput_of_no_time)
 TEST_CASE(test_objectives_are_checked)
 {
     add_inferences("(1, 0, 3, 0, 11, 100, 200)");
-    struct query query = average(QUERY_METRIC_GOODPUT);
+    struct query query = store_average_of(QUERY_METRIC_GOODPUT);
     (void)snprintf(query.average.slo, sizeof query.average.slo, "ttft=200ms,tpto=30ms");
     expect_error(&query, STATUS_INVALID, "\"tpto\"");
-    query = average("e2e_ns");
+    query = store_average_of("e2e_ns");
     (void)snprintf(query.average.slo, sizeof query.average.slo, "ttft=200ms");
     expect_error(&query, STATUS_INVALID, "objectives are for the metric goodput_per_second");
     // All of them at once.
-    query = average(QUERY_METRIC_GOODPUT);
+    query = store_average_of(QUERY_METRIC_GOODPUT);
     (void)snprintf(query.average.slo, sizeof query.average.slo,
                    "ttft=1s,tpot=1s,e2e=1s,queue=1s,prefill=1s,decode=1s,itl_max=1s,itl_p99=1s");
     query.filter.until_ns = START_NS + SECOND_NS;
@@ -325,7 +318,7 @@ TEST_CASE(test_requests_of_all_processes)
         {0, true, {2, 2, NAN}},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct query query = average("running_requests");
+        struct query query = store_average_of("running_requests");
         query.filter.since_ns = began_ns;
         query.filter.until_ns = began_ns + 120 * SECOND_NS;
         query.step_ns = cases[i].step_ns;
@@ -341,7 +334,7 @@ TEST_CASE(test_requests_of_all_processes)
 
 static struct result *ask_running(int64_t since_ns)
 {
-    struct query query = average("running_requests");
+    struct query query = store_average_of("running_requests");
     query.filter.since_ns = since_ns;
     return ask(&query);
 }
@@ -421,7 +414,7 @@ TEST_CASE(test_requests_by_model)
         }
     }
     exec("COMMIT");
-    struct query query = average("running_requests");
+    struct query query = store_average_of("running_requests");
     query.filter.since_ns = began_ns;
     query.filter.until_ns = began_ns + SECONDS * SECOND_NS;
     struct result *result = ask(&query);
@@ -486,14 +479,14 @@ TEST_CASE(test_requests_by_model)
 
     static const char *const of_process[] = {"cpu_ratio", "process_sample.host_memory_bytes"};
     for (size_t i = 0; i < 2 * COUNT_OF(of_process); i++) {
-        query = average(of_process[i / 2]);
+        query = store_average_of(of_process[i / 2]);
         query.group_by[0] = QUERY_BY_MODEL;
         query.group_count = i % 2;
         if (i % 2 == 0)
             (void)snprintf(query.filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "big");
         expect_error(&query, STATUS_INVALID, "not of one of its models");
     }
-    query = average("cpu_ratio");
+    query = store_average_of("cpu_ratio");
     result = ask(&query);
     expect_real(result, 0, "count", RUNS * SECONDS);
     expect_real(result, 0, "mean", 1);
@@ -529,7 +522,7 @@ TEST_CASE(test_one_of_many_hosts)
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++)
         for (int host = 0; host < HOSTS; host += 13) {
-            struct query query = average("retired_pages");
+            struct query query = store_average_of("retired_pages");
             int64_t since_ns = START_NS + cases[i].since_s * SECOND_NS;
             int64_t until_ns =
                 START_NS + (cases[i].until_s ? cases[i].until_s : 20 * SAMPLES) * SECOND_NS;

@@ -713,23 +713,11 @@ TEST_CASE(test_trend)
     result_free(result);
 }
 
-static void describe_device(int64_t run, const char *name, const char *uuid)
-{
-    struct record record;
-    record_init(&record, RECORD_KIND_DEVICE, before(900));
-    record_set_int(&record, DEVICE_ORDINAL, 0);
-    record_set_name(&record, DEVICE_NAME, rows_name(db, name));
-    if (uuid)
-        (void)record_set_text(&record, DEVICE_UUID, uuid, strlen(uuid));
-    record_set_int(&record, DEVICE_MEMORY_BYTES, 80);
-    (void)rows_add(db, run, &record);
-}
-
 // A sample of a device in each period of 10 s before AS_OF.
 static void add_device(int64_t run, const char *name, const char *uuid, double util)
 {
     const uint32_t id = rows_name(db, name);
-    describe_device(run, name, uuid);
+    rows_device(db, run, before(900), id, uuid);
     execf("INSERT OR IGNORE INTO ledger(run, kind, stored) VALUES(%lld, %d, 5)", (long long)run,
           (int)RECORD_KIND_DEVICE_SAMPLE);
     for (int i = 30; i >= 0; i--) {
@@ -754,7 +742,7 @@ TEST_CASE(test_devices)
     const int64_t other = add_process("b", &process), elsewhere = add_process("c", &sampler);
     add_requests(run, before(60), 10, 0, SECOND); // on a device "m"
     add_requests(other, before(60), 10, 0, SECOND);
-    describe_device(run, "m", "GPU-1");
+    rows_device(db, run, before(900), rows_name(db, "m"), "GPU-1");
     add_device(watch, "gpu0", "GPU-1", 0.75);
     add_device(watch, "m", "GPU-2", 0.25); // the same name, another UUID
     add_device(elsewhere, "m", NULL, 0.5);
@@ -772,7 +760,7 @@ TEST_CASE(test_devices)
     const uint32_t first = model;
     model = rows_name(db, "second");
     const int64_t beside = add_process("a", &process);
-    describe_device(beside, "second", "GPU-1");
+    rows_device(db, beside, before(900), rows_name(db, "second"), "GPU-1");
     add_requests(beside, before(60), 10, 0, SECOND);
     model = first;
     result = ask(&query);

@@ -225,24 +225,13 @@ static void plant_idle_clocks(void)
     add_sample(1, SLOW_NS + 20 * SECOND, 0x24, 0);
 }
 
-static void add_device(int64_t run, unsigned device, const char *uuid)
-{
-    struct record record;
-    record_init(&record, RECORD_KIND_DEVICE, START_NS);
-    record_set_int(&record, DEVICE_ORDINAL, 0);
-    record_set_name(&record, DEVICE_NAME, devices[device]);
-    record_set_text(&record, DEVICE_UUID, uuid, strlen(uuid));
-    record_set_int(&record, DEVICE_MEMORY_BYTES, 1);
-    (void)rows_add(db, run, &record);
-}
-
 // Another run of the host samples its devices: `gpu` of the engine is its device 2.
 static void add_sampler(const char *uuid, const char *uuid_of_gpu)
 {
     rows_run(db, 3, "alpha", START_NS, START_NS + 400 * DAY);
-    add_device(1, 0, "GPU-1");
-    add_device(3, 0, uuid_of_gpu);
-    add_device(3, 2, uuid);
+    rows_device(db, 1, START_NS, devices[0], "GPU-1");
+    rows_device(db, 3, START_NS, devices[0], uuid_of_gpu);
+    rows_device(db, 3, START_NS, devices[2], uuid);
 }
 
 static void plant_throttle_by_sampler(void)
@@ -262,7 +251,7 @@ static void plant_throttle_of_namesake(void)
 // The run of the samples does not know UUIDs: names decide.
 static void plant_throttle_by_name(void)
 {
-    add_device(1, 0, "GPU-1");
+    rows_device(db, 1, START_NS, devices[0], "GPU-1");
     rows_run(db, 3, "alpha", START_NS, START_NS + 400 * DAY);
     for (int i = -3; i < 6; i++) {
         add_sample(3, SLOW_NS + i * SECOND, i >= 0 && i < 4 ? 0x24 : 1, 0);

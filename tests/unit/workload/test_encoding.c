@@ -11,6 +11,7 @@
 #include "tests/support/folder.h"
 #include "tests/support/monitor_fixture.h"
 #include "tests/support/test.h"
+#include "tests/unit/workload/encoding_fixture.h"
 
 #ifdef ENCODING_ON_CUDA
 #define DEVICE      "cuda"
@@ -19,8 +20,6 @@
 #define DEVICE      "cpu"
 #define DEVICE_NAME "cpu"
 #endif
-
-enum { TIMEOUT_S = 20 };
 
 static struct encoding_options options_of(enum encoder encoder, unsigned int qubits, size_t batch,
                                           uint64_t batches)
@@ -35,19 +34,6 @@ static struct encoding_options options_of(enum encoder encoder, unsigned int qub
         .device = {.spec = DEVICE, .threads = 2},
         .tuning = {.chunk_mb = 1, .pool_metrics = -1, .overlap_tracking = -1},
     };
-}
-
-static enum status run_with(const struct encoding_options *options,
-                            struct inferstat_monitor *monitor, struct encoding_figures *figures,
-                            struct error *err)
-{
-    struct encoding *encoding = NULL;
-    memset(figures, 0, sizeof *figures);
-    enum status status = encoding_new(&encoding, options, monitor, err);
-    if (status == STATUS_OK)
-        status = encoding_run(encoding, figures, err);
-    encoding_free(encoding);
-    return status;
 }
 
 static void assert_runs(const struct encoding_options *options, struct encoding_figures *figures)
@@ -281,17 +267,6 @@ static bool cancelled_soon(void)
     return atomic_fetch_add(&asked, 1) > 40;
 }
 
-static void record_run(struct fixture *fixture, const struct encoding_options *options,
-                       enum status expected, struct encoding_figures *figures)
-{
-    struct error err = {0};
-    assert_int_equal(setenv("XDG_CACHE_HOME", fixture->folder, 1), 0); // of what is measured
-    fixture->collector = fake_collector_open(fixture->folder);
-    struct inferstat_monitor *monitor = open_monitor(fixture);
-    assert_int_equal(run_with(options, monitor, figures, &err), expected);
-    assert_int_equal(close_monitor(fixture, TIMEOUT_S * SECOND, NULL), INFERSTAT_OK);
-}
-
 static struct fake_row row_of(struct fixture *fixture, enum record_kind kind)
 {
     struct fake_row row;
@@ -303,7 +278,7 @@ STATE_CASE(a_run_is_recorded, struct fixture *fixture)
 {
     struct encoding_figures figures;
     struct encoding_options options = options_of(ENCODER_ANGLE, 5, 4, 6);
-    record_run(fixture, &options, STATUS_OK, &figures);
+    record_run(fixture, &options, STATUS_OK, &figures, NULL);
 
     assert_int_equal(fake_collector_count(fixture->collector, RECORD_KIND_LOAD), 1);
     const struct fake_row load = row_of(fixture, RECORD_KIND_LOAD);
@@ -389,7 +364,7 @@ static void expect_instruments(struct fixture *fixture, int tracking, int metric
     struct encoding_options options = options_of(ENCODER_ANGLE, 5, 4, 6);
     options.tuning.overlap_tracking = tracking;
     options.tuning.pool_metrics = metrics;
-    record_run(fixture, &options, STATUS_OK, &figures);
+    record_run(fixture, &options, STATUS_OK, &figures, NULL);
     const struct fake_row run = row_of(fixture, RECORD_KIND_PIPELINE);
     for (size_t i = 0; i < COUNT_OF(tracked); i++)
         assert_int_equal(run.present >> tracked[i] & 1, tracking);
@@ -417,7 +392,7 @@ STATE_CASE(a_run_that_fails_is_recorded, struct fixture *fixture)
     struct encoding_figures figures;
     struct encoding_options options = options_of(ENCODER_BASIS, 5, 2, 0);
     options.inputs.path = input;
-    record_run(fixture, &options, STATUS_CORRUPT, &figures);
+    record_run(fixture, &options, STATUS_CORRUPT, &figures, NULL);
     const struct fake_row run = row_of(fixture, RECORD_KIND_PIPELINE);
     assert_int_equal(run.values[PIPELINE_STATUS].i, INFERSTAT_RESULT_ERROR);
     assert_int_equal(run.values[PIPELINE_ITEMS].i, 4);
@@ -430,7 +405,7 @@ STATE_CASE(a_run_that_is_stopped_is_recorded, struct fixture *fixture)
     options.tuning.fillers = 1; // nothing is tried: it is the run that is stopped
     atomic_store(&asked, 0);
     options.cancelled = cancelled_soon;
-    record_run(fixture, &options, STATUS_CANCELLED, &figures);
+    record_run(fixture, &options, STATUS_CANCELLED, &figures, NULL);
     const struct fake_row run = row_of(fixture, RECORD_KIND_PIPELINE);
     assert_int_equal(run.values[PIPELINE_STATUS].i, INFERSTAT_RESULT_CANCELLED);
     assert_int_equal(run.values[PIPELINE_ITEMS].i, figures.items);
@@ -468,7 +443,7 @@ STATE_CASE(a_load_that_fails_is_recorded, struct fixture *fixture)
 {
     struct encoding_figures figures;
     struct encoding_options options = options_of(ENCODER_PHASE, 30, 64, 1);
-    record_run(fixture, &options, STATUS_NOMEM, &figures);
+    record_run(fixture, &options, STATUS_NOMEM, &figures, NULL);
     const struct fake_row load = row_of(fixture, RECORD_KIND_LOAD);
     assert_int_equal(load.values[LOAD_STATUS].i, INFERSTAT_RESULT_ERROR);
     assert_non_null(strstr(load.values[LOAD_ERROR].text, "30 qubits"));

@@ -9,6 +9,7 @@
 #include "tests/support/folder.h"
 #include "tests/support/monitor_fixture.h"
 #include "tests/support/test.h"
+#include "tests/unit/workload/encoding_fixture.h"
 
 #ifdef ENCODING_ON_CUDA
 #include "tests/support/cuda/emulation.h"
@@ -21,7 +22,7 @@
 
 #define MODEL_NAME "iqp 4 qubits f64"
 
-enum { TIMEOUT_S = 20, BATCH = 3, NUMBERS = 4 };
+enum { BATCH = 3, NUMBERS = 4 };
 
 static struct encoding_options options_of(const char *devices, uint64_t batches)
 {
@@ -36,19 +37,6 @@ static struct encoding_options options_of(const char *devices, uint64_t batches)
         .tuning = {.chunk_mb = 1, .pool_metrics = -1, .overlap_tracking = -1},
         .replace = true,
     };
-}
-
-static enum status run_with(const struct encoding_options *options,
-                            struct inferstat_monitor *monitor, struct encoding_figures *figures,
-                            struct error *err)
-{
-    struct encoding *encoding = NULL;
-    memset(figures, 0, sizeof *figures);
-    enum status status = encoding_new(&encoding, options, monitor, err);
-    if (status == STATUS_OK)
-        status = encoding_run(encoding, figures, err);
-    encoding_free(encoding);
-    return status;
 }
 
 // The file of states, to be freed.
@@ -148,16 +136,6 @@ STATE_CASE(the_first_bad_sample_is_named, struct fixture *fixture)
             fail_msg("'%s' instead of '%s'", err.text, text);
         assert_int_equal(figures.items, first / BATCH * BATCH);
     }
-}
-
-static void record_run(struct fixture *fixture, const struct encoding_options *options,
-                       enum status expected, struct encoding_figures *figures, struct error *err)
-{
-    assert_int_equal(setenv("XDG_CACHE_HOME", fixture->folder, 1), 0); // of what is measured
-    fixture->collector = fake_collector_open(fixture->folder);
-    struct inferstat_monitor *monitor = open_monitor(fixture);
-    assert_int_equal(run_with(options, monitor, figures, err), expected);
-    assert_int_equal(close_monitor(fixture, TIMEOUT_S * SECOND, NULL), INFERSTAT_OK);
 }
 
 // Sums of a column over a device's rows, and how many there are.
