@@ -74,8 +74,8 @@ const struct cli_command cli_commands[] = {
             "(--text).  silence [RULE] --for 2h calls no hooks for the alerts of the rule, model,\n"
             "host and device; --all for all.  trouble lists rules that cannot be read, hooks that\n"
             "fail, and a file that is wrong.  rules lists the built-in rules; rules --check FILE\n"
-            "checks a file of rules and hooks, and with --db or --collector counts the groups for\n"
-            "which each rule holds now.  inferstatd-alerts(5) describes rules.",
+            "checks a file of rules and hooks, and counts the groups for which each rule holds\n"
+            "now, if a collector runs.  inferstatd-alerts(5) describes rules.",
         .examples = {"alerts --check", "alerts silence ttft_slow --for 2h --text maintenance"},
         .options =
             TAKES(SOURCE, OPTION_MODEL, OPTION_HOST, OPTION_DEVICE, WINDOW, ROWS, OPTION_LIMIT,

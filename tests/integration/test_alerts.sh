@@ -44,6 +44,17 @@ expect_exit 0 "$INFERSTATD" --check-config --listen "$COLLECTOR" --db "$DB" --al
 expect_exit 0 "$INFERSTAT" alerts rules --check "$rules"
 expect_text "$WORK/out" "avg e2e_ns by host over 10s when count > 20 for 6s clear 15"
 
+# What rules do whatever the data is told without a collector.
+{
+  echo 'alert ever: avg e2e_ns over 1h when count > 4 least 5'
+  echo 'alert never: avg tokens_per_second over 1h when p95 < 0'
+  echo 'alert cold: avg device_sample.temperature_celsius over 1h when min < 0C'
+} >"$WORK/certain"
+expect_exit 0 "$INFERSTAT" alerts rules --check "$WORK/certain" --csv
+expect_text "$WORK/out" "ever,1,,,it holds for every group that has values,"
+expect_text "$WORK/out" "never,2,,,it never holds,"
+expect_text "$WORK/out" "cold,3,,,,"
+
 # What the lines of hooks need.
 check_hook() { # its line, what is wrong with it
   { cat "$rules" && echo "hook h: $1"; } >"$WORK/hooks"
@@ -144,8 +155,11 @@ wait_until 5 grep -q "were read again" "$WORK/collector.log"
 wait_until 5 has_rows "alert WHERE rule = 'always'" 1
 is firing || fail "a reload ended the alert"
 expect_exit 3 "$INFERSTAT" alerts trouble
-expect_exit 0 "$INFERSTAT" --collector "$COLLECTOR" alerts rules --check "$rules"
-expect_text "$WORK/out" "it holds for every group"
+for options in "" "--collector $COLLECTOR"; do # both are the same one
+  # shellcheck disable=SC2086
+  expect_exit 0 "$INFERSTAT" $options alerts rules --check "$rules"
+  expect_text "$WORK/out" "it holds for every group"
+done
 { cat "$WORK/right" && echo 'hook h: command /nowhere/x'; } >"$rules"
 
 # Slower it is good; after a minute of that, most of which is put into the store here, it is over.

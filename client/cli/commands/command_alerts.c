@@ -273,12 +273,27 @@ static enum status try_rule(struct cli *cli, const struct alert_rule *rule, stru
     return STATUS_OK;
 }
 
+// What a rule does whatever the data: but for temperatures and differences of memory, no value is
+// negative, and a group has a value at least.  NULL: nothing is sure.
+static const char *certain_note(const struct alert_rule *rule)
+{
+    const bool is_count = rule->stat == ALERT_STAT_COUNT;
+    const double least = is_count ? (double)rule->least : 0; // of a value
+    if (!is_count && (rule->unit == UNIT_CELSIUS || strstr(rule->query.metric, "_delta_")))
+        return NULL;
+    if (rule->is_below)
+        return rule->warning <= least ? "it never holds" : NULL;
+    return rule->warning < least ? "it holds for every group that has values" : NULL;
+}
+
+// With --check, what each rule does now, too: of the source that the options name, else of the
+// usual collector, if that answers.
 static enum status fill_rules(struct cli *cli, const struct alert_file *file, struct result *list,
                               struct error *err)
 {
-    const bool tries =
-        option_given(&cli->options, OPTION_CHECK) &&
-        (option_given(&cli->options, OPTION_DB) || option_given(&cli->options, OPTION_COLLECTOR));
+    const bool is_named =
+        option_given(&cli->options, OPTION_DB) || option_given(&cli->options, OPTION_COLLECTOR);
+    bool tries = option_given(&cli->options, OPTION_CHECK);
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof rule_columns / sizeof *rule_columns; i++)
         if (result_add_column(list, rule_columns[i].key, UNIT_NONE) != STATUS_OK)
@@ -292,6 +307,13 @@ static enum status fill_rules(struct cli *cli, const struct alert_file *file, st
         set_cell(list, RULE_TEXT, rule->text);
         if (tries)
             status = try_rule(cli, rule, list, err);
+        if (status != STATUS_OK && !is_named) {
+            tries = false;
+            status = STATUS_OK;
+        }
+        const char *note = certain_note(rule);
+        if (note)
+            set_cell(list, RULE_NOTE, note);
     }
     return status == STATUS_OK && result_status(list) != STATUS_OK ? error_no_memory(err, "alerts")
                                                                    : status;
