@@ -17,6 +17,7 @@
 // that may not have begun, or has ended, ends the program.
 #pragma once
 
+#include <math.h> // CUDA declares its functions, too
 #include <stddef.h>
 #include <stdint.h>
 
