@@ -115,6 +115,8 @@ static void format_cell(char *text, const struct grid_choice *choice,
         return;
     case VALUE_TEXT: {
         (void)text_escape(text, GRID_CELL_SIZE, value.text.bytes, value.text.size);
+        if (column->key && strcmp(column->key, "kind") == 0)
+            (void)snprintf(text, GRID_CELL_SIZE, "%s", record_kind_words(value.text.bytes));
         const unsigned state = column->format == GRID_STATE ? state_of(text) : STATES;
         if (state < STATES)
             (void)snprintf(text, GRID_CELL_SIZE, "%s %s", states[state].sign, states[state].text);

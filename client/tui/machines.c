@@ -8,6 +8,7 @@
 
 #include "common/core/base/text.h"
 #include "common/core/base/unit.h"
+#include "common/core/record/record.h"
 
 enum { COLUMNS_MAX = 96, TROUBLE_SIZE = 512, XIDS_MAX = 64 };
 
@@ -139,17 +140,17 @@ static void set_real(struct join *join, enum own own, double value)
 // What is wrong now, and the newest XID of the window: "! throttling, XID 48".
 static void set_trouble(struct join *join, const struct result *of, size_t row)
 {
-    char text[TROUBLE_SIZE] = "", one[TROUBLE_SIZE / 2];
-    const size_t xid = find_xid(join, of, row);
-    if (result_get(of, row, "events").type != VALUE_NULL)
-        (void)text_append(text, sizeof text, "", "! %s",
-                          result_text(one, sizeof one, of, row, "events"));
+    char text[TROUBLE_SIZE] = "! ", *words = text + 2;
+    const size_t xid = find_xid(join, of, row), size = sizeof text - 2;
+    const struct value events = result_get(of, row, "events");
+    if (events.type == VALUE_TEXT)
+        record_event_words(words, size, events.text.bytes, NULL);
     if (result_get(of, row, "sampler_ended_ns").type == VALUE_INT)
-        (void)text_append(text, sizeof text, ", ", text[0] ? "not sampled" : "! not sampled");
-    if (xid != SIZE_MAX && !strstr(text, "xid"))
-        (void)text_append(text, sizeof text, ", ", text[0] ? "XID %lld" : "! XID %lld",
+        (void)text_append(words, size, ", ", "not sampled");
+    if (xid != SIZE_MAX && !strstr(words, "XID"))
+        (void)text_append(words, size, ", ", "XID %lld",
                           (long long)result_integer(join->from->events, xid, "code", 0));
-    if (text[0])
+    if (words[0])
         (void)result_set_text(join->out, join->own[OWN_TROUBLE], text, strlen(text));
 }
 

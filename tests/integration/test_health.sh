@@ -36,7 +36,7 @@ host b --slow 0:0:1000:1.3
 host c
 
 # What throttles now, in words; its processes and limits as keys of JSON.
-throttled() { "$INFERSTAT" devices --host a >"$WORK/out" && grep -q 'throttled: software thermal' "$WORK/out"; }
+throttled() { "$INFERSTAT" devices --host a >"$WORK/out" && grep -q 'throttling: software thermal' "$WORK/out"; }
 wait_until 30 throttled
 expect_exit 0 "$INFERSTAT" devices --host a --json
 python3 -c 'import json, sys
@@ -45,7 +45,7 @@ assert row["throttle_reasons"] == 32 and row["events"] == "throttling", row
 assert row["temperature_celsius"] > row["slowdown_celsius"] - 5 and row["sm_clock_hz"] == 990000000, row
 assert row["fan_ratio"] == 0.3 and row["window_ns"] is None, row' "$WORK/out" || fail "not that device"
 expect_exit 0 "$INFERSTAT" now
-expect_text "$WORK/out" "Trouble: a cuda:0: throttled: software thermal"
+expect_text "$WORK/out" "Trouble: a cuda:0: throttling: software thermal"
 [ "$("$INFERSTAT" now --host a --csv | wc -l)" -eq 2 ] || fail "the sampler of a is a row of now"
 
 # Once it is over: how long it lasted, and what it cost.

@@ -183,8 +183,8 @@ static bool widen(struct cli *cli, enum query_dimension dimension, char name[QUE
 
 bool known_names_widen(struct cli *cli, struct query_filter *filter)
 {
-    static const enum query_dimension dimensions[] = {QUERY_BY_MODEL, QUERY_BY_HOST,
-                                                      QUERY_BY_DEVICE, QUERY_BY_OPERATION};
+    static const enum query_dimension dimensions[] = {
+        QUERY_BY_MODEL, QUERY_BY_HOST, QUERY_BY_DEVICE, QUERY_BY_OPERATION, QUERY_BY_EVENT};
     bool is_wider = false;
     for (size_t i = 0; i < sizeof dimensions / sizeof *dimensions; i++)
         if (filter->by[dimensions[i]][0])

@@ -13,11 +13,17 @@ static char *error_text(const struct column *column, const struct result *result
     return column_value(column, result, row);
 }
 
+static char *kind_text(const struct column *column, const struct result *result, size_t row)
+{
+    const struct value kind = result_get(result, row, column->key);
+    return strdup(kind.type == VALUE_TEXT ? record_kind_words(kind.text.bytes) : "-");
+}
+
 static const struct column figures[] = {
     {"count", "count", COLUMN_RIGHT(0)},
     {"first_ns", "first", COLUMN_LEFT(2)},
     {"last_ns", "last", COLUMN_LEFT(1)},
-    {"kind", "kind", COLUMN_LEFT(0)},
+    {"kind", "kind", COLUMN_LEFT(0), .cell = kind_text},
 };
 
 enum {

@@ -6,20 +6,10 @@
 
 enum { HOSTS_LEAST = 3 };
 
-// Short names of the metrics.
-static const struct {
-    const char *metric, *word;
-} words[] = {
-    {"tokens_per_second", "decode"}, {"prefill_tokens_per_second", "prefill"}, {"ttft_ns", "TTFT"},
-    {"items_per_second", "items"},   {"load_bytes_per_second", "load"},
-};
-
 static char *metric_text(const struct column *column, const struct result *result, size_t row)
 {
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (result_is(result, row, "metric", words[i].metric))
-            return strdup(words[i].word);
-    return column_value(column, result, row);
+    char name[64];
+    return strdup(query_metric_short(result_text(name, sizeof name, result, row, column->key)));
 }
 
 static char *deviation_text(const struct column *column, const struct result *result, size_t row)

@@ -11,26 +11,10 @@
 
 enum { NOTED_MAX = 3 };
 
-// Adds the names of lasting events, "pcie_downgrade, throttling", as words, but for the `count`
-// ones in `said`, which the row's figures tell better.
-static void add_events(char *text, struct value events, const char *const *said, unsigned count)
+static void add_events(char *text, struct value events, const char *const *said)
 {
-    char name[64];
-    if (events.type != VALUE_TEXT)
-        return;
-    for (const char *at = events.text.bytes; *at;) {
-        const size_t size = strcspn(at, ",");
-        bool is_said = false;
-        (void)snprintf(name, sizeof name, "%.*s", (int)(size < sizeof name ? size : 0), at);
-        for (char *blank = strchr(name, '_'); blank; blank = strchr(blank, '_'))
-            *blank = ' ';
-        for (unsigned i = 0; i < count; i++)
-            is_said = is_said || strcmp(name, said[i]) == 0;
-        if (!is_said)
-            (void)text_append(text, TROUBLE_TEXT_SIZE, ", ", "%s", name);
-        at += size;
-        at += strspn(at, ", ");
-    }
+    if (events.type == VALUE_TEXT)
+        record_event_words(text, TROUBLE_TEXT_SIZE, events.text.bytes, said);
 }
 
 char *device_trouble_text(char *text, const struct result *result, size_t row)
@@ -43,25 +27,25 @@ char *device_trouble_text(char *text, const struct result *result, size_t row)
     const int64_t sampled_ns = result_integer(result, row, "sampled_ns", 0);
     const int64_t ended_ns = result_integer(result, row, "sampler_ended_ns", 0);
     const int64_t age_ns = result_integer(result, row, "as_of_ns", 0) - sampled_ns;
-    const char *said[3];
+    const char *said[4] = {NULL}; // events that the row's figures tell better
     unsigned said_count = 0;
     if (reasons) {
-        (void)text_append(raw, TROUBLE_TEXT_SIZE, ", ", "throttled: %s",
+        (void)text_append(raw, TROUBLE_TEXT_SIZE, ", ", "throttling: %s",
                           throttle_text(words, reasons));
         said[said_count++] = "throttling";
     }
     if (width > 0 && width < width_max) {
-        (void)text_append(raw, TROUBLE_TEXT_SIZE, ", ", "PCIe x%lld of x%lld", (long long)width,
-                          (long long)width_max);
-        said[said_count++] = "pcie downgrade";
+        (void)text_append(raw, TROUBLE_TEXT_SIZE, ", ", "PCIe downgrade: x%lld of x%lld",
+                          (long long)width, (long long)width_max);
+        said[said_count++] = "pcie_downgrade";
     }
     if (errors > 0) {
-        (void)text_append(raw, TROUBLE_TEXT_SIZE, ", ", "%lld uncorrected ECC error%s",
+        (void)text_append(raw, TROUBLE_TEXT_SIZE, ", ", "ECC uncorrected: %lld error%s",
                           (long long)errors, cli_plural(errors));
-        said[said_count++] = "ecc uncorrected";
+        said[said_count++] = "ecc_uncorrected";
     }
-    add_events(raw, result_get(result, row, "events"), said, said_count);
-    add_events(raw, result_get(result, row, "device_events"), NULL, 0);
+    add_events(raw, result_get(result, row, "events"), said);
+    add_events(raw, result_get(result, row, "device_events"), NULL);
     if (sampled_ns > 0 && ended_ns > 0)
         (void)text_append(raw, TROUBLE_TEXT_SIZE, ", ", "not sampled: process ended or silent");
     else if (sampled_ns > 0 && age_ns > STALE_NS)
@@ -78,7 +62,7 @@ char *device_trouble_event(char *text, const struct result *result, size_t row)
         (void)text_append(raw, TROUBLE_TEXT_SIZE, ", ", "XID %lld",
                           (long long)result_integer(result, row, "code", 0));
     else
-        add_events(raw, result_get(result, row, "event"), NULL, 0);
+        add_events(raw, result_get(result, row, "event"), NULL);
     if (detail.type == VALUE_TEXT)
         (void)text_append(raw, sizeof raw, "", ": %s", detail.text.bytes);
     return text_escape(text, TROUBLE_TEXT_SIZE, raw, strlen(raw));

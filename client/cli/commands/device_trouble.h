@@ -6,8 +6,8 @@
 enum { TROUBLE_TEXT_SIZE = 512 };
 
 // Writes what is wrong with the device or host of a row of the device or host health query, such as
-// "power cap, PCIe x8 of x16", to `text` (TROUBLE_TEXT_SIZE bytes), escaped for a terminal; "" if
-// nothing is.  Returns `text`.
+// "throttling: power cap, PCIe downgrade: x8 of x16", to `text` (TROUBLE_TEXT_SIZE bytes), escaped
+// for a terminal; "" if nothing is.  Returns `text`.
 char *device_trouble_text(char *text, const struct result *result, size_t row);
 
 // Writes the name of an event as words, with its detail: "throttling: power cap", "XID 79".

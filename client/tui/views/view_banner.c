@@ -255,22 +255,14 @@ static void add_states(struct findings *findings, const struct model *model, uns
 
 bool view_fleet_text(char *text, size_t size, const struct result *fleet, size_t row)
 {
-    static const char *const words[][2] = {{"tokens_per_second", "decode"},
-                                           {"prefill_tokens_per_second", "prefill"},
-                                           {"ttft_ns", "TTFT"},
-                                           {"items_per_second", "items/s"},
-                                           {"load_bytes_per_second", "load"}};
     char host[NAME_SIZE], metric[NAME_SIZE], reason[2 * NAME_SIZE];
     if (!result_is(fleet, row, "verdict", "worse"))
         return false;
     (void)result_text(metric, sizeof metric, fleet, row, "metric");
-    for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(metric, words[i][0]) == 0)
-            (void)snprintf(metric, sizeof metric, "%s", words[i][1]);
     const bool has_reason = result_get(fleet, row, "reason").type == VALUE_TEXT;
     (void)result_text(reason, sizeof reason, fleet, row, "reason");
     (void)snprintf(text, size, "▲ %s %s %+.1f %%%s%s",
-                   result_text(host, sizeof host, fleet, row, "host"), metric,
+                   result_text(host, sizeof host, fleet, row, "host"), query_metric_short(metric),
                    result_number(fleet, row, "deviation_ratio", 0) * 100, has_reason ? ": " : "",
                    has_reason ? reason : "");
     return true;

@@ -137,7 +137,7 @@ static void put_meanwhile(struct page *page, const struct meanwhile *kind,
                           const struct result *answer, const struct span *span,
                           const struct result *request, size_t row)
 {
-    char label[160], name[96], device[48], took[UNIT_TEXT_SIZE], line[96];
+    char label[160], name[96], words[96], device[48], took[UNIT_TEXT_SIZE], line[96];
     size_t more = 0, shown = 0;
     for (size_t i = 0; answer && i < result_row_count(answer); i++) {
         const double from_ns = result_number(answer, i, "started_ns", NAN);
@@ -151,8 +151,12 @@ static void put_meanwhile(struct page *page, const struct meanwhile *kind,
             continue;
         }
         shown++;
+        (void)result_text(name, sizeof name, answer, i, kind->of);
+        words[0] = '\0';
+        if (kind->polled == POLL_EVENTS_THEN)
+            record_event_words(words, sizeof words, name, NULL);
         (void)snprintf(label, sizeof label, "%s %s %s %s", from_ns < span->from_ns ? "<" : " ",
-                       kind->name, result_text(name, sizeof name, answer, i, kind->of),
+                       kind->name, words[0] ? words : name,
                        result_text(device, sizeof device, answer, i, "device"));
         put_bar(page, kind->style, label, fmax(from_ns - span->from_ns, 0) / whole_ns,
                 fmin(from_ns + took_ns - span->from_ns, whole_ns) / whole_ns,

@@ -508,6 +508,19 @@ const struct query_metric *query_metrics(unsigned *count)
     return metrics;
 }
 
+const char *query_metric_short(const char *name)
+{
+    static const char *const words[][2] = {{"tokens_per_second", "decode"},
+                                           {"prefill_tokens_per_second", "prefill"},
+                                           {"ttft_ns", "TTFT"},
+                                           {"items_per_second", "items/s"},
+                                           {"load_bytes_per_second", "load"}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(name, words[i][0]) == 0)
+            return words[i][1];
+    return name;
+}
+
 bool query_metric_is_of_records(const struct query_metric *metric)
 {
     if (metric->column < 0)

@@ -252,6 +252,10 @@ const struct query_metric *query_metrics(unsigned *count);
 #define QUERY_METRIC_TOKENS_PER_JOULE   "tokens_per_joule"
 #define QUERY_METRIC_JOULES_PER_REQUEST "joules_per_request"
 
+// A short name of a metric of FLEET for people: "decode" of tokens_per_second; else the name
+// itself.
+const char *query_metric_short(const char *name);
+
 // True if a single record has a value of the metric, stored or derived.
 bool query_metric_is_of_records(const struct query_metric *metric);
 

@@ -1,6 +1,7 @@
 #include "common/core/record/record.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/core/base/text.h"
@@ -69,6 +70,34 @@ enum record_kind record_kind_find(const char *name)
            strcmp(kinds[kind].plural, name) != 0)
         kind++;
     return (enum record_kind)kind;
+}
+
+const char *record_kind_words(const char *name)
+{
+    return strcmp(name, record_kind_info(RECORD_KIND_INFERENCE)->name) == 0 ? "request" : name;
+}
+
+void record_event_words(char *text, size_t size, const char *events, const char *const *said)
+{
+    static const char *const acronyms[] = {"PCIe", "XID", "ECC"};
+    char name[64];
+    for (const char *at = events; *at; at += strspn(at, ", ")) {
+        const size_t whole = strcspn(at, ","), own = strcspn(at, ", ");
+        const char *const *other = said;
+        while (other && *other && (strlen(*other) != own || memcmp(*other, at, own) != 0))
+            other++;
+        (void)snprintf(name, sizeof name, "%.*s", (int)(whole < sizeof name ? whole : 0), at);
+        at += whole;
+        for (char *blank = strchr(name, '_'); blank; blank = strchr(blank, '_'))
+            *blank = ' ';
+        for (size_t i = 0; i < sizeof acronyms / sizeof *acronyms; i++) {
+            const size_t length = strlen(acronyms[i]);
+            if (strncasecmp(name, acronyms[i], length) == 0 && strchr(" ", name[length]))
+                memcpy(name, acronyms[i], length);
+        }
+        if (!other || !*other)
+            (void)text_append(text, size, ", ", "%s", name);
+    }
 }
 
 int record_column_find(enum record_kind kind, const char *name)

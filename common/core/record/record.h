@@ -95,6 +95,14 @@ const struct record_kind_info *record_kind_info(enum record_kind kind);
 // The kind with this name, or plural; RECORD_KIND_COUNT if there is none.
 enum record_kind record_kind_find(const char *name);
 
+// The name of a kind for people, who call an inference a request.
+const char *record_kind_words(const char *name);
+
+// Appends the names of events for people to `text` (`size` bytes): "pcie_downgrade, xid (2
+// devices)" is "PCIe downgrade, XID (2 devices)".  Those in `said`, ended by NULL, are left out;
+// NULL: none.
+void record_event_words(char *text, size_t size, const char *events, const char *const *said);
+
 // The position of the column `name` in `kind`; -1 if there is none.
 int record_column_find(enum record_kind kind, const char *name);
 

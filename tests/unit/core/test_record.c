@@ -91,6 +91,32 @@ TEST_CASE(test_values)
     assert_memory_equal(text, why, size);
 }
 
+// What events are called where people read, with or without those that are told otherwise.
+TEST_CASE(test_events_in_words)
+{
+    static const char *const said[] = {"throttling", "ecc", NULL};
+    static const struct {
+        const char *events;
+        const char *const *said;
+        const char *text;
+    } cases[] = {
+        {"", NULL, "x"},
+        {"pcie_downgrade", NULL, "x, PCIe downgrade"},
+        {"throttling (2 devices), ecc_uncorrected, xid", NULL,
+         "x, throttling (2 devices), ECC uncorrected, XID"},
+        {"throttling (2 devices), ecc_uncorrected,xid", said, "x, ECC uncorrected, XID"},
+        {"throttling", said, "x"},
+        {"eccentric_thing, pcie", NULL, "x, eccentric thing, PCIe"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char text[80] = "x";
+        record_event_words(text, sizeof text, cases[i].events, cases[i].said);
+        assert_string_equal(text, cases[i].text);
+    }
+    assert_string_equal(record_kind_words("inference"), "request");
+    assert_string_equal(record_kind_words("load"), "load");
+}
+
 TEST_CASE(test_text_is_cut)
 {
     struct record record;
@@ -142,5 +168,5 @@ TEST_CASE(test_soundness)
         assert_false(record_is_sound(&cases[i]));
 }
 
-TEST_MAIN(test_table_is_sound, test_derived, test_enumerations, test_values, test_text_is_cut,
-          test_soundness)
+TEST_MAIN(test_table_is_sound, test_derived, test_enumerations, test_values, test_events_in_words,
+          test_text_is_cut, test_soundness)

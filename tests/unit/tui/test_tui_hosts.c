@@ -36,7 +36,7 @@ TEST_CASE(what_has_trouble_comes_first)
     assert_true(view_selected(model, 0, &row));
     assert_true(result_is(machines, row, "device", "cuda:1"));
     assert_true(result_is(machines, row, "pcie", "x8!"));
-    assert_true(result_is(machines, row, "trouble", "! throttling, pcie_width, XID 48"));
+    assert_true(result_is(machines, row, "trouble", "! throttling, PCIe width, XID 48"));
     drop(model);
 }
 
