@@ -75,7 +75,8 @@ enum status query_why(struct store *store, const struct query *query, struct res
 {
     struct why_question question = {.model = query->filter.by[QUERY_BY_MODEL],
                                     .host = query->filter.by[QUERY_BY_HOST],
-                                    .since_ns = query->filter.since_ns};
+                                    .since_ns = query->filter.since_ns,
+                                    .with_peers = true};
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
         if (query->filter.by[i][0] && i != QUERY_BY_MODEL && i != QUERY_BY_HOST)
             return error_set(err, STATUS_INVALID, "why: filters are model and host, not %s",

@@ -215,7 +215,7 @@ static enum status begin(struct why_reader *reader, const struct why_question *q
     return status;
 }
 
-static enum status read_all(struct why_reader *reader, struct error *err)
+static enum status read_all(struct why_reader *reader, bool with_peers, struct error *err)
 {
     enum status status = why_add_processes(reader, err);
     if (status == STATUS_OK)
@@ -230,6 +230,8 @@ static enum status read_all(struct why_reader *reader, struct error *err)
         status = why_add_lasting(reader, err);
     if (status == STATUS_OK)
         status = why_add_losses(reader, err);
+    if (status == STATUS_OK && with_peers && reader->host)
+        status = why_add_peers(reader, err);
     return status;
 }
 
@@ -240,7 +242,7 @@ enum status why_read(struct why *out, struct store *store, const struct why_ques
     *out = (struct why){0};
     enum status status = begin(&reader, question, err);
     if (status == STATUS_OK)
-        status = read_all(&reader, err);
+        status = read_all(&reader, question->with_peers, err);
     if (status == STATUS_OK && out->cause_count == 0)
         status = error_set(err, STATUS_NO_DATA, "no requests in the window");
     if (status == STATUS_OK)

@@ -23,6 +23,7 @@
 // A cause was present at the time.  That it caused the delay is likely, not proven.
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -46,6 +47,7 @@ struct why_question {
     // The start of the window (reader_window_ns), which ends now (reader_as_of); 0: WHY_WINDOW_NS
     // before.
     int64_t since_ns;
+    bool with_peers; // with a host: also whether it is worse than its peers (WHY_APART)
 };
 
 // A model whose requests were compared: of the hosts and devices where it is slower, else of all.
@@ -80,7 +82,7 @@ struct why {
     size_t subject_count;
     // First processes that are down, silent or were replaced; then model by model, the one that is
     // slowest against its usual first, by the share that is explained, the unexplained rest last;
-    // then losses; then models that are as usual.
+    // then losses; then models that are as usual; then models of which the host is worse.
     struct why_cause *causes;
     size_t cause_count; // at least 1 after success
 };

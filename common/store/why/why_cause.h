@@ -42,7 +42,8 @@ enum why_metric { WHY_E2E, WHY_TTFT, WHY_METRICS };
     X(AS_USUAL, "as_usual", "as usual", "avg e2e_ns")                                              \
     X(FASTER, "faster", "faster than usual", "avg e2e_ns")                                         \
     X(TOO_FEW, "too_few", "too few requests to be sure", "avg e2e_ns")                             \
-    X(NOTHING_BEFORE, "nothing_before", "nothing to compare with yet", "fleet")
+    X(NOTHING_BEFORE, "nothing_before", "nothing to compare with yet", "fleet")                    \
+    X(APART, "apart", "worse than its peers with the same model and device", "fleet")
 
 enum why_cause_kind {
 #define WHY_CAUSE_ENUM(name, text, words, command) WHY_##name,

@@ -1,9 +1,11 @@
+#include <math.h>
 #include <string.h>
 
 #include <sqlite3.h>
 
 #include "common/store/aggregate/coverage.h"
 #include "common/store/query/lasting.h"
+#include "common/store/query/query_list.h"
 #include "common/store/why/why_reader.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/read/reader.h"
@@ -137,4 +139,37 @@ enum status why_add_losses(struct why_reader *reader, struct error *err)
     }
     coverage_deinit(&coverage);
     return status;
+}
+
+enum status why_add_peers(struct why_reader *reader, struct error *err)
+{
+    struct query query = {.kind = QUERY_FLEET, .filter.since_ns = reader->out->since_ns};
+    char model[QUERY_TEXT_SIZE], host[QUERY_TEXT_SIZE], metric[QUERY_TEXT_SIZE];
+    struct result *fleet = NULL;
+    if (reader->model)
+        (void)answer_name_text(reader->store, reader->model, query.filter.by[QUERY_BY_MODEL]);
+    enum status status = query_fleet(reader->store, &query, &fleet, err);
+    (void)answer_name_text(reader->store, reader->host, host);
+    for (size_t i = 0; i < reader->out->subject_count && status == STATUS_OK; i++) {
+        const struct why_subject *subject = &reader->out->subjects[i];
+        const int64_t model_id = reader->entries[subject->first].model;
+        struct why_cause *cause;
+        size_t row = 0;
+        (void)answer_name_text(reader->store, model_id, model);
+        while (row < result_row_count(fleet) && // the worst metric is the first one
+               !(result_is(fleet, row, "verdict", "worse") && result_is(fleet, row, "host", host) &&
+                 result_is(fleet, row, "model", model)))
+            row++;
+        if (row == result_row_count(fleet) || subject->verdict == STATS_WORSE)
+            continue;
+        const double deviation = result_number(fleet, row, "deviation_ratio", 0);
+        status = why_add_cause(reader, &cause, WHY_APART, model_id, reader->host, err);
+        if (status == STATUS_OK)
+            why_say(cause, ": %s %.0f %% %s the median of %lld hosts",
+                    result_text(metric, sizeof metric, fleet, row, "metric"), fabs(deviation) * 100,
+                    deviation > 0 ? "above" : "below",
+                    (long long)result_integer(fleet, row, "hosts", 0));
+    }
+    result_free(fleet);
+    return status == STATUS_NO_DATA ? STATUS_OK : status;
 }

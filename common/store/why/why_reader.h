@@ -3,7 +3,7 @@
 //   why_sample.c   reads requests, what lasted meanwhile, and settings
 //   why_model.c    compares the series of a model and splits their differences
 //   why_words.c    writes causes, and the commands that show them
-//   why_process.c  finds processes that ended, and lost records
+//   why_process.c  finds processes that ended, lost records, and a host that is always slow
 #pragma once
 
 #include "common/store/why/why.h"
@@ -77,6 +77,10 @@ MUST_CHECK enum status why_add_lasting(struct why_reader *reader, struct error *
 
 // Adds the hosts with notable losses of records in the window.
 MUST_CHECK enum status why_add_losses(struct why_reader *reader, struct error *err);
+
+// Adds for each model that is not slower than usual whether the host that is asked for is worse
+// than its peers, as FLEET finds it in the window.
+MUST_CHECK enum status why_add_peers(struct why_reader *reader, struct error *err);
 
 // Adds a cause of a model and host (ids of the table name; 0: none, several) to the answer, with
 // its words and the command that shows it.

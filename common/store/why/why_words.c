@@ -49,7 +49,7 @@ static void set_evidence(struct why_cause *cause, const struct why_reader *reade
                                                           : "6h");
     if (kind >= WHY_CONCURRENCY && kind != WHY_SETTING && kind != WHY_LOSSES)
         append_option(cause, "--model", cause->model);
-    if (kind != WHY_HOST && kind != WHY_NOTHING_BEFORE)
+    if (strcmp(command, "fleet") != 0)
         append_option(cause, "--host", cause->host);
     if (kind > WHY_KILLED && kind != WHY_SETTING)
         append_option(cause, "--since", reader->since);

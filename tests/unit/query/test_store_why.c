@@ -328,6 +328,28 @@ TEST_CASE(test_nothing_before)
     result_free(result);
 }
 
+// A host that was always slow is as usual; that it is worse than its peers is told of it alone.
+TEST_CASE(test_always_slow)
+{
+    struct query query = {.kind = QUERY_WHY};
+    why_fleet_make(&(struct why_planted){.since_ns = 0});
+    exec("UPDATE inference SET queue_ns = queue_ns * 3, prefill_ns = prefill_ns * 3, ttft_ns ="
+         " ttft_ns * 3, decode_ns = decode_ns * 3, e2e_ns = e2e_ns * 3 WHERE run IN (SELECT run"
+         " FROM run r JOIN name n ON n.id = r.host WHERE n.text = 'gpu02')");
+    for (int host = 0; host < WHY_FLEET_HOSTS; host++) {
+        (void)snprintf(query.filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "gpu%02d", host);
+        struct result *result = ask(&query);
+        assert_true(is_cause(result, 0, WHY_AS_USUAL));
+        assert_int_equal(result_row_count(result), 1 + (host == 2));
+        if (host == 2) {
+            assert_true(is_cause(result, 1, WHY_APART));
+            assert_non_null(strstr(result_get(result, 1, "text").text.bytes, "of 3 hosts"));
+            assert_non_null(strstr(result_get(result, 1, "evidence").text.bytes, "fleet --model"));
+        }
+        result_free(result);
+    }
+}
+
 // What is wrong with a device is told also where all is as usual, and once.
 TEST_CASE(test_trouble_of_devices)
 {
@@ -429,5 +451,5 @@ TEST_MAIN_EACH(why_fleet_set_up, why_fleet_tear_down, test_items_and_closed_loop
                test_weak_effects, test_budget, test_budget_of_loops, test_planted_causes_come_first,
                test_no_change_is_as_usual, test_replaced_process_and_losses,
                test_refusals_and_absurd_rows, test_slow_in_different_quantiles, test_window_of_file,
-               test_pattern_of_host, test_down_of_model, test_nothing_before,
+               test_pattern_of_host, test_down_of_model, test_nothing_before, test_always_slow,
                test_trouble_of_devices)
