@@ -24,7 +24,7 @@
 //   Acks, replies          8 and 32 MiB
 //   runs (writer.c)        16 MiB, and half a kilobyte for each run that is not over
 //   the writer's pages     16 MiB, its log's index 1 MiB; readers' pages 2 MiB each
-//   recent requests        18 MB, once NOW has been asked for (recent.h)
+//   recent requests        30 MB, once NOW has been asked for (recent.h)
 //   a group's Acks         a few hundred kilobytes
 //   sockets (listener.h)   20 MiB received, 35 MiB unsent, 1 KB a connection
 //

@@ -26,6 +26,8 @@
 #define DAY_NS    (24 * HOUR_NS)
 #define WINDOW_NS (300 * SECOND_NS) // without `since`
 
+#define KEPT_NS_MAX (10 * MINUTE_NS) // of a window whose requests the session keeps
+
 // The model and host whose processes are being read.
 struct now_current {
     struct now_row row;
@@ -202,8 +204,9 @@ static void add_real(struct aggregate *values, double value)
         aggregate_add_real(values, value);
 }
 
-static enum status add_recent(struct now *now, struct groups *groups,
-                              const struct recent_request *request, struct error *err)
+static enum status add_recent(const struct now *now, struct groups *groups,
+                              struct sketch_budget *budget, const struct recent_request *request,
+                              struct error *err)
 {
     struct group *group = NULL;
     enum status status =
@@ -214,7 +217,7 @@ static enum status add_recent(struct now *now, struct groups *groups,
     for (unsigned i = 0; i < NOW_METRICS; i++) {
         struct sketch **sketch = &ratios[i].values.sketch;
         if (!*sketch && (i != NOW_E2E || now->has_items) &&
-            sketch_new_within(sketch, &now->budget) != STATUS_OK)
+            sketch_new_within(sketch, budget) != STATUS_OK)
             return error_no_memory(err, "store");
     }
     if (request->ttft_ns != RECENT_NONE)
@@ -222,18 +225,19 @@ static enum status add_recent(struct now *now, struct groups *groups,
     aggregate_add_int(&ratios[NOW_E2E].values, request->e2e_ns);
     add_real(&ratios[NOW_SPEED].values, request->tokens_per_second);
     add_real(&ratios[NOW_TPOT].values, request->tpot_ns);
-    return reader_budget(&now->budget, err);
+    return reader_budget(budget, err);
 }
 
 static enum status add_recents(struct now *now, const struct recent *recent, struct error *err)
 {
+    struct sketch_budget budget = {.left = QUANTILE_BYTES_MAX};
     struct groups *groups = NULL;
     if (groups_new(&groups, 2, sizeof(struct now_whole), now_whole_deinit) != STATUS_OK)
         return error_no_memory(err, "store");
     enum status status = STATUS_OK;
     for (size_t i = 0; i < recent->count && status == STATUS_OK; i++)
         if (recent->list[i].started_ns >= now->filter.since_ns)
-            status = add_recent(now, groups, &recent->list[i], err);
+            status = add_recent(now, groups, &budget, &recent->list[i], err);
     for (size_t i = 0; i < groups_count(groups) && status == STATUS_OK; i++) {
         const struct group *group = groups_at(groups, i);
         const struct now_whole *whole = group->data;
@@ -612,8 +616,8 @@ static enum status read_all(struct now *now, struct error *err)
     now->filter.until_ns = 0;
     now->part_ns = now->window_ns / NOW_PARTS;
     // Of parts of minutes there are no rollups; what has a filter is not kept.
-    const bool is_kept = now->part_ns % MINUTE_NS != 0 && !*now->filter.by[QUERY_BY_MODEL] &&
-                         !*now->filter.by[QUERY_BY_HOST];
+    const bool is_kept = now->part_ns % MINUTE_NS != 0 && now->window_ns <= KEPT_NS_MAX &&
+                         !*now->filter.by[QUERY_BY_MODEL] && !*now->filter.by[QUERY_BY_HOST];
     if (status == STATUS_OK)
         status = make_groups(now, err);
     if (status == STATUS_OK)

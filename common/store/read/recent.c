@@ -15,30 +15,33 @@
 #include "common/store/schema/schema_select.h"
 #include "common/store/sqlite/database.h"
 
-// The newest requests that tell what runs answer with.
+// The newest requests that tell a new session what runs answer with.
 enum { ANSWERS_OF = 20000 };
 
-// Of more than so many runs, models and devices the old ones are forgotten.
-enum { RUNS_MAX = 2 * ANSWERS_OF };
+// More requests than this are not read one after another, and of more runs, models and devices the
+// old ones are forgotten.
+enum { BEHIND_MAX = 2 * ANSWERS_OF };
 
-// After too many requests it is tried again when so much of them is past.
+// After too many requests it is tried again when so much time has passed.
 #define RETRY_NS INT64_C(60000000000)
 
-// What a run answered with.
+// What a run answered with: the times of the request that ended last.
 struct answer {
-    int64_t ended_ns, started_ns; // of the request that ended last
-    int64_t id;                   // of the newest one
+    int64_t ended_ns, started_ns;
 };
 
 struct store_recent {
     struct recent all;
     size_t room;
-    int64_t window_ns;   // how long a request is kept
-    bool is_full;        // there were more than RECENT_MAX
-    int64_t acts;        // the last act in the audit log
-    int64_t id, time_ns; // of the last request, and its start
-    int64_t covered_ns;
-    int64_t looked_at;     // requests, since all was read
+    int64_t window_ns;     // how long a request is kept; 0: none is
+    int64_t as_of_ns;      // of the last recent_keep
+    bool is_full;          // there were more than RECENT_MAX
+    int64_t full_ns;       // as of when
+    int64_t acts;          // the last act in the audit log
+    int64_t expired_ns;    // until when requests have expired
+    int64_t id, time_ns;   // of the last request, and its start
+    int64_t covered_ns;    // as recent_covered_ns
+    int64_t looked_at;     // requests, since covered_ns began
     struct key_index runs; // run, model and device
     struct answer *answers;
     size_t answer_room;
@@ -54,11 +57,11 @@ static void free_recent(struct store_recent *kept)
 
 // ---- Reading --------------------------------------------------------------------------------
 
-enum { ID, RUN, DEVICE, STARTED, E2E, MODEL, OF_ANSWERS, HOST = OF_ANSWERS };
-enum { TTFT = HOST + 1, FINISH, PREFILL, PROMPT, CACHED, GENERATED, ITL_MAX, ITEMS, PLACED };
-enum { SPEED = PLACED + 1, TPOT };
+enum { ID, RUN, DEVICE, STARTED, E2E, MODEL, PLACED, HOST, TTFT };
+enum { FINISH = TTFT + 1, PREFILL, PROMPT, CACHED, GENERATED, ITL_MAX, ITEMS, SPEED, TPOT };
 
-static const char answers_sql[] = "SELECT t.id, t.run, t.device, t.started_ns, t.e2e_ns, t.model";
+static const char answers_sql[] = "SELECT t.id, t.run, t.device, t.started_ns, t.e2e_ns, t.model,"
+                                  " " SCHEMA_IS_PLACED;
 
 static void append_ratio(sqlite3_str *sql, const char *name)
 {
@@ -74,8 +77,7 @@ static void append_select(sqlite3_str *sql)
 {
     sqlite3_str_appendf(sql,
                         "%s, o.host, t.ttft_ns, t.finish, t.prefill_ns, t.prompt_tokens,"
-                        " t.cached_prompt_tokens, t.generated_tokens, t.itl_max_ns, t.items,"
-                        " " SCHEMA_IS_PLACED,
+                        " t.cached_prompt_tokens, t.generated_tokens, t.itl_max_ns, t.items",
                         answers_sql);
     append_ratio(sql, "tokens_per_second");
     append_ratio(sql, "tpot_ns");
@@ -87,7 +89,6 @@ static enum status on_answer(void *context, sqlite3_stmt *row, struct error *err
     struct store_recent *kept = context;
     const int64_t key[] = {sqlite3_column_int64(row, RUN), sqlite3_column_int64(row, MODEL),
                            sqlite3_column_int64(row, DEVICE)};
-    const int64_t id = sqlite3_column_int64(row, ID);
     const int64_t started_ns = sqlite3_column_int64(row, STARTED);
     const int64_t ended_ns = saturate_add(started_ns, sqlite3_column_int64(row, E2E));
     const size_t known = kept->runs.count;
@@ -96,13 +97,11 @@ static enum status on_answer(void *context, sqlite3_stmt *row, struct error *err
         !ARRAY_RESERVE(&kept->answers, &kept->answer_room, number + 1))
         return error_no_memory(err, "store");
     struct answer *answer = &kept->answers[number];
-    if (number == known || ended_ns > answer->ended_ns) {
-        answer->ended_ns = ended_ns;
-        answer->started_ns = started_ns;
-    }
-    answer->id = number == known || id > answer->id ? id : answer->id;
-    kept->looked_at++;
-    if (kept->covered_ns == 0 || started_ns < kept->covered_ns)
+    if (number == known)
+        *answer = (struct answer){0, 0};
+    if (sqlite3_column_int(row, PLACED) && ended_ns > answer->ended_ns)
+        *answer = (struct answer){ended_ns, started_ns};
+    if (kept->looked_at++ == 0 || started_ns < kept->covered_ns)
         kept->covered_ns = started_ns;
     return STATUS_OK;
 }
@@ -153,40 +152,30 @@ static enum status on_new(void *context, sqlite3_stmt *row, struct error *err)
     return status == STATUS_OK ? on_request(kept, row, err) : status;
 }
 
-static enum status on_last(void *context, sqlite3_stmt *row, struct error *err)
-{
-    struct store_recent *kept = context;
-    (void)err;
-    kept->id = sqlite3_column_int64(row, ID);
-    kept->time_ns = sqlite3_column_int64(row, 1);
-    return STATUS_OK;
-}
-
-static enum status read_all(struct store_recent *kept, struct store *store, struct error *err)
+static enum status read_answers(struct store_recent *kept, struct store *store, struct error *err)
 {
     key_index_clear(&kept->runs);
-    kept->all.count = 0;
-    kept->is_full = false;
-    kept->looked_at = 0;
-    kept->id = kept->time_ns = kept->covered_ns = 0;
+    kept->looked_at = kept->covered_ns = 0;
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendf(sql, "%s FROM main.inference t ORDER BY t.id DESC LIMIT %d", answers_sql,
                         ANSWERS_OF);
     enum status status = reader_scan(store, sql, NULL, on_answer, kept, err);
-    if (status != STATUS_OK)
-        return status;
     if (kept->looked_at < ANSWERS_OF)
         kept->covered_ns = INT64_MIN;
-    sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendall(sql,
-                          "SELECT id, started_ns FROM main.inference ORDER BY id DESC LIMIT 1");
-    status = reader_scan(store, sql, NULL, on_last, kept, err);
-    if (status != STATUS_OK)
-        return status;
-    sql = sqlite3_str_new(store->db);
+    return status;
+}
+
+static enum status read_window(struct store_recent *kept, struct store *store, int64_t since_ns,
+                               struct error *err)
+{
+    kept->all.count = 0;
+    kept->all.since_ns = since_ns;
+    kept->is_full = false;
+    sqlite3_str *sql = sqlite3_str_new(store->db);
     append_select(sql);
-    sqlite3_str_appendall(sql, " WHERE t.started_ns >= $1 AND " SCHEMA_IS_PLACED);
-    return reader_scan_with(store, sql, NULL, &kept->all.since_ns, 1, on_request, kept, err);
+    sqlite3_str_appendf(sql, " WHERE t.started_ns >= $1 AND " SCHEMA_IS_PLACED " LIMIT %d",
+                        RECENT_MAX + 1);
+    return reader_scan_with(store, sql, NULL, &since_ns, 1, on_request, kept, err);
 }
 
 static enum status read_new(struct store_recent *kept, struct store *store, struct error *err)
@@ -214,76 +203,105 @@ static void append_answers(sqlite3_context *context, int count, sqlite3_value **
     for (size_t i = 0; i < kept->runs.count; i++) {
         const struct answer *answer = &kept->answers[i];
         const int64_t *key = &kept->runs.keys[i * kept->runs.width];
-        if (kept->id - answer->id >= ANSWERS_OF)
-            continue;
         sqlite3_str_appendf(text, "%s[%lld,%lld,%lld,%lld,%lld]", separator, (long long)key[0],
                             (long long)key[1], (long long)key[2], (long long)answer->started_ns,
                             (long long)answer->ended_ns);
         separator = ",";
     }
     sqlite3_str_appendall(text, *separator == '[' ? "[]" : "]");
-    sqlite3_result_text(context, sqlite3_str_finish(text), -1, sqlite3_free);
+    char *whole = sqlite3_str_finish(text);
+    if (whole)
+        sqlite3_result_text(context, whole, -1, sqlite3_free);
+    else
+        sqlite3_result_error_nomem(context);
 }
 
 // ---- Keeping --------------------------------------------------------------------------------
 
-// Drops what began before the window, once that is a quarter of it.
-static void drop_past(struct store_recent *kept, int64_t as_of_ns)
+static void drop_before(struct recent *all, int64_t since_ns)
 {
-    struct recent *all = &kept->all;
-    const int64_t since_ns = as_of_ns - kept->window_ns;
     size_t left = 0;
-    if (since_ns - all->since_ns <= kept->window_ns / 4)
-        return;
     for (size_t i = 0; i < all->count; i++)
         if (all->list[i].started_ns >= since_ns)
             all->list[left++] = all->list[i];
     all->count = left;
-    all->since_ns = since_ns;
 }
 
 struct state {
-    int64_t acts;
-    bool is_there; // the last request
+    int64_t acts, id, time_ns, expired_ns; // of the last request, and until when they have expired
+    bool is_there;                         // the last one that was read
 };
 
 static enum status on_state(void *context, sqlite3_stmt *row, struct error *err)
 {
     (void)err;
-    *(struct state *)context =
-        (struct state){sqlite3_column_int64(row, 0), sqlite3_column_int(row, 1)};
+    *(struct state *)context = (struct state){
+        sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1), sqlite3_column_int64(row, 2),
+        sqlite3_column_int64(row, 3), sqlite3_column_int(row, 4)};
     return STATUS_OK;
 }
 
-static enum status bring_up_to_date(struct store_recent *kept, struct store *store,
-                                    int64_t as_of_ns, int64_t window_ns, struct error *err)
+static enum status read_state(struct store_recent *kept, struct store *store, struct state *state,
+                              struct error *err)
 {
-    struct state state = {0, false};
+    const int64_t of[] = {kept->id, kept->time_ns, RECORD_KIND_INFERENCE};
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendall(sql, "SELECT (SELECT max(id) FROM main.admin), EXISTS (SELECT 1"
-                               " FROM main.inference WHERE id = $1 AND started_ns = $2)");
-    enum status status = reader_scan_with(store, sql, NULL, (int64_t[]){kept->id, kept->time_ns}, 2,
-                                          on_state, &state, err);
+    sqlite3_str_appendall(
+        sql, "SELECT (SELECT max(id) FROM main.admin), max(id), started_ns,"
+             " (SELECT until_ns FROM main.expiry WHERE kind = $3), EXISTS (SELECT 1"
+             " FROM main.inference WHERE id = $1 AND started_ns = $2) FROM main.inference");
+    return reader_scan_with(store, sql, NULL, of, 3, on_state, state, err);
+}
+
+static bool is_current(const struct store_recent *kept, const struct state *state)
+{
+    return state->is_there && state->acts == kept->acts && state->expired_ns == kept->expired_ns &&
+           state->id - kept->id <= BEHIND_MAX && kept->runs.count <= BEHIND_MAX;
+}
+
+// After a failure nothing is current.
+static enum status finish(struct store_recent *kept, enum status status)
+{
     if (status != STATUS_OK)
-        return status;
-    const int64_t since_ns = as_of_ns - window_ns;
-    const bool retries = kept->is_full && since_ns - kept->all.since_ns > RETRY_NS;
-    if (state.is_there && state.acts == kept->acts && since_ns >= kept->all.since_ns && !retries &&
-        kept->runs.count <= RUNS_MAX) {
-        status = read_new(kept, store, err);
-        drop_past(kept, as_of_ns);
-    } else {
-        kept->acts = state.acts;
-        kept->window_ns = window_ns;
-        kept->all.since_ns = since_ns;
-        status = read_all(kept, store, err);
-    }
-    if (status != STATUS_OK)
-        kept->id = 0; // what has been read is not whole
+        kept->id = 0;
     return status;
 }
 
-static enum status begin(struct store *store, struct error *err)
+static enum status begin(struct store_recent *kept, struct store *store, const struct state *state,
+                         struct error *err)
+{
+    kept->all.count = 0;
+    kept->all.since_ns = INT64_MAX; // until there is a window
+    kept->window_ns = 0;
+    kept->is_full = false;
+    kept->acts = state->acts;
+    kept->expired_ns = state->expired_ns;
+    kept->id = state->id;
+    kept->time_ns = state->time_ns;
+    return read_answers(kept, store, err);
+}
+
+// Reads the window's requests where they are not kept; drops what began before the window once that
+// is a quarter of it.
+static enum status keep_window(struct store_recent *kept, struct store *store, int64_t window_ns,
+                               struct error *err)
+{
+    const int64_t since_ns = kept->as_of_ns - window_ns;
+    const int64_t past_ns = kept->as_of_ns - kept->window_ns - kept->all.since_ns;
+    const bool retries = kept->is_full && kept->as_of_ns - kept->full_ns > RETRY_NS;
+    if (window_ns > 0 && (since_ns < kept->all.since_ns || retries)) {
+        kept->window_ns = window_ns;
+        kept->full_ns = kept->as_of_ns;
+        return read_window(kept, store, since_ns, err);
+    }
+    if (kept->window_ns > 0 && !kept->is_full && past_ns > kept->window_ns / 4) {
+        kept->all.since_ns += past_ns;
+        drop_before(&kept->all, kept->all.since_ns);
+    }
+    return STATUS_OK;
+}
+
+static enum status make(struct store *store, struct error *err)
 {
     if (sqlite3_create_function(store->db, "recent_answers", 0, SQLITE_UTF8 | SQLITE_DIRECTONLY,
                                 store, append_answers, NULL, NULL) != SQLITE_OK)
@@ -298,9 +316,19 @@ static enum status begin(struct store *store, struct error *err)
 
 enum status recent_keep(struct store *store, int64_t as_of_ns, int64_t window_ns, struct error *err)
 {
-    enum status status = store->recent ? STATUS_OK : begin(store, err);
-    return status == STATUS_OK ? bring_up_to_date(store->recent, store, as_of_ns, window_ns, err)
-                               : status;
+    struct state state = {0};
+    enum status status = store->recent ? STATUS_OK : make(store, err);
+    struct store_recent *kept = store->recent;
+    if (status == STATUS_OK)
+        status = read_state(kept, store, &state, err);
+    if (status != STATUS_OK)
+        return status;
+    kept->as_of_ns = as_of_ns;
+    status =
+        is_current(kept, &state) ? read_new(kept, store, err) : begin(kept, store, &state, err);
+    if (status == STATUS_OK)
+        status = keep_window(kept, store, window_ns, err);
+    return finish(kept, status);
 }
 
 enum status recent_find(const struct recent **out, struct store *store, const struct query *query,
@@ -308,16 +336,21 @@ enum status recent_find(const struct recent **out, struct store *store, const st
 {
     struct store_recent *kept = store->recent;
     struct query_filter names = query->filter;
+    struct state state = {0};
     names.since_ns = names.until_ns = 0;
+    // Charts alone do not keep what nobody asks for: a window that begins after the last NOW is not
+    // looked for.
     bool fits = kept && !kept->is_full && query->filter.since_ns >= kept->all.since_ns &&
-                !query_filter_narrows(&names);
+                query->filter.since_ns <= kept->as_of_ns && !query_filter_narrows(&names);
     for (unsigned i = 0; fits && i < query->group_count; i++)
         fits = query->group_by[i] == QUERY_BY_MODEL || query->group_by[i] == QUERY_BY_HOST;
     *out = NULL;
     if (!fits)
         return STATUS_OK;
-    enum status status =
-        recent_keep(store, kept->all.since_ns + kept->window_ns, kept->window_ns, err);
+    enum status status = read_state(kept, store, &state, err);
+    if (status != STATUS_OK || !is_current(kept, &state))
+        return status;
+    status = finish(kept, read_new(kept, store, err));
     *out = kept->is_full ? NULL : &kept->all;
     return status;
 }

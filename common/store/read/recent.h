@@ -2,7 +2,7 @@
 // asks for the same minutes every second; only the requests that came meanwhile are read again.
 //
 // New requests are found by their ids, which rise.  All are read again after an act of
-// an administrator, and when the last request read has expired.
+// an administrator, when requests have expired, and after many came unasked for.
 #pragma once
 
 #include <stdbool.h>
@@ -25,7 +25,7 @@ struct recent_request {
     double tokens_per_second, tpot_ns;
 };
 
-// So many requests are kept at most: some 18 MB.
+// So many requests are kept at most: some 30 MB.
 enum { RECENT_MAX = 160000 };
 
 // Requests with plausible times, by arrival: all those that began since `since_ns`.
@@ -35,7 +35,8 @@ struct recent {
     size_t count;
 };
 
-// Lets the session keep the requests that began within a window before `as_of_ns`.  Afterwards the
+// Lets the session keep the requests that began within a window before `as_of_ns`; of a window of 0
+// it keeps what it has.  Afterwards the
 // SQL function recent_answers() returns what runs answered with lately, as JSON: an array of [run,
 // model, device, start, end], times of the request that ended last.
 MUST_CHECK enum status recent_keep(struct store *store, int64_t as_of_ns, int64_t window_ns,

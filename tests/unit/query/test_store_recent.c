@@ -77,6 +77,17 @@ static void add_request(int64_t run)
     (void)rows_add(db, run, &record);
 }
 
+// NULL: there is nothing, or no time.
+static struct result *ask_of(struct store *from, const struct query *query)
+{
+    struct result *result = NULL;
+    struct error err;
+    const enum status status = store_query(from, query, &result, &err);
+    if (status != STATUS_OK && status != STATUS_NO_DATA && status != STATUS_TIMEOUT)
+        fail_msg("%s", err.text);
+    return result;
+}
+
 static void happen(void)
 {
     static const char act[] = "INSERT INTO admin(at_ns, actor, action, detail, outcome, rows)"
@@ -88,10 +99,22 @@ static void happen(void)
         execf("DELETE FROM inference WHERE model = %u", models[below(MODELS)]);
         exec(act);
         break;
-    case 1: // all have expired, and ids begin anew
-        exec("DELETE FROM inference");
+    case 1: // the newest are gone, and the last id is another request's
+        execf("DELETE FROM inference WHERE id > (SELECT max(id) FROM inference) - %d",
+              (int)below(5));
         break;
-    case 2:
+    case 2: // some have expired
+        as_of_ns += SECOND;
+        execf("DELETE FROM inference WHERE started_ns < %lld", (long long)(as_of_ns - 60 * SECOND));
+        execf("INSERT OR REPLACE INTO expiry VALUES(%d, %lld)", RECORD_KIND_INFERENCE,
+              (long long)(as_of_ns - 60 * SECOND));
+        break;
+    case 3: // a query that fails half way
+        store_set_budget(store, 1);
+        result_free(ask_of(store, &(struct query){.kind = QUERY_NOW}));
+        store_set_budget(store, 0);
+        break;
+    case 4:
         as_of_ns += (int64_t)below(200) * SECOND;
         break;
     default:
@@ -123,17 +146,6 @@ static void expect_rows(const struct result *all, const struct result *part,
             expect_same_cell(result_get(all, other, columns[i]), result_get(part, row, columns[i]),
                              columns[i]);
     }
-}
-
-// NULL: there is nothing.
-static struct result *ask_of(struct store *from, const struct query *query)
-{
-    struct result *result = NULL;
-    struct error err;
-    const enum status status = store_query(from, query, &result, &err);
-    if (status != STATUS_OK && status != STATUS_NO_DATA)
-        fail_msg("%s", err.text);
-    return result;
 }
 
 // Asks the session of the test, and a new one.
@@ -192,25 +204,63 @@ TEST_CASE(test_kept)
     }
 }
 
-// What a run answers with is known from the newest 20,000 requests.
-TEST_CASE(test_answers)
+static void add_many(int64_t run, unsigned count)
 {
-    const struct query now = {.kind = QUERY_NOW};
     struct record record;
     struct sqlite3_stmt *stmt = rows_prepare(db, RECORD_KIND_INFERENCE);
+    int64_t id = integer("SELECT coalesce(max(id), 0) FROM inference");
     exec("BEGIN");
-    for (int64_t id = 1; id <= 20000; id++) {
+    for (; count > 0; count--) {
         make_request(&record);
-        rows_insert(stmt, id, 1, &record);
+        rows_insert(stmt, ++id, run, &record);
     }
     exec("COMMIT");
     (void)sqlite3_finalize(stmt);
+}
+
+// What a run answers with is known from the newest 20,000 requests that are there.
+TEST_CASE(test_answers)
+{
+    const struct query now = {.kind = QUERY_NOW};
+    add_many(1, 20000);
     add_request(RUNS);
     expect_as_new(&now);
     for (unsigned left = 5; left > 0; left--) {
         add_request(1);
         expect_as_new(&now);
     }
+    add_many(2, 40001); // more than are read one after another
+    expect_as_new(&now);
+    exec("DELETE FROM inference WHERE run = 2");
+    exec("INSERT INTO admin(at_ns, actor, action, detail, outcome, rows)"
+         " VALUES(1, '', '', '', '', 0)");
+    add_request(3);
+    expect_as_new(&now);
+    struct result *result = ask(&now);
+    assert_true(result_row_count(result) >= MODELS); // that of the run that had been displaced, too
+    result_free(result);
 }
 
-TEST_MAIN_EACH(set_up, store_tear_down, test_kept, test_answers)
+// A session knows since when a run has not answered, though many requests of others came since.
+TEST_CASE(test_idle)
+{
+    const struct query now = {.kind = QUERY_NOW};
+    const int64_t last_ns = as_of_ns - 1000 * SECOND;
+    execf("INSERT INTO model(run, stream, number, started_ns, received_ns, name, format)"
+          " VALUES(%d, 0, 1, %lld, %lld, %u, 'gguf')",
+          RUNS, (long long)START_NS, (long long)START_NS, models[0]);
+    add_request(RUNS);
+    execf("UPDATE inference SET model = %u, e2e_ns = 0, started_ns = %lld", models[0],
+          (long long)last_ns);
+    result_free(ask(&now));
+    add_many(1, 20001);
+    struct result *result = ask(&now);
+    size_t row = 0;
+    while (row < result_row_count(result) && !result_is(result, row, "host", "host-2"))
+        row++;
+    assert_true(result_is(result, row, "state", "idle"));
+    assert_int_equal(result_integer(result, row, "since_ns", 0), last_ns);
+    result_free(result);
+}
+
+TEST_MAIN_EACH(set_up, store_tear_down, test_kept, test_answers, test_idle)
