@@ -55,12 +55,6 @@ static enum status load_newest(struct baseline **out, struct store *store, struc
     return status == STATUS_OK && name[0] ? baseline_load(out, store, name, err) : status;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 // The worst median of the windows of the baseline, each with `size` of its values.
 static enum status worst_median(double *out, const struct sample *sample, size_t size,
                                 bool is_higher_worse, struct error *err)
@@ -72,7 +66,7 @@ static enum status worst_median(double *out, const struct sample *sample, size_t
     *out = NAN;
     for (size_t at = 0; at + size <= sample->kept; at += size) {
         memcpy(values, sample->values + at, size * sizeof *values);
-        qsort(values, size, sizeof *values, by_value);
+        stats_sort(values, size);
         const double median = values[(size - 1) / 2];
         if (is_higher_worse ? !(*out >= median) : !(*out <= median))
             *out = median;

@@ -473,13 +473,6 @@ static void find_causes(struct alert_evaluator *evaluator, struct store *store,
 
 // ---- All together -----------------------------------------------------------------------
 
-static enum status load(struct store *store, const struct query *query, void *out,
-                        struct error *err)
-{
-    (void)query;
-    return alert_table_load(out, store, err);
-}
-
 enum status alert_evaluate(struct alert_evaluator *evaluator, struct store *store, int64_t now_ns,
                            struct alert_pass *out, struct error *err)
 {
@@ -488,7 +481,7 @@ enum status alert_evaluate(struct alert_evaluator *evaluator, struct store *stor
                                .health = evaluator->health,
                                .disk_free_bytes = database_free_bytes(store->path)};
     const struct query any = {.kind = QUERY_ALERTS};
-    enum status status = run_turn(evaluator, store, load, &any, out, err);
+    enum status status = run_turn(evaluator, store, alert_table_load, &any, out, err);
     struct stepping stepping = {
         .evaluator = evaluator, .pass = out, .is_seen = calloc(out->count + 1, sizeof(bool))};
     if (status == STATUS_OK && !stepping.is_seen)

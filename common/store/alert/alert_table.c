@@ -85,8 +85,10 @@ static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
     return STATUS_OK;
 }
 
-enum status alert_table_load(struct alert_pass *out, struct store *store, struct error *err)
+enum status alert_table_load(struct store *store, const struct query *query, void *out,
+                             struct error *err)
 {
+    (void)query;
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendf(sql,
                         "SELECT " COLUMNS " FROM main.alert WHERE resolved_ns IS NULL"
@@ -103,15 +105,6 @@ void alert_pass_deinit(struct alert_pass *pass)
 }
 
 // ---- Writing --------------------------------------------------------------------------
-
-// "" is null.
-static void bind_text(sqlite3_stmt *stmt, int place, const char *text)
-{
-    if (text[0])
-        (void)sqlite3_bind_text(stmt, place, text, -1, SQLITE_STATIC);
-    else
-        (void)sqlite3_bind_null(stmt, place);
-}
 
 static enum status save_row(sqlite3 *db, sqlite3_stmt *save, const struct alert_row *row,
                             struct error *err)
@@ -134,11 +127,11 @@ static enum status save_row(sqlite3 *db, sqlite3_stmt *save, const struct alert_
     database_bind(save, numbers, AT_INTEGERS);
     (void)sqlite3_bind_double(save, AT_VALUE + 1, series->value);
     (void)sqlite3_bind_double(save, AT_THRESHOLD + 1, row->threshold);
-    bind_text(save, AT_RULE + 1, row->rule);
+    (void)sqlite3_bind_text(save, AT_RULE + 1, row->rule, -1, SQLITE_STATIC);
     for (int i = 0; i < ALERT_GROUP_NAMES; i++)
-        bind_text(save, AT_GROUP + i + 1, row->group[i]);
-    bind_text(save, AT_UNIT + 1, unit_name(row->unit));
-    bind_text(save, AT_WHY + 1, row->why);
+        (void)sqlite3_bind_text(save, AT_GROUP + i + 1, row->group[i], -1, SQLITE_STATIC);
+    (void)sqlite3_bind_text(save, AT_UNIT + 1, unit_name(row->unit), -1, SQLITE_STATIC);
+    (void)sqlite3_bind_text(save, AT_WHY + 1, row->why, -1, SQLITE_STATIC);
     return database_run(db, save, err);
 }
 
@@ -180,11 +173,12 @@ enum status alert_table_save(struct sqlite3 *db, const void *saved, struct error
         db, &save,
         "INSERT INTO alert(" COLUMNS
         ", is_told) VALUES(nullif(?1, 0), ?2, ?3, ?4, ?5, nullif(?6, 0),"
-        " nullif(?7, 0), ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, 0)"
+        " nullif(?7, 0), ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, nullif(?16, ''), nullif(?17, ''),"
+        " nullif(?18, ''), nullif(?19, ''), nullif(?20, ''), 0)"
         " ON CONFLICT(id) DO UPDATE SET state = ?2, severity = ?3, was_lost = max(?4, was_lost),"
         " started_ns = ?5, firing_ns = nullif(?6, 0), resolved_ns = nullif(?7, 0),"
         " stepped_ns = ?8, held_ns = ?9, critical_held_ns = ?10, good_ns = ?11, lost_ns = ?12,"
-        " value = ?13, threshold = ?14, unit = ?19, why = ?20",
+        " value = ?13, threshold = ?14, unit = nullif(?19, ''), why = nullif(?20, '')",
         false, err);
     if (status == STATUS_OK)
         status = save_rows(db, pass, save, &has_resolved, err);
@@ -229,10 +223,7 @@ static enum status silence(sqlite3 *db, const struct query *query, const char *a
                            int64_t now_ns, struct error *err)
 {
     const char *rule = strcmp(query->alert.rule, "*") == 0 ? "" : query->alert.rule;
-    const char *names[ALERT_GROUP_NAMES];
     int64_t count = 0;
-    for (int i = 0; i < ALERT_GROUP_NAMES; i++)
-        names[i] = query->filter.by[i][0] ? query->filter.by[i] : NULL;
     enum status status = database_integerf(
         db, &count, err, "SELECT count(*) FROM alert_silence WHERE until_ns > %lld",
         (long long)now_ns);
@@ -244,9 +235,10 @@ static enum status silence(sqlite3 *db, const struct query *query, const char *a
         return status;
     return database_execf(db, err,
                           "INSERT INTO alert_silence(rule, model, host, device, since_ns, until_ns,"
-                          " actor, text) VALUES(%Q, %Q, %Q, %Q, %lld, %lld, %Q, %Q)",
-                          rule[0] ? rule : NULL, names[QUERY_BY_MODEL], names[QUERY_BY_HOST],
-                          names[QUERY_BY_DEVICE], (long long)now_ns,
+                          " actor, text) VALUES(nullif(%Q, ''), nullif(%Q, ''), nullif(%Q, ''),"
+                          " nullif(%Q, ''), %lld, %lld, %Q, %Q)",
+                          rule, query->filter.by[QUERY_BY_MODEL], query->filter.by[QUERY_BY_HOST],
+                          query->filter.by[QUERY_BY_DEVICE], (long long)now_ns,
                           (long long)saturate_add(now_ns, query->alert.for_ns), actor,
                           query->alert.text);
 }

@@ -13,8 +13,8 @@ struct store;
 // Accepts one of zeros.
 void alert_pass_deinit(struct alert_pass *pass);
 
-// Reads the open alerts.
-MUST_CHECK enum status alert_table_load(struct alert_pass *out, struct store *store,
+// Reads the open alerts into `out`, a struct alert_pass.  This is a session_work (session.h).
+MUST_CHECK enum status alert_table_load(struct store *store, const struct query *query, void *out,
                                         struct error *err);
 
 // Writes all rows of `pass`, a struct alert_pass, queues what hooks are to be told

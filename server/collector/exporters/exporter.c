@@ -354,27 +354,6 @@ enum status exporter_reload(struct exporter *exporter, struct error *err)
     return status;
 }
 
-static enum status begin_to_count(struct exporter *exporter, struct error *err)
-{
-    // Half of the lines for the totals, the other half for all else.
-    const size_t series = exporter->options->series / 2 / METRICS_PAGE_LINES_PER_SERIES + 1;
-    enum status status =
-        reader_thread_open(&exporter->reader, exporter->path, &exporter->channels->gate, err);
-    if (status != STATUS_OK)
-        return status;
-    status = totals_new(&exporter->totals, exporter->reader.store, series, err);
-    return status == STATUS_OK ? inventory_begin(&exporter->inventory, exporter->reader.store, err)
-                               : status;
-}
-
-static void log_address(const struct exporter_options *options)
-{
-    log_write(LOG_LEVEL_INFO, "metrics: %s://%s%s%s:%u/metrics%s",
-              options->certificate[0] ? "https" : "http", options->listen.is_ipv6 ? "[" : "",
-              options->listen.place, options->listen.is_ipv6 ? "]" : "", options->listen.port,
-              options->token[0] ? ", with a token" : "");
-}
-
 enum status exporter_start(struct exporter **out, const struct exporter_options *options,
                            const char *path, struct listener *listener, struct channels *channels,
                            struct error *err)
@@ -388,7 +367,13 @@ enum status exporter_start(struct exporter **out, const struct exporter_options 
     exporter->listener = listener;
     exporter->channels = channels;
     exporter->started_ns = clock_wall_ns();
-    enum status status = begin_to_count(exporter, err);
+    // Half of the lines for the totals, the other half for all else.
+    const size_t series = options->series / 2 / METRICS_PAGE_LINES_PER_SERIES + 1;
+    enum status status = reader_thread_open(&exporter->reader, path, &channels->gate, err);
+    if (status == STATUS_OK)
+        status = totals_new(&exporter->totals, exporter->reader.store, series, err);
+    if (status == STATUS_OK)
+        status = inventory_begin(&exporter->inventory, exporter->reader.store, err);
     if (status == STATUS_OK)
         status = exporter_reload(exporter, err);
     if (status == STATUS_OK)
@@ -397,7 +382,10 @@ enum status exporter_start(struct exporter **out, const struct exporter_options 
         exporter_stop(exporter);
         return status;
     }
-    log_address(options);
+    log_write(LOG_LEVEL_INFO, "metrics: %s://%s%s%s:%u/metrics%s",
+              options->certificate[0] ? "https" : "http", options->listen.is_ipv6 ? "[" : "",
+              options->listen.place, options->listen.is_ipv6 ? "]" : "", options->listen.port,
+              options->token[0] ? ", with a token" : "");
     *out = exporter;
     return STATUS_OK;
 }
