@@ -158,8 +158,9 @@ static enum status read_samples(struct devices *devices, struct store *store, in
 {
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendf(sql,
-                        "SELECT r.run, r.host, coalesce(nullif(max(r.device_count, (SELECT"
-                        "  count(DISTINCT d.name) FROM main.device d WHERE d.run = r.run)), 0), %d)"
+                        "SELECT r.run, r.host, (SELECT iif(count(*) = 0, %d,"
+                        "  max(count(DISTINCT d.name), coalesce(r.device_count, 0)))"
+                        "  FROM main.device d WHERE d.run = r.run)"
                         " FROM main.run r WHERE r.\"end\" = 0 AND EXISTS (SELECT 1"
                         "  FROM main.ledger l WHERE l.run = r.run AND l.kind = %d"
                         "   AND l.stored > 0)",

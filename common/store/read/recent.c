@@ -338,8 +338,7 @@ enum status recent_find(const struct recent **out, struct store *store, const st
     struct query_filter names = query->filter;
     struct state state = {0};
     names.since_ns = names.until_ns = 0;
-    // Charts alone do not keep what nobody asks for: a window that begins after the last NOW is not
-    // looked for.
+    // A window that begins after the last NOW is not looked for: charts alone keep nothing.
     bool fits = kept && !kept->is_full && query->filter.since_ns >= kept->all.since_ns &&
                 query->filter.since_ns <= kept->as_of_ns && !query_filter_narrows(&names);
     for (unsigned i = 0; fits && i < query->group_count; i++)
