@@ -61,8 +61,9 @@ struct expression {
 
 // The events that last, of a device or (`device` NULL) of a host itself.
 #define EVENTS(run_condition, device)                                                              \
-    "(SELECT group_concat(text, ', ') FROM (SELECT DISTINCT l.text FROM lasting l"                 \
-    " WHERE " run_condition " AND l.device IS " device " ORDER BY l.text))"
+    "(SELECT group_concat(text, ', ') FROM (SELECT l.text FROM lasting l"                          \
+    " WHERE " run_condition " AND l.device IS " device                                             \
+    " GROUP BY l.text ORDER BY max(l.since_ns) DESC, l.text))"
 
 #define SAMPLED(table)                                                                             \
     "(SELECT l.started_ns + coalesce(l.duration_ns, 0) FROM " table " l WHERE l.id = c.sample)"
@@ -348,8 +349,8 @@ static void append_tables(sqlite3_str *sql, const struct query *query)
     append_newest(sql, "device_process",
                   "s.run, s.device, s.started_ns, s.pid, s.name, s.memory_bytes");
     sqlite3_str_appendall(sql, "), lasting AS MATERIALIZED (SELECT host, run, device,"
-                               " text || iif(text = 'xid', coalesce(' ' || detail, ''), '') AS text"
-                               " FROM (");
+                               " text || iif(text = 'xid', coalesce(' ' || detail, ''), '') AS text,"
+                               " since_ns FROM (");
     lasting_select(sql, "recent", "newest");
     sqlite3_str_appendall(sql, ")) ");
 }

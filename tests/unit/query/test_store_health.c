@@ -286,7 +286,8 @@ TEST_CASE(processes_on_a_device)
     result_free(result);
 }
 
-// Only what has begun and not ended, and XIDs of the last 10 minutes, of a run that is open.
+// Only what has begun and not ended, and XIDs of the last 10 minutes, of a run that is open; the
+// newest comes first.
 TEST_CASE(events_that_last)
 {
     add_run(1, "a", RECORD_RUN_END_OPEN, START_NS);
@@ -297,6 +298,7 @@ TEST_CASE(events_that_last)
     event(1, "device_lost", "cuda:0", 1, -1);
     event(1, "device_lost", "cuda:0", 1, 5);
     event(1, "xid", "cuda:1", 1, 0);
+    execf("UPDATE event SET code = 13 WHERE code = 48"); // the older one
     event(1, "memory_pressure", NULL, 1, -1);
     for (int i = 0; i < 400; i++) { // of a producer that repeats itself
         event(1, "xid", "cuda:1", 2, -1);
@@ -307,7 +309,7 @@ TEST_CASE(events_that_last)
     rows_add(db, 1, &record);
     struct result *result = devices();
     expect_text(result, 0, "events", "pcie_downgrade, throttling");
-    expect_text(result, 1, "events", "xid 48");
+    expect_text(result, 1, "events", "xid 48, xid 13");
     result_free(result);
     execf("UPDATE run SET heard_ns = heard_ns + %lld", (long long)(602 * SECOND + 1));
     result = devices();
