@@ -160,6 +160,7 @@ static void append_same_device(sqlite3_str *sql)
 }
 
 #define OR_BIT(bit, text) " | " #bit
+#define SAMPLE_READ       "t.started_ns + coalesce(t.duration_ns, 0)"
 
 // Appends the source of samples `t` of the devices of the request's host.  They are found by its
 // runs: those of a large fleet are thousands in a second.
@@ -174,9 +175,9 @@ static void append_samples(sqlite3_str *sql)
         EVENTS_SAMPLES_MAX);
 }
 
-// Times in which a load ran or the device was throttled.  A sample without duration ends at the
-// start of its run's next one.  Devices of one name in one run are sampled at the same time: their
-// samples end together.
+// Times in which a load ran or the device was throttled.  A sample is read at its end, or at its
+// start if it has no duration; what it shows may last until its run's next one is read.  Devices of
+// one name in one run are read at the same time: their samples end together.
 static void append_spans(sqlite3_str *sql)
 {
     sqlite3_str_appendf(
@@ -190,15 +191,15 @@ static void append_spans(sqlite3_str *sql)
                         " t.started_ns + t.duration_ns, 0",
         ATTRIBUTION_LOAD);
     append_running(sql, "load");
-    sqlite3_str_appendf(sql,
-                        " UNION ALL SELECT %d, since, min(since + %lld, coalesce(since + lasted,"
-                        " next, since + %lld)), reasons FROM (SELECT t.started_ns AS since,"
-                        " t.duration_ns AS lasted,"
-                        " first_value(t.started_ns) OVER (PARTITION BY t.run ORDER BY t.started_ns"
-                        " GROUPS BETWEEN 1 FOLLOWING AND 1 FOLLOWING) AS next,"
-                        " t.throttle_reasons & (0" THROTTLE_REASONS(OR_BIT) ") AS reasons",
-                        ATTRIBUTION_THROTTLE, (long long)EVENTS_SAMPLE_NS,
-                        (long long)EVENTS_SAMPLE_NS);
+    sqlite3_str_appendf(
+        sql,
+        " UNION ALL SELECT %d, since, min(since + %lld, coalesce(next,"
+        " since + lasted, since + %lld)), reasons FROM (SELECT t.started_ns AS since,"
+        " t.duration_ns AS lasted,"
+        " first_value(" SAMPLE_READ ") OVER (PARTITION BY t.run"
+        " ORDER BY " SAMPLE_READ " GROUPS BETWEEN 1 FOLLOWING AND 1 FOLLOWING) AS next,"
+        " t.throttle_reasons & (0" THROTTLE_REASONS(OR_BIT) ") AS reasons",
+        ATTRIBUTION_THROTTLE, (long long)EVENTS_SAMPLE_NS, (long long)EVENTS_SAMPLE_NS);
     append_samples(sql);
     append_same_device(sql);
     sqlite3_str_appendall(sql, ") WHERE reasons)");

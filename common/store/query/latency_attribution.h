@@ -118,8 +118,9 @@ enum attribution_part attribution_main(const int64_t parts[ATTRIBUTION_PART_COUN
 //                     ended after it began: the newest EVENTS_SPANS_MAX of each, of all hosts
 //   device samples    from EVENTS_SAMPLE_NS before the request to EVENTS_SAMPLE_NS after it: the
 //                     newest EVENTS_SAMPLES_MAX of its host
-// A device sample is valid for its duration; one without, until the next sample of its run; each
-// for at most EVENTS_SAMPLE_NS.
+// A device sample is read at the end of its duration, and shows what the device was doing from its
+// start until the next sample of its run is read: a change happened between the two readings.  The
+// last sample is valid for its duration.  Each is valid for at most EVENTS_SAMPLE_NS.
 
 #define EVENTS_BEFORE_NS INT64_C(3600000000000) // an hour
 #define EVENTS_SAMPLE_NS INT64_C(10000000000)   // ten seconds

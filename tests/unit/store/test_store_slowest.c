@@ -144,14 +144,35 @@ static void add_sample(int64_t run, int64_t started_ns, int64_t reasons, unsigne
     (void)rows_add(db, run, &record);
 }
 
-static void plant_throttle_before(void)
+// A sample of `duration_ns`, which was read at its end.
+static void add_period(int64_t started_ns, int64_t duration_ns, int64_t reasons)
 {
     struct record record;
-    record_init(&record, RECORD_KIND_DEVICE_SAMPLE, SLOW_NS - 5 * SECOND);
+    record_init(&record, RECORD_KIND_DEVICE_SAMPLE, started_ns);
     record_set_name(&record, DEVICE_SAMPLE_DEVICE, devices[0]);
-    record_set_int(&record, DEVICE_SAMPLE_THROTTLE, 0x24);
-    record_set_int(&record, DEVICE_SAMPLE_DURATION_NS, SECOND);
+    record_set_int(&record, DEVICE_SAMPLE_THROTTLE, reasons);
+    record_set_int(&record, DEVICE_SAMPLE_DURATION_NS, duration_ns);
     (void)rows_add(db, 1, &record);
+}
+
+static void plant_throttle_before(void)
+{
+    add_period(SLOW_NS - 5 * SECOND, SECOND, 0x24);
+}
+
+// The last reading before the request shows it, the next one does not.
+static void plant_throttle_ending(void)
+{
+    add_period(SLOW_NS - 5 * SECOND, 5 * SECOND, 0x24);
+    add_period(SLOW_NS, 4 * SECOND, 0);
+}
+
+// The last reading before the request shows it no longer.
+static void plant_throttle_ended(void)
+{
+    add_period(SLOW_NS - 6 * SECOND, 5 * SECOND, 0x24);
+    add_period(SLOW_NS - SECOND, SECOND, 0);
+    add_period(SLOW_NS, 4 * SECOND, 0);
 }
 
 static const char *text_of(const struct result *result, size_t row, const char *key, char text[64])
@@ -348,6 +369,8 @@ TEST_CASE(test_planted_causes_are_named)
         {"throttling", {.decode_ns = 2 * SECOND}, plant_throttle, "throttle"},
         {"a throttled prompt", {.prefill_ns = 2 * SECOND}, plant_throttle, "throttle"},
         {"throttling that was over", {.decode_ns = 2 * SECOND}, plant_throttle_before, "decode"},
+        {"throttling's end", {.decode_ns = 2 * SECOND}, plant_throttle_ending, "throttle"},
+        {"throttling that ended", {.decode_ns = 2 * SECOND}, plant_throttle_ended, "decode"},
         {"throttling that another run saw",
          {.decode_ns = 2 * SECOND},
          plant_throttle_by_sampler,
@@ -400,7 +423,7 @@ TEST_CASE(test_planted_causes_are_named)
         const int64_t reasons = result_integer(result, 0, "throttle_reasons", 0);
         const bool is_throttled =
             cases[i].plant == plant_throttle || cases[i].plant == plant_throttle_always ||
-            cases[i].plant == plant_throttle_in_fleet ||
+            cases[i].plant == plant_throttle_in_fleet || cases[i].plant == plant_throttle_ending ||
             cases[i].plant == plant_throttle_by_sampler || cases[i].plant == plant_throttle_by_name;
         assert_int_equal(reasons, is_throttled ? 0x24 : 0);
         result_free(result);
