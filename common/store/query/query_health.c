@@ -348,9 +348,9 @@ static void append_tables(sqlite3_str *sql, const struct query *query)
         " (PARTITION BY t.run, t.device) AS newest");
     append_newest(sql, "device_process",
                   "s.run, s.device, s.started_ns, s.pid, s.name, s.memory_bytes");
-    sqlite3_str_appendall(sql, "), lasting AS MATERIALIZED (SELECT host, run, device,"
-                               " text || iif(text = 'xid', coalesce(' ' || detail, ''), '') AS text,"
-                               " since_ns FROM (");
+    sqlite3_str_appendall(sql, "), lasting AS MATERIALIZED (SELECT host, run, device, since_ns,"
+                               " text || iif(text = 'xid', coalesce(' ' || detail, ''), '') AS text"
+                               " FROM (");
     lasting_select(sql, "recent", "newest");
     sqlite3_str_appendall(sql, ")) ");
 }
