@@ -37,15 +37,15 @@ static void claim(struct attribution *attribution, enum attribution_phase phase,
 }
 
 static void expect(const struct attribution *attribution,
-                   const int64_t expected[ATTRIBUTION_PART_COUNT], const char *name)
+                   const int64_t expected_ms[ATTRIBUTION_PART_COUNT], const char *name)
 {
     int64_t parts[ATTRIBUTION_PART_COUNT];
     attribution_split(attribution, parts);
     for (unsigned i = 0; i < ATTRIBUTION_PART_COUNT; i++)
-        if (parts[i] != expected[i])
-            fail_msg("%s: %s has %lld ns instead of %lld", name,
+        if (parts[i] != expected_ms[i] * MS)
+            fail_msg("%s: %s has %lld ns instead of %lld ms", name,
                      attribution_part_name((enum attribution_part)i), (long long)parts[i],
-                     (long long)expected[i]);
+                     (long long)expected_ms[i]);
 }
 
 TEST_CASE(test_causes)
@@ -53,131 +53,112 @@ TEST_CASE(test_causes)
     static const struct {
         const char *name;
         enum attribution_phase phase;
-        int64_t slower_ns;
+        int64_t slower_ms;
         double more_units;
         struct {
             enum attribution_part cause;
-            int64_t ns;
+            int64_t ms;
         } claims[3];
-        int64_t expected[ATTRIBUTION_PART_COUNT];
+        int64_t expected_ms[ATTRIBUTION_PART_COUNT];
         enum attribution_part most;
     } cases[] = {
         {"nothing", PHASE_QUEUE, 0, 0, {{0}}, {0}, ATTRIBUTION_PART_COUNT},
-        {"a trifle",
-         PHASE_DECODE,
-         50 * MS,
-         0,
-         {{0}},
-         {[ATTRIBUTION_DECODE] = 50 * MS},
-         ATTRIBUTION_PART_COUNT},
-        {"waiting",
-         PHASE_QUEUE,
-         90 * MS,
-         0,
-         {{0}},
-         {[ATTRIBUTION_QUEUE] = 90 * MS},
-         ATTRIBUTION_QUEUE},
+        {"little", PHASE_DECODE, 50, 0, {{0}}, {[ATTRIBUTION_DECODE] = 50}, ATTRIBUTION_PART_COUNT},
+        {"waiting", PHASE_QUEUE, 90, 0, {{0}}, {[ATTRIBUTION_QUEUE] = 90}, ATTRIBUTION_QUEUE},
         {"a longer prompt",
          PHASE_PREFILL,
-         100 * MS,
+         100,
          100,
          {{0}},
-         {[ATTRIBUTION_PROMPT] = 100 * MS},
+         {[ATTRIBUTION_PROMPT] = 100},
          ATTRIBUTION_PROMPT},
         {"a longer prompt, computed faster",
          PHASE_PREFILL,
-         100 * MS,
+         100,
          300,
          {{0}},
-         {[ATTRIBUTION_PROMPT] = 100 * MS},
+         {[ATTRIBUTION_PROMPT] = 100},
          ATTRIBUTION_PROMPT},
         {"a longer prompt, and slow",
          PHASE_PREFILL,
-         100 * MS,
+         100,
          20,
          {{0}},
-         {[ATTRIBUTION_PROMPT] = 20 * MS, [ATTRIBUTION_PREFILL] = 80 * MS},
+         {[ATTRIBUTION_PROMPT] = 20, [ATTRIBUTION_PREFILL] = 80},
          ATTRIBUTION_PREFILL},
         {"fewer tokens, though slow",
          PHASE_DECODE,
-         100 * MS,
+         100,
          -10,
          {{0}},
-         {[ATTRIBUTION_TOKENS] = -100 * MS, [ATTRIBUTION_DECODE] = 200 * MS},
+         {[ATTRIBUTION_TOKENS] = -100, [ATTRIBUTION_DECODE] = 200},
          ATTRIBUTION_DECODE},
-        {"more tokens",
-         PHASE_DECODE,
-         200 * MS,
-         20,
-         {{0}},
-         {[ATTRIBUTION_TOKENS] = 200 * MS},
-         ATTRIBUTION_TOKENS},
+        {"tokens", PHASE_DECODE, 200, 20, {{0}}, {[ATTRIBUTION_TOKENS] = 200}, ATTRIBUTION_TOKENS},
         {"throttled all the time",
          PHASE_DECODE,
-         200 * MS,
+         200,
          0,
-         {{ATTRIBUTION_THROTTLE, 650 * MS}},
-         {[ATTRIBUTION_THROTTLE] = 200 * MS},
+         {{ATTRIBUTION_THROTTLE, 650}},
+         {[ATTRIBUTION_THROTTLE] = 200},
          ATTRIBUTION_THROTTLE},
         {"throttled for a moment",
          PHASE_DECODE,
-         200 * MS,
+         200,
          0,
-         {{ATTRIBUTION_THROTTLE, 30 * MS}},
-         {[ATTRIBUTION_THROTTLE] = 30 * MS, [ATTRIBUTION_DECODE] = 170 * MS},
+         {{ATTRIBUTION_THROTTLE, 30}},
+         {[ATTRIBUTION_THROTTLE] = 30, [ATTRIBUTION_DECODE] = 170},
          ATTRIBUTION_DECODE},
         {"more tokens while copying",
          PHASE_DECODE,
-         200 * MS,
+         200,
          10,
-         {{ATTRIBUTION_COPY, 300 * MS}},
-         {[ATTRIBUTION_TOKENS] = 100 * MS, [ATTRIBUTION_COPY] = 100 * MS},
+         {{ATTRIBUTION_COPY, 300}},
+         {[ATTRIBUTION_TOKENS] = 100, [ATTRIBUTION_COPY] = 100},
          ATTRIBUTION_TOKENS},
         {"two causes share",
          PHASE_DECODE,
-         200 * MS,
+         200,
          0,
-         {{ATTRIBUTION_COPY, 300 * MS}, {ATTRIBUTION_LOAD, 100 * MS}},
-         {[ATTRIBUTION_COPY] = 150 * MS, [ATTRIBUTION_LOAD] = 50 * MS},
+         {{ATTRIBUTION_COPY, 300}, {ATTRIBUTION_LOAD, 100}},
+         {[ATTRIBUTION_COPY] = 150, [ATTRIBUTION_LOAD] = 50},
          ATTRIBUTION_COPY},
         {"more requests are a consequence",
          PHASE_DECODE,
-         200 * MS,
+         200,
          0,
-         {{ATTRIBUTION_THROTTLE, 300 * MS}, {ATTRIBUTION_CONCURRENCY, 100 * MS}},
-         {[ATTRIBUTION_THROTTLE] = 200 * MS},
+         {{ATTRIBUTION_THROTTLE, 300}, {ATTRIBUTION_CONCURRENCY, 100}},
+         {[ATTRIBUTION_THROTTLE] = 200},
          ATTRIBUTION_THROTTLE},
         {"more requests explain the rest",
          PHASE_DECODE,
-         200 * MS,
+         200,
          0,
-         {{ATTRIBUTION_THROTTLE, 60 * MS}, {ATTRIBUTION_CONCURRENCY, 300 * MS}},
-         {[ATTRIBUTION_THROTTLE] = 60 * MS, [ATTRIBUTION_CONCURRENCY] = 140 * MS},
+         {{ATTRIBUTION_THROTTLE, 60}, {ATTRIBUTION_CONCURRENCY, 300}},
+         {[ATTRIBUTION_THROTTLE] = 60, [ATTRIBUTION_CONCURRENCY] = 140},
          ATTRIBUTION_CONCURRENCY},
         {"two causes, and more",
          PHASE_DECODE,
-         200 * MS,
+         200,
          0,
-         {{ATTRIBUTION_STARVATION, 30 * MS}, {ATTRIBUTION_LOAD, 60 * MS}},
-         {[ATTRIBUTION_STARVATION] = 30 * MS,
-          [ATTRIBUTION_LOAD] = 60 * MS,
-          [ATTRIBUTION_DECODE] = 110 * MS},
+         {{ATTRIBUTION_STARVATION, 30}, {ATTRIBUTION_LOAD, 60}},
+         {[ATTRIBUTION_STARVATION] = 30, [ATTRIBUTION_LOAD] = 60, [ATTRIBUTION_DECODE] = 110},
          ATTRIBUTION_DECODE},
         {"faster than usual",
          PHASE_DECODE,
-         -100 * MS,
+         -100,
          0,
-         {{ATTRIBUTION_COPY, 300 * MS}},
-         {[ATTRIBUTION_DECODE] = -100 * MS},
+         {{ATTRIBUTION_COPY, 300}},
+         {[ATTRIBUTION_DECODE] = -100},
          ATTRIBUTION_PART_COUNT},
     };
     for (unsigned i = 0; i < COUNT_OF(cases); i++) {
         struct attribution attribution = usual();
-        slow_down(&attribution, cases[i].phase, cases[i].slower_ns);
+        slow_down(&attribution, cases[i].phase, cases[i].slower_ms * MS);
         attribution.phases[cases[i].phase].more_units = cases[i].more_units;
-        for (unsigned k = 0; k < COUNT_OF(cases[i].claims) && cases[i].claims[k].ns; k++)
-            claim(&attribution, cases[i].phase, cases[i].claims[k].cause, cases[i].claims[k].ns);
-        expect(&attribution, cases[i].expected, cases[i].name);
+        for (unsigned k = 0; k < COUNT_OF(cases[i].claims) && cases[i].claims[k].ms; k++)
+            claim(&attribution, cases[i].phase, cases[i].claims[k].cause,
+                  cases[i].claims[k].ms * MS);
+        expect(&attribution, cases[i].expected_ms, cases[i].name);
         int64_t parts[ATTRIBUTION_PART_COUNT];
         attribution_split(&attribution, parts);
         if (attribution_main(parts, attribution.median_ns) != cases[i].most)
@@ -189,7 +170,7 @@ TEST_CASE(test_what_no_phase_has_is_other)
 {
     struct attribution attribution = usual();
     attribution.took_ns += 300 * MS;
-    const int64_t other[ATTRIBUTION_PART_COUNT] = {[ATTRIBUTION_OTHER] = 300 * MS};
+    const int64_t other[ATTRIBUTION_PART_COUNT] = {[ATTRIBUTION_OTHER] = 300};
     expect(&attribution, other, "outside of the phases");
     attribution = usual();
     slow_down(&attribution, PHASE_DECODE, 300 * MS);
@@ -204,9 +185,8 @@ TEST_CASE(test_causes_get_no_more_than_the_excess)
     slow_down(&attribution, PHASE_DECODE, 200 * MS);
     attribution.took_ns -= 8 * MS;
     claim(&attribution, PHASE_DECODE, ATTRIBUTION_THROTTLE, 650 * MS);
-    const int64_t parts[ATTRIBUTION_PART_COUNT] = {[ATTRIBUTION_DECODE] = 8 * MS,
-                                                   [ATTRIBUTION_THROTTLE] = 192 * MS,
-                                                   [ATTRIBUTION_OTHER] = -8 * MS};
+    const int64_t parts[ATTRIBUTION_PART_COUNT] = {
+        [ATTRIBUTION_DECODE] = 8, [ATTRIBUTION_THROTTLE] = 192, [ATTRIBUTION_OTHER] = -8};
     expect(&attribution, parts, "less as a whole");
 }
 
