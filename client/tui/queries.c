@@ -260,11 +260,21 @@ uint64_t queries_rest_ns(enum polled_query polled, uint64_t took_ns)
     return took_ns * factor < most_ns ? took_ns * factor : most_ns;
 }
 
+// The window; that of an old file ends at the file's newest record.
+static struct window window_of(const struct queries_scope *scope)
+{
+    struct window window = scope->window;
+    if (window_is_live(&window))
+        window.until_ns = scope->now_ns;
+    return window;
+}
+
 struct queries_span queries_span(const struct queries_scope *scope, int64_t now_ns)
 {
     struct query_filter filter = scope->filter;
+    const struct window window = window_of(scope);
+    window_apply(&window, now_ns, &filter);
     now_ns = scope->now_ns != 0 ? scope->now_ns : now_ns;
-    window_apply(&scope->window, now_ns, &filter);
     const int64_t until_ns = filter.until_ns != 0 ? filter.until_ns : now_ns;
     const int64_t late_ns = until_ns - 10 * MINUTE_NS;
     const int64_t first_ns = scope->first_ns < late_ns ? scope->first_ns : late_ns;
@@ -292,10 +302,11 @@ bool queries_fill(enum polled_query polled, const struct queries_scope *scope, i
     if (polled == POLL_WHY)
         set_why(query, scope, scope->now_ns != 0 ? scope->now_ns : now_ns);
     // The newest samples have no need of the window's means, which cost a scan of all samples.
-    const bool is_newest = (polled == POLL_HOSTS || polled == POLL_DEVICES) &&
-                           window_is_live(&scope->window) && scope->now_ns == 0;
+    const struct window window = window_of(scope);
+    const bool is_newest =
+        (polled == POLL_HOSTS || polled == POLL_DEVICES) && window_is_live(&window);
     if (polls[polled].of_window && !is_newest)
-        window_apply(&scope->window, scope->now_ns != 0 ? scope->now_ns : now_ns, &query->filter);
+        window_apply(&window, now_ns, &query->filter);
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
         if (!(polls[polled].has >> i & 1))
             query->filter.by[i][0] = '\0';

@@ -23,6 +23,16 @@ golden real-40x10
 resize 80 24
 golden real-80x24
 
+# Of the last minutes, and of the last hour, of that day.
+press t t
+shows "window 5m"
+shows "req/s 0.16 · tok/s"
+press t
+shows "window 1h"
+shows "req/s 0.16 · tok/s 5.76"
+press t t t t
+golden real-80x24
+
 press 3
 shows "1-11 of 48"
 press PageDown PageDown

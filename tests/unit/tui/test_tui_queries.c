@@ -130,6 +130,28 @@ TEST_CASE(answers_are_of_the_window)
     assert_false(queries_fill(POLL_COMPARE, &scope, FIXTURE_WALL_NS, &query));
 }
 
+// The present of a file of another day: rates divide by the window, not by the time until today.
+TEST_CASE(windows_of_an_old_file_have_an_end)
+{
+    static const enum polled_query of_window[] = {POLL_WINDOW,     POLL_OVERVIEW, POLL_TOKENS,
+                                                  POLL_INFERENCES, POLL_FAILED,   POLL_DEVICES};
+    struct queries_scope scope = {.now_ns = FIXTURE_WALL_NS};
+    struct query query;
+    for (unsigned length = 1; length < window_lengths(); length++) {
+        scope.window.length = length;
+        for (size_t i = 0; i < COUNT_OF(of_window); i++) {
+            const int64_t length_ns = window_length_ns(&scope.window);
+            (void)queries_fill(of_window[i], &scope, FIXTURE_WALL_NS + 999 * HOUR_NS, &query);
+            assert_int_equal(query.filter.until_ns, length_ns > 0 ? FIXTURE_WALL_NS : 0);
+            assert_int_equal(query.filter.since_ns,
+                             length_ns > 0 ? FIXTURE_WALL_NS - length_ns : 0);
+        }
+    }
+    scope.filter.since_ns = 5; // its end is the filter's own
+    assert_true(queries_fill(POLL_WINDOW, &scope, FIXTURE_WALL_NS, &query));
+    assert_int_equal(query.filter.until_ns, 0);
+}
+
 TEST_CASE(marks_of_failures_read_the_failed_alone_while_records_have_them)
 {
     struct queries_scope scope = {.window = WINDOW_DEFAULT};
@@ -338,6 +360,6 @@ TEST_MAIN(steps_are_of_the_time_that_is_shown, machines_have_metrics_of_their_ow
           charts_begin_with_the_store, a_filter_goes_as_far_as_the_dimensions_do,
           hosts_ask_for_errors_alone, stages_are_those_of_the_load,
           marks_of_failures_read_the_failed_alone_while_records_have_them,
-          loads_are_set_beside_others, a_request_is_explained_by_its_peers, sides_of_a_comparison,
-          costly_answers_rest, without_a_load_there_are_no_stages_to_ask_for,
-          records_make_answers_stale)
+          windows_of_an_old_file_have_an_end, loads_are_set_beside_others,
+          a_request_is_explained_by_its_peers, sides_of_a_comparison, costly_answers_rest,
+          without_a_load_there_are_no_stages_to_ask_for, records_make_answers_stale)
