@@ -127,7 +127,8 @@ static void add_window(struct segments *segments, const struct model *model)
 
 static void lay_out_title(struct title *title, const struct model *model, struct rect area)
 {
-    char age[UNIT_TEXT_SIZE], clock[UNIT_TEXT_SIZE];
+    char age[UNIT_TEXT_SIZE], text[UNIT_TEXT_SIZE];
+    const char *clock = end_text(text, model_reference_ns(model), model->wall_now_ns);
     struct segments *right = &title->right;
     *title = (struct title){.right = {.separator = "  "}};
     const uint64_t overdue_ns = model_overdue_ns(model);
@@ -145,10 +146,10 @@ static void lay_out_title(struct title *title, const struct model *model, struct
                                     : contacts[model->contact].collector);
     const bool is_live = window_is_live(&model->scope.window);
     if (is_live)
-        segments_add(right, 1, STYLE_PLAIN, "%s", view_clock_text(clock, model->wall_now_ns));
+        segments_add(right, 1, STYLE_PLAIN, "%s", clock);
     add_window(right, model); // at any width, as the figures are of it
     const int all = segments_width(right, area.width);
-    const int least = is_live ? all - (int)sizeof "00:00:00" + 1 - TITLE_GAP : all;
+    const int least = is_live ? all - glyph_text_width(clock) - TITLE_GAP : all;
     title->views_x = TITLE_MARGIN + glyph_text_width(program) + TITLE_GAP;
     const int beside = area.width - title->views_x - TITLE_MARGIN;
     // By worth: a filter, which must not be truncated; the views' names; the clock; the address.

@@ -346,6 +346,10 @@ TEST_CASE(windows_of_a_file_end_at_its_records)
     fixture_answer(model, POLL_SUMMARY, summary);
     assert_int_equal(model->scope.now_ns, FIXTURE_WALL_NS - 2 * day_ns + 1);
     assert_int_equal(view_shown(model), VIEW_PAST);
+    fixture_round(model, STATUS_OK, NULL);
+    char *screen = fixture_screen(model, false);
+    assert_non_null(strstr(screen, "● file  03-27 12:00:00"));
+    free(screen);
     fixture_key(model, '[');
     assert_int_equal(model->scope.window.until_ns,
                      FIXTURE_WALL_NS - 2 * day_ns + 1 - INT64_C(150000000000));
