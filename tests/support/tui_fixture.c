@@ -673,6 +673,14 @@ char *fixture_looks(const struct model *model)
     return text;
 }
 
+bool fixture_shows(const struct model *model, const char *text)
+{
+    char *screen = fixture_screen(model, false);
+    const bool shows = strstr(screen, text) != NULL;
+    free(screen);
+    return shows;
+}
+
 char *fixture_text(const struct canvas *canvas)
 {
     enum { BYTES_MAX = 4 }; // of a character

@@ -55,5 +55,8 @@ char *fixture_text(const struct canvas *canvas);
 // The model's screen as text, to be freed.
 char *fixture_screen(const struct model *model, bool ascii);
 
+// True if the model's screen has the text.
+bool fixture_shows(const struct model *model, const char *text);
+
 // How a terminal without colours shows each character of it, a letter each, to be freed.
 char *fixture_looks(const struct model *model);

@@ -6,25 +6,10 @@
 #include "client/tui/view.h"
 #include "tests/support/tui_fixture.h"
 
-static struct model *fresh(void (*fill)(struct model *model))
-{
-    struct model *model = calloc(1, sizeof *model);
-    assert_non_null(model);
-    fixture_model(model, 120, 40);
-    fill(model);
-    return model;
-}
-
-static void drop(struct model *model)
-{
-    model_deinit(model);
-    free(model);
-}
-
 // Hosts in trouble come first, each before its devices; the cursor stays on its row.
 TEST_CASE(what_has_trouble_comes_first)
 {
-    struct model *model = fresh(fixture_normal);
+    struct model *model = fixture_new(120, 40, fixture_normal);
     const struct result *machines = model_answer(model, POLL_MACHINES);
     fixture_key(model, '2');
     size_t row;
@@ -37,7 +22,7 @@ TEST_CASE(what_has_trouble_comes_first)
     assert_true(result_is(machines, row, "device", "cuda:1"));
     assert_true(result_is(machines, row, "pcie", "x8!"));
     assert_true(result_is(machines, row, "trouble", "! throttling, PCIe width, XID 48"));
-    drop(model);
+    fixture_free(model);
 }
 
 static void answer_hosts(struct model *model, const char *text)
@@ -51,7 +36,7 @@ static void answer_hosts(struct model *model, const char *text)
 // Details stay at their row, wherever it goes, and say when it is gone; the poller hears of it.
 TEST_CASE(an_open_detail_keeps_its_row)
 {
-    struct model *model = fresh(fixture_normal);
+    struct model *model = fixture_new(120, 40, fixture_normal);
     fixture_key(model, '2');
     answer_hosts(model, "host|events|cpu_util_ratio\na|-|0.1\nb|-|0.2\n");
     fixture_key(model, '\r');
@@ -62,16 +47,14 @@ TEST_CASE(an_open_detail_keeps_its_row)
     assert_int_equal(fixture_event(model, (struct event){.kind = EVENT_ROUND}),
                      EFFECT_SCOPE | EFFECT_ASK);
     assert_string_equal(model->scope.machine.by[QUERY_BY_HOST], "");
-    char *screen = fixture_screen(model, false);
-    assert_non_null(strstr(screen, "The row is no longer among those that are shown"));
-    free(screen);
+    assert_true(fixture_shows(model, "The row is no longer among those that are shown"));
     answer_hosts(model, "host|events|cpu_util_ratio\nb|-|0.2\na|-|0.1\n"); // it is back
     assert_string_equal(model->scope.machine.by[QUERY_BY_HOST], "a");
     fixture_key(model, KEY_CODE_ESCAPE);
     answer_hosts(model, "host|events|cpu_util_ratio\nb|-|0.2\n");
     size_t row;
     assert_true(view_selected(model, 0, &row)); // held no more
-    drop(model);
+    fixture_free(model);
 }
 
 // A row's details tell each figure once, and no two by one name.
@@ -83,7 +66,7 @@ TEST_CASE(a_detail_tells_each_figure_once)
         "\n trouble                        ! throttled"};
     static const char *const absent[] = {"\n util ", "\n pcie ", "\n events ", "\n as_of ",
                                          "\n memory_used "};
-    struct model *model = fresh(fixture_normal);
+    struct model *model = fixture_new(120, 40, fixture_normal);
     fixture_key(model, '2');
     fixture_answer(model, POLL_HOSTS, "host|events\na|-\n");
     fixture_answer(model, POLL_DEVICES,
@@ -100,7 +83,7 @@ TEST_CASE(a_detail_tells_each_figure_once)
     for (size_t i = 0; i < COUNT_OF(absent); i++)
         assert_null(strstr(screen, absent[i]));
     free(screen);
-    drop(model);
+    fixture_free(model);
 }
 
 // Without samples in a window of the past a sampler may well run.
@@ -108,29 +91,27 @@ TEST_CASE(a_past_window_without_samples_asks_for_no_sampler)
 {
     static const char *const texts[] = {"no samples: inferstat-worker watch makes them",
                                         "no samples in this window (0: up to now)"};
-    struct model *model = fresh(fixture_normal);
+    struct model *model = fixture_new(120, 40, fixture_normal);
     fixture_key(model, '2');
     for (int is_past = 0; is_past < 2; is_past++) {
         answer_hosts(model, "host|events\n");
-        char *screen = fixture_screen(model, false);
-        assert_non_null(strstr(screen, texts[is_past]));
-        free(screen);
+        assert_true(fixture_shows(model, texts[is_past]));
         fixture_key(model, '[');
     }
-    drop(model);
+    fixture_free(model);
 }
 
 // Hosts, devices and events are joined at the end of their round.
 TEST_CASE(machines_are_joined_once_a_round)
 {
-    struct model *model = fresh(fixture_normal);
+    struct model *model = fixture_new(120, 40, fixture_normal);
     fixture_answer(model, POLL_HOSTS, "host|events|cpu_util_ratio\nalone|-|0.1\n");
     fixture_answer(model, POLL_DEVICES, "host|device\n");
     assert_true(result_row_count(model_answer(model, POLL_MACHINES)) > 1);
     fixture_round(model, STATUS_OK, NULL);
     assert_int_equal(result_row_count(model_answer(model, POLL_MACHINES)), 1);
     assert_true(result_is(model_answer(model, POLL_MACHINES), 0, "host", "alone"));
-    drop(model);
+    fixture_free(model);
 }
 
 // A device that repeats an error, however often, hides no other's; of its own the newest is told.
@@ -155,7 +136,7 @@ TEST_CASE(many_errors_hide_none)
 // The ledger tells how fast the store grows, and runs that lost records come first.
 TEST_CASE(the_ledger_tells_losses_and_growth)
 {
-    struct model *model = fresh(fixture_normal);
+    struct model *model = fixture_new(120, 40, fixture_normal);
     size_t row;
     fixture_key(model, '8');
     fixture_answer(model, POLL_RUNS,
@@ -165,10 +146,8 @@ TEST_CASE(the_ledger_tells_losses_and_growth)
     assert_true(model->first_size > 0);
     model->first_size_ns = model->wall_now_ns - INT64_C(1800000000000);
     model->first_size = model_figure(model, "store_bytes", 0) - 1024 * 1024;
-    char *screen = fixture_screen(model, false);
-    assert_non_null(strstr(screen, "+2.0 MB/h"));
-    free(screen);
-    drop(model);
+    assert_true(fixture_shows(model, "+2.0 MB/h"));
+    fixture_free(model);
 }
 
 // Each of the answers may be missing; devices without a sample of their host have one all the same.

@@ -141,10 +141,7 @@ TEST_CASE(splits_and_centres)
 // Three lines have no prompt, panel or list: their keys do nothing, and the window is named.
 TEST_CASE(compact_has_few_keys)
 {
-    struct model *model = calloc(1, sizeof *model);
-    assert_non_null(model);
-    fixture_model(model, 80, 3);
-    fixture_normal(model);
+    struct model *model = fixture_new(80, 3, fixture_normal);
     model->compact = true;
     for (uint32_t code = 1; code < KEY_CODE_F10; code++) {
         if (code == 'q' || code == ' ' || code == 'r' || code == 't' || code == KEY_CODE_CTRL_L)
@@ -155,17 +152,12 @@ TEST_CASE(compact_has_few_keys)
     }
     (void)fixture_event(model, (struct event){.kind = EVENT_PRESS, .x = 16, .y = 0});
     assert_int_equal(model->view, VIEW_NOW);
-    char *screen = fixture_screen(model, false);
-    assert_non_null(strstr(screen, "  window 5m\n"));
-    free(screen);
+    assert_true(fixture_shows(model, "  window 5m\n"));
     assert_true(fixture_key(model, 't') & EFFECT_ASK);
     fixture_key(model, ' ');
-    screen = fixture_screen(model, false);
-    assert_non_null(strstr(screen, "‖ paused  window "));
-    free(screen);
+    assert_true(fixture_shows(model, "‖ paused  window "));
     assert_int_equal(fixture_key(model, 'q'), EFFECT_QUIT);
-    model_deinit(model);
-    free(model);
+    fixture_free(model);
 }
 
 // Its throughput is drawn by time: of an engine that stopped four minutes ago, at the left.
@@ -178,10 +170,7 @@ TEST_CASE(compact_draws_by_time)
         used +=
             (size_t)snprintf(text + used, sizeof text - used, "%lld|500\n",
                              (long long)(FIXTURE_WALL_NS - (298 - 2 * i) * INT64_C(1000000000)));
-    struct model *model = calloc(1, sizeof *model);
-    assert_non_null(model);
-    fixture_model(model, 80, 3);
-    fixture_normal(model);
+    struct model *model = fixture_new(80, 3, fixture_normal);
     model->compact = true;
     fixture_answer(model, POLL_TOKENS, text);
     struct canvas canvas;
@@ -196,8 +185,7 @@ TEST_CASE(compact_draws_by_time)
     assert_true(left > 4);
     assert_int_equal(right, 0);
     canvas_deinit(&canvas);
-    model_deinit(model);
-    free(model);
+    fixture_free(model);
 }
 
 TEST_MAIN(compact_has_few_keys, compact_draws_by_time, frames_never_overlap, panels_never_overlap,

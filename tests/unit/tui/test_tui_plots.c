@@ -173,9 +173,7 @@ static char *chart_at(int64_t until_ns, bool is_rate)
                                      .step_ns = step_ns,
                                      .length_ns = 10 * step_ns,
                                      .until_ns = until_ns};
-    struct canvas canvas;
-    canvas_init(&canvas, false);
-    assert_int_equal(canvas_resize(&canvas, SCALE + COLUMNS, 3), STATUS_OK);
+    struct canvas canvas = make(SCALE + COLUMNS, 3, false);
     plot_chart(&canvas, canvas_area(&canvas), &chart);
     char *text = fixture_text(&canvas), *bars = strchr(text, '\n') + 1;
     *strchr(bars, '\n') = '\0';
