@@ -7,7 +7,7 @@
 #include "client/tui/canvas.h"
 
 // On a smaller screen the dashboard shows only a notice.
-enum { LAYOUT_WIDTH_MIN = 60, LAYOUT_HEIGHT_MIN = 16 };
+enum { LAYOUT_WIDTH_MIN = 60, LAYOUT_HEIGHT_MIN = 15 };
 
 // The parts of the screen; a part with an empty rectangle is not drawn.
 struct layout_frame {

@@ -45,6 +45,24 @@ TEST_CASE(frames_never_overlap)
     }
 }
 
+// The least screen has every view, a row of it at least, its details and the help.
+TEST_CASE(a_small_screen_has_every_view)
+{
+    void (*const fills[])(struct model *) = {fixture_fleet, fixture_pipelines, fixture_alerts};
+    for (size_t fill = 0; fill < COUNT_OF(fills); fill++) {
+        struct model *model = fixture_new(60, 15, fills[fill]);
+        assert_false(fixture_shows(model, "too small"));
+        for (unsigned view = 0; view < VIEW_COUNT; view++) {
+            struct rect areas[MODEL_PANELS_MAX];
+            fixture_key(model, '1' + view);
+            view_arrange(model, areas);
+            assert_true(view_panel_page(model, &view_current(model)->panels[0], areas[0]) > 0);
+            assert_true(fixture_shows(model, "? help"));
+        }
+        fixture_free(model);
+    }
+}
+
 TEST_CASE(panels_never_overlap)
 {
     void (*const fills[])(struct model *) = {fixture_normal, fixture_many, fixture_losses};
@@ -188,6 +206,6 @@ TEST_CASE(compact_draws_by_time)
     fixture_free(model);
 }
 
-TEST_MAIN(compact_has_few_keys, compact_draws_by_time, frames_never_overlap, panels_never_overlap,
-          the_enlarged_panel_stands_alone, stacks_give_by_rank, stacks_never_overlap,
-          splits_and_centres)
+TEST_MAIN(a_small_screen_has_every_view, compact_has_few_keys, compact_draws_by_time,
+          frames_never_overlap, panels_never_overlap, the_enlarged_panel_stands_alone,
+          stacks_give_by_rank, stacks_never_overlap, splits_and_centres)
