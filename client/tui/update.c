@@ -477,7 +477,8 @@ static void join_machines(struct model *model)
 {
     const struct machines machines = {.hosts = model_answer(model, POLL_HOSTS),
                                       .devices = model_answer(model, POLL_DEVICES),
-                                      .events = model_answer(model, POLL_EVENTS)};
+                                      .events = model_answer(model, POLL_EVENTS),
+                                      .is_past = model_is_past(model)};
     struct model_answer *answer = &model->answers[POLL_MACHINES];
     result_free(answer->result);
     answer->result = machines_join(&machines);

@@ -128,6 +128,13 @@ size_t view_panel_page(const struct model *model, const struct panel *panel, str
     return rows > 0 ? (size_t)rows : 0;
 }
 
+void view_present_facts(const struct model *model, struct rect area, struct segments *facts)
+{
+    (void)area;
+    if (model_is_past(model))
+        segments_add(facts, 0, STYLE_WARNING, "now, not the window");
+}
+
 static void draw_title(const struct model *model, const struct panel *panel,
                        const struct grid_state *state, bool focused, struct canvas *canvas,
                        struct rect area)

@@ -100,6 +100,10 @@ size_t view_panel_rows(const struct model *model, const struct panel *panel);
 // Returns the number of rows of the list that are visible in a panel in `area`.
 size_t view_panel_page(const struct model *model, const struct panel *panel, struct rect area);
 
+// Facts of a panel that has the present whatever the window is: beside one that has ended it says
+// so.
+void view_present_facts(const struct model *model, struct rect area, struct segments *facts);
+
 // Draws the whole screen: frame, view and overlay; of a compact dashboard three lines.
 void view_draw(const struct model *model, struct canvas *canvas);
 

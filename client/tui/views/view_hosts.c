@@ -103,7 +103,7 @@ static void facts(const struct model *model, struct rect area, struct segments *
 {
     const struct result *machines = model_answer(model, POLL_MACHINES);
     unsigned hosts = 0, troubled = 0, devices = 0;
-    (void)area;
+    view_present_facts(model, area, facts);
     for (size_t row = 0; machines && row < result_row_count(machines); row++) {
         hosts += is_host(machines, row);
         devices += !is_host(machines, row);

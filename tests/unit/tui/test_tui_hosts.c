@@ -86,7 +86,7 @@ TEST_CASE(a_detail_tells_each_figure_once)
     fixture_free(model);
 }
 
-// Without samples in a window of the past a sampler may well run.
+// Without samples in a window of the past a sampler may well run; what lasts now is none of it.
 TEST_CASE(a_past_window_without_samples_asks_for_no_sampler)
 {
     static const char *const texts[] = {"no samples: inferstat-worker watch makes them",
@@ -98,6 +98,9 @@ TEST_CASE(a_past_window_without_samples_asks_for_no_sampler)
         assert_true(fixture_shows(model, texts[is_past]));
         fixture_key(model, '[');
     }
+    answer_hosts(model, "host|events\na|disk_full\n");
+    assert_true(fixture_shows(model, "now, not the window"));
+    assert_false(fixture_shows(model, "! disk"));
     fixture_free(model);
 }
 

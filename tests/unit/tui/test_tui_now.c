@@ -192,7 +192,11 @@ TEST_CASE(the_banner_of_a_past_window_has_what_fired_in_it)
                              "3|host_silent|-|gpu2|-|resolved|critical|5|-\n"
                              "4|host_memory|-|gpu3|-|firing|warning|-|-\n");
     expect_banner(&model, " ✗ host_silent gpu2   ▲ slow_ttft m gpu1   ▲ host_memory gpu3");
+    fixture_key(&model, '7');
+    assert_true(fixture_shows(&model, "now, not the window"));
     fixture_key(&model, '0');
+    assert_false(fixture_shows(&model, "now, not the window"));
+    fixture_key(&model, '1');
     fixture_answer(&model, POLL_ALERTS, ALERTS_OF "1|device_hot|-|gpu09|-|firing|critical|-|-\n");
     assert_false(model.scope.wanted & POLL(HISTORY));
     expect_banner(&model, " ✗ device_hot gpu09");
