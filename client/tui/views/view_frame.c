@@ -263,12 +263,15 @@ static void add_figures(struct segments *left, const struct result *window)
         segments_add(left, 6, STYLE_PLAIN, "%s J/token", rate_text(text, joules));
 }
 
-// Totals of all time.
+// Totals of all time, whatever the window is, unless the filter has times.
 static void add_totals(struct segments *left, const struct model *model)
 {
     const double open = model_figure(model, "runs_open", 0), runs = model_figure(model, "runs", 0);
     const double failed = model_figure(model, "inferences_failed", 0);
     const double loads_failed = model_figure(model, "loads_failed", 0);
+    const struct query_filter *filter = &model->scope.filter;
+    if (filter->since_ns == 0 && filter->until_ns == 0)
+        segments_add(left, 0, STYLE_DIM, "of all time");
     add_count(left, 5, STYLE_PLAIN, model_figure(model, "hosts", 0), "host", "hosts");
     add_count(left, 6, STYLE_PLAIN, model_figure(model, "models", 0), "model", "models");
     if (open < runs)

@@ -100,6 +100,7 @@ TEST_CASE(a_past_window_without_samples_asks_for_no_sampler)
     }
     answer_hosts(model, "host|events\na|disk_full\n");
     assert_true(fixture_shows(model, "now, not the window"));
+    assert_true(fixture_shows(model, "\n of all time · "));
     assert_false(fixture_shows(model, "! disk"));
     fixture_free(model);
 }
