@@ -308,16 +308,14 @@ void grid_rows_move(const struct grid *grid, struct grid_state *state, const str
     free(shown);
 }
 
-bool grid_rows_open(const struct grid *grid, struct grid_state *state, const struct result *result,
-                    bool opens, size_t page)
+// Opens or closes the group of a row; false if it is in none.
+static bool toggle(const struct grid *grid, struct grid_state *state, const struct result *result,
+                   size_t row, bool opens)
 {
-    size_t row;
-    if (!grid->is_group || !grid_rows_selected(grid, state, result, &row))
-        return false;
     size_t *groups = grid_rows_groups(grid, result);
     const size_t group = groups ? groups[row] : row;
     free(groups);
-    if (!grid->is_group(result, group))
+    if (!grid->is_group || !grid->is_group(result, group))
         return false;
     unsigned place = find_toggled(grid, state, result, group);
     if (place == GRID_TOGGLED_MAX)
@@ -326,6 +324,15 @@ bool grid_rows_open(const struct grid *grid, struct grid_state *state, const str
     state->toggled[0] = (identity_of(grid, result, group) | OPENED) - !opens;
     if (!opens)
         state->at = identity_of(grid, result, group);
+    return true;
+}
+
+bool grid_rows_open(const struct grid *grid, struct grid_state *state, const struct result *result,
+                    bool opens, size_t page)
+{
+    size_t row;
+    if (!grid_rows_selected(grid, state, result, &row) || !toggle(grid, state, result, row, opens))
+        return false;
     grid_rows_keep(grid, state, result, page);
     return true;
 }
@@ -384,8 +391,22 @@ static bool row_has(const struct grid_choice *choice, const struct result *resul
     return false;
 }
 
-bool grid_rows_find(const struct grid *grid, struct grid_state *state, const struct result *result,
-                    const char *text, int step, size_t page)
+// Shows the first row with the text that is in a closed group, or folded as what has ended.
+static bool unfold(const struct grid *grid, struct grid_state *state, const struct result *result,
+                   const char *text)
+{
+    for (size_t row = 0; result && row < result_row_count(result); row++) {
+        if (!is_wanted(state, result, row) || !row_has(state->choice, result, row, text))
+            continue;
+        state->unfolded |= grid->is_folded && grid->is_folded(result, row);
+        (void)toggle(grid, state, result, row, true);
+        return true;
+    }
+    return false;
+}
+
+static bool find_shown(const struct grid *grid, struct grid_state *state,
+                       const struct result *result, const char *text, int step, size_t page)
 {
     size_t count, folded;
     bool found = false;
@@ -402,4 +423,12 @@ bool grid_rows_find(const struct grid *grid, struct grid_state *state, const str
     settle(grid, state, result, rows, count);
     free(rows);
     return found;
+}
+
+bool grid_rows_find(const struct grid *grid, struct grid_state *state, const struct result *result,
+                    const char *text, int step, size_t page)
+{
+    return find_shown(grid, state, result, text, step, page) ||
+           (text[0] && unfold(grid, state, result, text) &&
+            find_shown(grid, state, result, text, step, page));
 }

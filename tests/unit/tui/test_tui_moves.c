@@ -130,6 +130,16 @@ TEST_CASE(search_finds_rows)
     fixture_key(model, 'x');
     fixture_key(model, KEY_CODE_ESCAPE);
     assert_string_equal(model->search, "nowhere");
+    fixture_fleet(model);
+    fixture_key(model, KEY_CODE_HOME);
+    fixture_key(model, KEY_CODE_LEFT); // closes its group
+    static const char *const hidden[] = {"gpu04", "old-b"};
+    for (size_t i = 0; i < COUNT_OF(hidden); i++) {
+        assert_false(fixture_shows(model, hidden[i]));
+        fixture_key(model, '/');
+        fixture_type(model, hidden[i]);
+        assert_true(fixture_shows(model, hidden[i]));
+    }
     fixture_free(model);
 }
 
