@@ -81,13 +81,11 @@ TEST_CASE(marks_no_overlap_of_copies_that_take_no_time)
 
 static char *drawn(const char *rows)
 {
-    struct model model;
-    fixture_model(&model, 120, 20);
-    fixture_normal(&model);
-    fixture_answer(&model, POLL_PIPELINES, rows);
-    fixture_key(&model, '5');
-    char *screen = fixture_screen(&model, false);
-    model_deinit(&model);
+    struct model *model = fixture_new(120, 20, fixture_normal);
+    fixture_answer(model, POLL_PIPELINES, rows);
+    fixture_key(model, '5');
+    char *screen = fixture_screen(model, false);
+    fixture_free(model);
     return screen;
 }
 
