@@ -27,6 +27,7 @@ struct why_reader {
     struct why_request *requests;
     double seconds[WHY_READ]; // of which all requests that match were read; without times that have
                               // none
+    bool is_sampled[WHY_READ]; // some of the requests were not read
     struct why_span *spans;
     size_t request_count, request_room, span_count, span_room;
     struct device_names names;

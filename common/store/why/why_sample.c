@@ -114,6 +114,7 @@ static enum status sample_time(struct why_reader *of, enum why_side side, int64_
         struct part_reader reader = {.of = of, .side = side, .kept_max = kept_max};
         status = read_part(&reader, begin_ns, end_ns, rows, err);
         const bool is_cut = reader.read == rows || reader.kept == kept_max;
+        of->is_sampled[side] |= is_cut;
         seconds += (double)((is_cut ? reader.last_ns : end_ns) - begin_ns) / 1e9;
         read += reader.read;
     }

@@ -186,6 +186,7 @@ static enum status add_verdict(struct why_reader *reader, size_t index, struct e
     static const enum why_cause_kind kinds[STATS_VERDICT_COUNT] = {
         [STATS_BETTER] = WHY_FASTER, [STATS_SAME] = WHY_AS_USUAL, [STATS_UNDECIDED] = WHY_TOO_FEW};
     const struct why_subject *subject = &reader->out->subjects[index];
+    const bool *is_sampled = reader->is_sampled;
     char now[UNIT_TEXT_SIZE], usual[UNIT_TEXT_SIZE];
     struct why_cause *cause;
     enum status status = why_add_cause(
@@ -194,11 +195,14 @@ static enum status add_verdict(struct why_reader *reader, size_t index, struct e
     if (status != STATUS_OK)
         return status;
     cause->subject = index;
+    (void)unit_format_int(now, UNIT_COUNT, (int64_t)subject->requests);
+    (void)unit_format_int(usual, UNIT_COUNT, (int64_t)subject->usual_requests);
     if (subject->usual_requests == 0)
-        why_say(cause, ": %zu request%s in the window, none before it; fleet compares hosts",
-                subject->requests, subject->requests == 1 ? "" : "s");
+        why_say(cause, ": %s request%s%s in the window, none before it; fleet compares hosts", now,
+                subject->requests == 1 ? "" : "s", is_sampled[WHY_NOW] ? " sampled" : "");
     else if (subject->verdict == STATS_UNDECIDED)
-        why_say(cause, ": requests %zu, usually %zu", subject->requests, subject->usual_requests);
+        why_say(cause, ": %srequests %s, usually %s", is_sampled[WHY_NOW] ? "sampled " : "", now,
+                usual);
     for (int q = 0; q < WHY_QUANTILES && subject->usual_requests > 0; q++)
         why_say(
             cause, "%s %s %s, usually %s", q > 0 || subject->verdict == STATS_UNDECIDED ? ";" : ":",

@@ -326,6 +326,11 @@ TEST_CASE(test_nothing_before)
     assert_true(is_cause(result, 1, WHY_NOTHING_BEFORE));
     assert_non_null(strstr(result_get(result, 1, "evidence").text.bytes, "inferstat fleet "));
     result_free(result);
+
+    query.filter.since_ns = as_of() - 6 * 24 * HOUR; // all requests are in one part of the sample
+    result = ask(&query);
+    assert_non_null(strstr(result_get(result, 1, "text").text.bytes, ": 501 requests sampled in"));
+    result_free(result);
 }
 
 // A host that was always slow is as usual; that it is worse than its peers is told of it alone.
