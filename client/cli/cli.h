@@ -12,6 +12,8 @@
 #include "common/core/base/error.h"
 #include "common/core/query/result.h"
 
+enum { CLI_ROWS_FOR_PEOPLE = 20 }; // of a table without --limit
+
 // Files, terminal and clock of the process, set by main.
 struct cli_environment {
     FILE *in;

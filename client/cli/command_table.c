@@ -294,8 +294,8 @@ const struct cli_command cli_commands[] = {
         .group = "The fleet",
         .name = "hosts",
         .summary = "hosts now: processor, memory, pressure, disk, network, trouble",
-        .details = "Pressure is the share of time in which some task waited.  With --since or "
-                   "--until: means and\nextremes of that time.",
+        .details = "Hosts in trouble first.  Pressure is the share of time in which some task "
+                   "waited.\nWith --since or --until: means and extremes of that time.",
         .examples = {"hosts", "hosts --since 1h"},
         .options = TAKES(SOURCE, OPTION_HOST, WINDOW, ROWS, OPTION_LIMIT),
         .run = command_hosts,
@@ -305,11 +305,11 @@ const struct cli_command cli_commands[] = {
         .verb = "health",
         .summary = "devices now: use, memory, temperature, power, clocks, PCIe, trouble",
         .details =
-            "Figures are those of the newest sample: util is the share of time in which a kernel "
-            "ran;\nmemory, temperature, power and clock are followed by their limits; PCIe is the "
-            "link's\ngeneration and lanes, with ! below its best.  With --since or --until: means "
-            "and extremes\nof that time.  inferstat-worker watch samples devices, also for other "
-            "engines.",
+            "Devices in trouble first.  Figures are those of the newest sample: util is the share "
+            "of\ntime in which a kernel ran; memory, temperature, power and clock are followed by "
+            "their\nlimits; PCIe is the link's generation and lanes, with ! below its best.  With "
+            "--since or\n--until: means and extremes of that time.  inferstat-worker watch samples "
+            "devices, also for\nother engines.",
         .examples = {"devices --host 'gpu0?'", "devices --since 1d --wide"},
         .options = TAKES(SOURCE, OPTION_HOST, OPTION_DEVICE, WINDOW, ROWS, OPTION_LIMIT),
         .run = command_devices,

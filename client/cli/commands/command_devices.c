@@ -1,4 +1,5 @@
 // inferstat devices [--since WHEN], inferstat hosts [--since WHEN]
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,24 +133,31 @@ static const struct columns device_views[] = {{COLUMNS_OF(devices_now), NULL},
 static const struct columns host_views[] = {{COLUMNS_OF(hosts_now), NULL},
                                             {COLUMNS_OF(hosts_window), NULL}};
 
-// A table has what is in trouble first.
+// What is in trouble comes first, so that it is never what --limit leaves out.
 static enum status show(struct cli *cli, const struct columns views[2], struct error *err)
 {
     struct result *result = NULL;
     const struct query_filter *filter = &cli->query.filter;
-    enum status status = cli_ask_for(cli, &cli->query, cli->command->name, &result, err);
+    const bool is_limited = option_given(&cli->options, OPTION_LIMIT);
+    const bool is_table = cli->options.format == FORMAT_TEXT;
+    const uint32_t limit = is_limited || !is_table ? cli->query.limit : CLI_ROWS_FOR_PEOPLE;
+    struct query all = cli->query;
+    all.limit = 0;
+    enum status status = cli_ask_for(cli, &all, cli->command->name, &result, err);
     if (status != STATUS_OK)
         return status;
     struct rows rows = cli_rows(cli, &views[filter->since_ns != 0 || filter->until_ns != 0]);
-    const bool is_table = rows.format == FORMAT_TEXT;
-    rows_write(&rows, result, 0, is_table ? 0 : result_row_count(result));
-    for (int calm = 0; is_table && calm <= 1; calm++)
-        for (size_t row = 0; row < result_row_count(result); row++) {
+    const size_t count = result_row_count(result);
+    for (int calm = 0; calm <= 1; calm++)
+        for (size_t row = 0; row < count && (limit == 0 || rows.count < limit); row++) {
             char text[TROUBLE_TEXT_SIZE];
             if ((device_trouble_text(text, result, row)[0] == '\0') == calm)
                 rows_write(&rows, result, row, row + 1);
         }
+    const uint64_t shown = rows.count;
     status = rows_end(&rows, STATUS_OK, err);
+    if (status == STATUS_OK && is_table && shown < count)
+        (void)fprintf(cli->env.out, "(%" PRIu64 " of %zu; --limit 0 shows all)\n", shown, count);
     result_free(result);
     return status;
 }

@@ -8,7 +8,7 @@
 #include "common/core/base/parse.h"
 #include "common/sys/clock.h"
 
-enum { PAGE_ROWS = 1000, NEWEST_FOR_PEOPLE = 20 };
+enum { PAGE_ROWS = 1000 };
 
 // How long, and at what interval, a later page is retried while the collector runs another
 // client's audit.
@@ -163,7 +163,7 @@ enum status record_pages_list(struct cli *cli, record_pages_add *add, struct err
     const bool is_oldest = cli->query.records.oldest_first;
     const bool is_limited = option_given(&cli->options, OPTION_LIMIT);
     // Without --limit the newest 20 for people, and all with --json and --csv.
-    const uint64_t usual = cli->options.format == FORMAT_TEXT ? NEWEST_FOR_PEOPLE : 0;
+    const uint64_t usual = cli->options.format == FORMAT_TEXT ? CLI_ROWS_FOR_PEOPLE : 0;
     struct listing listing = {.cli = cli, .add = add, .rows = cli_rows(cli, columns_of(kind))};
     enum status status = record_pages_read(
         cli, kind, NULL, is_oldest, is_limited ? cli->query.limit : usual, on_page, &listing, err);
