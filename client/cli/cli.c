@@ -188,6 +188,21 @@ enum status cli_no_data(const struct cli *cli, const char *what, struct error *e
     return error_prefix(err, cli_nothing_found(cli, "no data", err), "%s", what);
 }
 
+void cli_note_file(struct cli *cli)
+{
+    const struct query query = {.kind = QUERY_PING};
+    struct result *result = NULL;
+    char time[UNIT_TEXT_SIZE];
+    if (cli->options.format != FORMAT_TEXT || !option_given(&cli->options, OPTION_DB) ||
+        remote_query(cli->remote, &query, &result, NULL) != STATUS_OK)
+        return;
+    const int64_t as_of_ns = result_integer(result, 0, "as_of_ns", 0);
+    if (as_of_ns != 0)
+        (void)fprintf(cli->env.out, "\nAs of %s, the last message in this file.\n",
+                      unit_format_int(time, UNIT_TIME, as_of_ns));
+    result_free(result);
+}
+
 void cli_note_expired(const struct cli *cli, const struct result *result)
 {
     char time[UNIT_TEXT_SIZE];

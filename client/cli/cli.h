@@ -127,6 +127,9 @@ enum status cli_nothing_found(const struct cli *cli, const char *what, struct er
 // The same with "no data" after `what`, as in "summary: no data: the store holds none".
 enum status cli_no_data(const struct cli *cli, const char *what, struct error *err);
 
+// After a table of what is now: says that it is not, if it is of a file.
+void cli_note_file(struct cli *cli);
+
 // Prints "(records before TIME have expired)" if the result's first row has an expired_ns.
 void cli_note_expired(const struct cli *cli, const struct result *result);
 

@@ -105,6 +105,7 @@ static enum status add_trouble(struct cli *cli, struct error *err)
         status = cli_print(cli, &trouble_view, result, err);
     }
     result_free(result);
+    cli_note_file(cli);
     return status;
 }
 

@@ -158,6 +158,8 @@ static enum status show(struct cli *cli, const struct columns views[2], struct e
     status = rows_end(&rows, STATUS_OK, err);
     if (status == STATUS_OK && is_table && shown < count)
         (void)fprintf(cli->env.out, "(%" PRIu64 " of %zu; --limit 0 shows all)\n", shown, count);
+    if (status == STATUS_OK)
+        cli_note_file(cli);
     result_free(result);
     return status;
 }

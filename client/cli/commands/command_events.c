@@ -127,6 +127,8 @@ enum status command_events(struct cli *cli, struct error *err)
     if (status != STATUS_OK)
         return status;
     status = cli_print_rows(cli, &view, result, "no trouble", err);
+    if (status == STATUS_OK)
+        cli_note_file(cli);
     result_free(result);
     return status;
 }

@@ -152,6 +152,8 @@ enum status command_fleet(struct cli *cli, struct error *err)
     const struct tally tally = count_rows(result);
     status = print(cli, result, &tally, err);
     result_free(result);
+    if (status == STATUS_OK)
+        cli_note_file(cli);
     if (status == STATUS_OK && option_given(&cli->options, OPTION_CHECK))
         status = judge(&tally, err);
     return status;

@@ -39,6 +39,7 @@ static const struct answer_column ping_columns[] = {
     {"commits", UNIT_COUNT},
     {"commit_p50_ns", UNIT_DURATION},
     {"commit_p99_ns", UNIT_DURATION},
+    {"as_of_ns", UNIT_TIME}, // the last message in a file
 };
 
 enum { REASONS_MAX = 64, REJECTED_SIZE = 64 };
@@ -164,6 +165,12 @@ enum status query_ping(struct store *store, const struct query *query, struct re
     answer_int(*out, "protocol", DELIVERY_PROTOCOL);
     answer_int(*out, "now_ns", clock_wall_ns());
     answer_int(*out, "store_bytes", store_bytes(store));
+    int64_t as_of_ns = 0;
+    status = reader_as_of(store, &as_of_ns, err);
+    if (status != STATUS_OK)
+        return status;
+    if (!store->is_live && as_of_ns > 0)
+        answer_int(*out, "as_of_ns", as_of_ns);
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendall(sql, "SELECT (SELECT value FROM meta WHERE key = 'store') AS store,"
                                " (SELECT count(*) FROM run INDEXED BY run_open WHERE \"end\" = 0)"
