@@ -1,5 +1,6 @@
 #include "client/cli/cli.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -186,6 +187,22 @@ enum status cli_nothing_found(const struct cli *cli, const char *what, struct er
 enum status cli_no_data(const struct cli *cli, const char *what, struct error *err)
 {
     return error_prefix(err, cli_nothing_found(cli, "no data", err), "%s", what);
+}
+
+void cli_print_words(const struct cli *cli, int at, int indent, const char *text)
+{
+    table_print_words(cli->env.out, cli_rows(cli, NULL).width, at, indent, text);
+}
+
+void cli_say(const struct cli *cli, const char *format, ...)
+{
+    char *line = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    if (vasprintf(&line, format, arguments) >= 0)
+        cli_print_words(cli, 0, 0, line);
+    va_end(arguments);
+    free(line);
 }
 
 void cli_note_file(struct cli *cli)

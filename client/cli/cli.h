@@ -127,6 +127,12 @@ enum status cli_nothing_found(const struct cli *cli, const char *what, struct er
 // The same with "no data" after `what`, as in "summary: no data: the store holds none".
 enum status cli_no_data(const struct cli *cli, const char *what, struct error *err);
 
+// Prints words by table_print_words in the width of the terminal.
+void cli_print_words(const struct cli *cli, int at, int indent, const char *text);
+
+// Prints a line of words so, by a format of printf.
+void cli_say(const struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 // After a table of what is now: says that it is not, if it is of a file.
 void cli_note_file(struct cli *cli);
 

@@ -41,7 +41,7 @@ static void add_notes(struct table *table, const struct result *result, size_t r
 static const struct column alert_columns[] = {
     {"id", "id", COLUMN_RIGHT(0)},
     {"state", "state", COLUMN_LEFT(0)},
-    {"severity", "severity", COLUMN_LEFT(1)},
+    {"severity", "severity", COLUMN_LEFT(3)},
     {"rule", "rule", COLUMN_LEFT(0)},
     {"model", "model", COLUMN_LEFT(0), .is_optional = true},
     {"host", "host", COLUMN_LEFT(0), .is_optional = true},

@@ -73,7 +73,7 @@ static unsigned choose(struct column out[SHOWN_MAX], const struct query_metric *
 }
 
 // Notes incomplete coverage.
-static void note_coverage(FILE *out, const struct result *result)
+static void note_coverage(const struct cli *cli, const struct result *result)
 {
     double least = 1.0; // where it is unknown, the store's note says so
     for (size_t row = 0; row < result_row_count(result); row++) {
@@ -83,21 +83,20 @@ static void note_coverage(FILE *out, const struct result *result)
     if (least >= 1.0)
         return;
     char text[UNIT_TEXT_SIZE];
-    (void)fprintf(out,
-                  "Note: records were lost; these figures cover %s%s of all records of "
-                  "their time, of any kind and model (inferstat runs lists the losses).\n",
-                  result_row_count(result) > 1 ? "as little as " : "",
-                  unit_format(text, UNIT_RATIO, least));
+    cli_say(cli,
+            "Note: records were lost; these figures cover %s%s of all records of "
+            "their time, of any kind and model (inferstat runs lists the losses).",
+            result_row_count(result) > 1 ? "as little as " : "",
+            unit_format(text, UNIT_RATIO, least));
 }
 
 // Prints the store's note on the whole answer, such as that older rows have expired.
-static void print_note(FILE *out, const struct result *result)
+static void print_note(const struct cli *cli, const struct result *result)
 {
     const struct value note = result_get(result, 0, "note");
     char text[NOTE_SIZE];
     if (note.type == VALUE_TEXT && note.text.size > 0)
-        (void)fprintf(out, "Note: %s.\n",
-                      text_escape(text, sizeof text, note.text.bytes, note.text.size));
+        cli_say(cli, "Note: %s.", text_escape(text, sizeof text, note.text.bytes, note.text.size));
 }
 
 static enum status print(struct cli *cli, const struct query_metric *metric,
@@ -112,8 +111,8 @@ static enum status print(struct cli *cli, const struct query_metric *metric,
                       metric->meaning);
     enum status status = cli_print(cli, &view, result, err);
     if (status == STATUS_OK && is_table) {
-        note_coverage(out, result);
-        print_note(out, result);
+        note_coverage(cli, result);
+        print_note(cli, result);
     }
     return status;
 }

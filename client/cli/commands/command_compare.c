@@ -172,10 +172,10 @@ static void add_note(struct table *table, const struct result *result, size_t ro
 
 static const struct column columns[] = {
     {"model", "model", COLUMN_LEFT(0), .cell = what_text},
-    {"host", "host", COLUMN_LEFT(2), .is_optional = true},
-    {"device", "device", COLUMN_LEFT(2)},
+    {"host", "host", COLUMN_LEFT(0), .is_optional = true},
+    {"device", "device", COLUMN_LEFT(0)},
     {"metric", "metric", COLUMN_LEFT(0), .is_whole = true},
-    {"before_median", "before", COLUMN_RIGHT(1), .cell = side_text},
+    {"before_median", "before", COLUMN_RIGHT(2), .cell = side_text},
     {"after_median", "after", COLUMN_RIGHT(1), .cell = side_text},
     {"ratio", "change", COLUMN_RIGHT(0), .cell = column_change},
     {"ratio", "interval", COLUMN_RIGHT(3), .cell = interval_text},

@@ -110,7 +110,8 @@ static const struct column columns[] = {
     {"requests", "requests", COLUMN_RIGHT(4), .is_optional = true},
     {"tokens_per_second_ratio", "speed", COLUMN_RIGHT(2), .cell = column_change,
      .is_optional = true},
-    {"tokens_lost", "tokens lost", COLUMN_RIGHT(1), .cell = whole_text, .is_optional = true},
+    {"tokens_lost", "tokens lost", COLUMN_RIGHT(0), .cell = whole_text, .is_optional = true,
+     .is_below = true},
     {"joules_lost", "energy lost", COLUMN_RIGHT(3), .is_optional = true},
 };
 

@@ -95,18 +95,18 @@ static size_t standing_out(const struct tally *tally)
 }
 
 // Notes the medians that stand out or were not compared.
-static void print_notes(FILE *out, const struct tally *tally)
+static void print_notes(const struct cli *cli, const struct tally *tally)
 {
+    FILE *out = cli->env.out;
     const size_t count = standing_out(tally), compared = count + tally->usual;
     if (compared > 0)
         (void)fprintf(out, "%s%zu of %zu medians compared stand out.\n", count > 0 ? "\n" : "",
                       count, compared);
     if (tally->few_hosts > 0)
-        (void)fprintf(
-            out,
-            "Not compared: %zu medians, since fewer than %d hosts have the model and device "
-            "(%lld at most).\n",
-            tally->few_hosts, HOSTS_LEAST, (long long)tally->most_hosts);
+        cli_say(cli,
+                "Not compared: %zu medians, since fewer than %d hosts have the model and device "
+                "(%lld at most).",
+                tally->few_hosts, HOSTS_LEAST, (long long)tally->most_hosts);
     if (tally->few_values > 0)
         (void)fprintf(out, "Not compared: %zu medians of too few values.\n", tally->few_values);
 }
@@ -125,7 +125,7 @@ static enum status print(struct cli *cli, const struct result *result, const str
             rows_write(&rows, result, row, row + 1);
     enum status status = rows_end(&rows, STATUS_OK, err);
     if (status == STATUS_OK && is_table)
-        print_notes(rows.out, tally);
+        print_notes(cli, tally);
     return status;
 }
 

@@ -52,16 +52,16 @@ static void print_notes(struct cli *cli, const struct result *result)
     for (size_t i = 0; i < result_row_count(result); i++)
         longest = fmax(longest, result_number(result, i, "window_ns", 0));
     const struct value error = result_get(result, result_row_count(result) - 1, "store_error");
-    (void)fprintf(cli->env.out, "\nFigures of the last %s",
-                  unit_format(length, UNIT_DURATION, longest));
+    (void)fprintf(cli->env.out, "\n");
+    (void)unit_format(length, UNIT_DURATION, longest);
     if (result_get(result, 0, "note").type == VALUE_NULL)
-        (void)fprintf(cli->env.out, ".\n");
+        cli_say(cli, "Figures of the last %s.", length);
     else
-        (void)fprintf(cli->env.out, " before %s, the last message in this file.\n",
-                      unit_format_int(time, UNIT_TIME, result_integer(result, 0, "as_of_ns", 0)));
+        cli_say(cli, "Figures of the last %s before %s, the last message in this file.", length,
+                unit_format_int(time, UNIT_TIME, result_integer(result, 0, "as_of_ns", 0)));
     if (error.type == VALUE_TEXT)
-        (void)fprintf(cli->env.out, "The store cannot be written, figures may lack requests: %s\n",
-                      text_escape(why, sizeof why, error.text.bytes, error.text.size));
+        cli_say(cli, "The store cannot be written, figures may lack requests: %s",
+                text_escape(why, sizeof why, error.text.bytes, error.text.size));
     device_trouble_note(cli, "Trouble: ");
 }
 

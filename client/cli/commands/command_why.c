@@ -4,32 +4,10 @@
 #include <string.h>
 
 #include "client/cli/cli.h"
-#include "common/core/base/glyph.h"
 #include "common/core/base/text.h"
 #include "common/core/base/unit.h"
 
 enum { LINE_SIZE = 4096, CAUSE_INDENT = 20 };
-
-// Prints a text of words, of which the first begins at the column `at`, in the terminal's width;
-// further lines begin at the column `indent`.
-static void print_words(const struct cli *cli, int at, int indent, const char *text)
-{
-    const int width = option_given(&cli->options, OPTION_WIDE) ? 0 : (int)cli->env.width;
-    for (bool is_first = true; *text; is_first = false) {
-        const char *end = text + strcspn(text, " ");
-        int columns = 0;
-        for (const char *next = text; next < end;)
-            columns += glyph_width(glyph_next(&next));
-        if (!is_first && width > 0 && at + 1 + columns > width)
-            at = fprintf(cli->env.out, "\n%*s", indent, "") - 1;
-        else if (!is_first)
-            at += fprintf(cli->env.out, " ");
-        at += columns;
-        (void)fprintf(cli->env.out, "%.*s", (int)(end - text), text);
-        text = end + strspn(end, " ");
-    }
-    (void)fprintf(cli->env.out, "\n");
-}
 
 static const char *number(char text[UNIT_TEXT_SIZE], const struct result *result, size_t row,
                           const char *key, enum unit unit)
@@ -58,7 +36,7 @@ static void print_model(const struct cli *cli, const struct result *result, size
                    number(texts[2], result, row, "p95_ns", UNIT_DURATION),
                    number(texts[3], result, row, "usual_p95_ns", UNIT_DURATION),
                    unit_format(texts[4], UNIT_DURATION, more), is_p50 ? "median" : "p95");
-    print_words(cli, 0, 0, line);
+    cli_print_words(cli, 0, 0, line);
 }
 
 static void print_cause(const struct cli *cli, const struct result *result, size_t row)
@@ -81,7 +59,7 @@ static void print_cause(const struct cli *cli, const struct result *result, size
                       number(time, result, row, "explained_ns", UNIT_DURATION));
     else
         (void)fprintf(cli->env.out, "  ");
-    print_words(cli, is_part ? indent : 2, indent, line);
+    cli_print_words(cli, is_part ? indent : 2, indent, line);
     const struct value evidence = result_get(result, row, "evidence");
     char *escaped = evidence.type == VALUE_TEXT
                         ? text_escape_new(evidence.text.bytes, evidence.text.size)
@@ -115,7 +93,7 @@ static void print_all(const struct cli *cli, const struct result *result)
                    is_file ? unit_format_int(time, UNIT_TIME, as_of_ns) : "",
                    is_file ? ", the last message in this file" : "");
     (void)fprintf(cli->env.out, "\n");
-    print_words(cli, 0, 0, line);
+    cli_print_words(cli, 0, 0, line);
 }
 
 // Names the source in the command of each cause, with the options that the user gave.

@@ -74,6 +74,7 @@ void device_trouble_note(struct cli *cli, const char *title)
     struct result *result = NULL;
     struct error ignored = {0};
     size_t count = 0;
+    char line[(NOTED_MAX + 1) * TROUBLE_TEXT_SIZE] = "";
     static const enum query_dimension kept[] = {QUERY_BY_HOST, QUERY_BY_DEVICE};
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         memcpy(query.filter.by[kept[i]], cli->query.filter.by[kept[i]], QUERY_TEXT_SIZE);
@@ -86,16 +87,18 @@ void device_trouble_note(struct cli *cli, const char *title)
         if (count++ < NOTED_MAX) {
             char *host = column_value(&(struct column){.key = "host"}, result, row);
             char *device = column_value(&(struct column){.key = "device"}, result, row);
-            (void)fprintf(cli->env.out, "%s%s %s: %s", count > 1 ? "; " : title, host ? host : "",
-                          device ? device : "", text);
+            (void)text_append(line, sizeof line, "; ", "%s %s: %s", host ? host : "",
+                              device ? device : "", text);
             free(host);
             free(device);
         }
     }
     if (count > NOTED_MAX)
-        (void)fprintf(cli->env.out, "; %zu more device%s", count - NOTED_MAX,
-                      cli_plural((int64_t)(count - NOTED_MAX)));
-    if (count > 0)
-        (void)fprintf(cli->env.out, " (inferstat devices)\n");
+        (void)text_append(line, sizeof line, "; ", "%zu more device%s", count - NOTED_MAX,
+                          cli_plural((int64_t)(count - NOTED_MAX)));
+    (void)text_append(line, sizeof line, "", " (inferstat devices)");
+    const int indent = (int)strlen(title);
+    if (count > 0 && fputs(title, cli->env.out) >= 0)
+        cli_print_words(cli, indent, indent, line);
     result_free(result);
 }

@@ -10,6 +10,7 @@
 
 enum {
     GAP = 2,           // blanks between columns
+    BELOW = 4,         // and before most lines below a row
     SHRINK_LEAST = 10, // no column is cut to fewer
     RUN_SHOWN = 8,     // characters of a UUID
 };
@@ -337,6 +338,25 @@ static void print_line(const struct table *table, FILE *out, char *const *cells,
     (void)fputc('\n', out);
 }
 
+void table_print_words(FILE *out, unsigned width, int at, int indent, const char *text)
+{
+    for (int blanks = 0; *text;) {
+        const char *end = text + strcspn(text, " ");
+        int columns = 0;
+        for (const char *next = text; next < end;)
+            columns += glyph_width(glyph_next(&next));
+        if (blanks > 0 && width > 0 && at + blanks + columns > (int)width)
+            at = fprintf(out, "\n%*s", indent, "") - 1;
+        else
+            at += fprintf(out, "%*s", blanks, "");
+        at += columns;
+        (void)fprintf(out, "%.*s", (int)(end - text), text);
+        blanks = (int)strspn(end, " ");
+        text = end + blanks;
+    }
+    (void)fprintf(out, "\n");
+}
+
 enum status table_print(const struct table *table, FILE *out, unsigned width, bool colours,
                         struct error *err)
 {
@@ -350,10 +370,12 @@ enum status table_print(const struct table *table, FILE *out, unsigned width, bo
         char *const *cells = table->cells + row * table->column_count;
         print_line(table, out, cells, colours);
         for (unsigned i = 0; i < table->column_count && strcmp(cells[0], "ok") != 0; i++)
-            if (table->columns[i].is_below && strcmp(cells[i], "-") != 0)
-                (void)fprintf(out, "    %s: %s\n", table->columns[i].title, cells[i]);
+            if (table->columns[i].is_below && strcmp(cells[i], "-") != 0) {
+                const int at = fprintf(out, "%*s%s: ", BELOW, "", table->columns[i].title);
+                table_print_words(out, width, at, BELOW + 2, cells[i]);
+            }
         for (; below < table->below_count && table->belows[below].row == row; below++)
-            (void)fprintf(out, "%s\n", table->belows[below].line);
+            table_print_words(out, width, 0, BELOW + 2, table->belows[below].line);
     }
     unsigned hidden = 0;
     for (unsigned i = 0; i < table->column_count; i++)

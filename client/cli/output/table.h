@@ -71,8 +71,13 @@ void table_free(struct table *table);
 // returns the error.
 void table_add_row(struct table *table, const struct result *result, size_t row);
 
-// Adds a copy of `line` below the last row, which must exist; the line is not split into cells.
+// Adds a copy of `line` below the last row, which must exist; the line is not split into cells, but
+// at blanks where it is too wide.
 void table_add_below(struct table *table, const char *line);
+
+// Prints a text of words, of which the first begins at the column `at`, in `width` columns (0: no
+// limit); further lines begin at the column `indent`.
+void table_print_words(FILE *out, unsigned width, int at, int indent, const char *text);
 
 // Prints titles and rows in at most `width` terminal columns (0: no limit).  A table that is too
 // wide is narrowed in four steps: columns `is_below` become lines below their rows (but not of rows

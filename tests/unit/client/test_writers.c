@@ -295,6 +295,10 @@ TEST_CASE(test_table_puts_texts_below)
     struct table *table = new_table(below, 2);
     expect_table(table, 30, "             count  why\na-rather-long-name  12345\n");
     expect_table(table, 20, "             count\na-rather-long-name\n    why: 12345\n");
+    table_add_below(table, "    two words  and more of them");
+    expect_table(table, 20,
+                 "             count\na-rather-long-name\n    why: 12345\n"
+                 "    two words  and\n      more of them\n");
     table_free(table);
 }
 
