@@ -1,6 +1,7 @@
-// The dashboard under libFuzzer: keys, the mouse, sizes, times and answers in any order, whose
-// columns are those that the views know and whose cells are anything.  After each the screen is
-// drawn and checked: every cell inside, no control characters, wide characters whole.
+// The dashboard under libFuzzer, also compact: keys, the mouse, sizes, times, answers and changes
+// of the store in any order.  The columns of answers are those that the views know, their cells are
+// anything; few are of a generation that is gone.  After each event the screen is drawn and
+// checked: every cell inside, no control characters, wide characters whole.
 #include <string.h>
 
 #include "client/tui/key_bindings.h"
@@ -82,7 +83,7 @@ static struct event next_event(const struct model *model, struct input *input)
     static const uint32_t special[] = {KEY_CODE_ENTER, KEY_CODE_ESCAPE, KEY_CODE_TAB,
                                        KEY_CODE_F2,    KEY_CODE_F4,     KEY_CODE_CTRL_U};
     struct event event = {0};
-    switch (take(input, 1) % 8) {
+    switch (take(input, 1) % 10) {
     case 0:
     case 1:
         event.code = (uint32_t)take(input, 1) % 96 + 32;
@@ -95,7 +96,7 @@ static struct event next_event(const struct model *model, struct input *input)
         break;
     case 4:
         event = (struct event){.kind = take(input, 1) % 3 ? EVENT_PRESS : EVENT_WHEEL,
-                               .x = (int)(int8_t)take(input, 1),
+                               .x = (int)(take(input, 2) % 424) - 2,
                                .y = (int)(int8_t)take(input, 1),
                                .turn = (int)(int8_t)take(input, 1)};
         break;
@@ -108,9 +109,20 @@ static struct event next_event(const struct model *model, struct input *input)
                                .status = take(input, 1) % 2 ? STATUS_OK : STATUS_TIMEOUT,
                                .text = "no answer"};
         break;
+    case 7:
+        event.kind = EVENT_TICK;
+        break;
+    case 8:
+        event = (struct event){.kind = EVENT_CHANGED,
+                               .status = take(input, 1) % 2 ? STATUS_OK : STATUS_TIMEOUT,
+                               .text = "no answer",
+                               .cleared = take(input, 8)};
+        break;
     default:
         event = (struct event){.kind = EVENT_ANSWER,
                                .polled = (enum polled_query)(take(input, 1) % POLL_COUNT)};
+        event.generation =
+            model->scope.generations[event.polled] - (take(input, 1) % 16 == 0 ? 1 : 0);
         event.result = take(input, 1) % 8 ? make_answer(model, input) : NULL;
     }
     return event;
@@ -134,7 +146,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct canvas canvas;
     uint64_t now_ns = UINT64_C(1000000000000);
     model_init(&model, "fuzzed", 2);
-    canvas_init(&canvas, take(&input, 1) % 2);
+    const uint64_t mode = take(&input, 1);
+    canvas_init(&canvas, mode % 2);
+    model.compact = mode % 16 >= 14;
     (void)model_update(&model, &(struct event){.kind = EVENT_RESIZE,
                                                .now_ns = now_ns,
                                                .wall_now_ns = INT64_C(1774785600000000000),
