@@ -63,23 +63,46 @@ TEST_CASE(a_small_screen_has_every_view)
     }
 }
 
+// Of every view, those of the past among them; with all rows unfolded, and with details open.
 TEST_CASE(panels_never_overlap)
 {
-    void (*const fills[])(struct model *) = {fixture_normal, fixture_many, fixture_losses};
-    for (size_t fill = 0; fill < COUNT_OF(fills); fill++) {
+    static const struct {
+        void (*fill)(struct model *);
+        const char *keys;
+    } cases[] = {
+        {fixture_normal, ""},     {fixture_many, "o"},        {fixture_losses, ""},
+        {fixture_fleet, "o"},     {fixture_fleet, "oj\r"},    {fixture_many, "["},
+        {fixture_normal, "2"},    {fixture_normal, "2\r"},    {fixture_losses, "3o"},
+        {fixture_normal, "3\r"},  {fixture_normal, "4"},      {fixture_losses, "4\r"},
+        {fixture_pipelines, "5"}, {fixture_pipelines, "5\r"}, {fixture_normal, "6"},
+        {fixture_normal, "6\r"},  {fixture_alerts, "7"},      {fixture_alerts, "7\r"},
+        {fixture_losses, "8"},    {fixture_many, "8\r"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct model model;
-        fixture_model(&model, 80, 24);
-        fills[fill](&model);
-        for (int width = 1; width <= 300; width++) {
-            for (int height = 1; height <= 100; height++) {
+        fixture_model(&model, 200, 60);
+        cases[i].fill(&model);
+        for (const char *key = cases[i].keys; *key; key++)
+            fixture_key(&model, *key == '\r' ? KEY_CODE_ENTER : (uint32_t)*key);
+        cases[i].fill(&model); // also of the window that the keys have chosen
+        assert_int_equal(model.overlay == OVERLAY_DETAIL, strchr(cases[i].keys, '\r') != NULL);
+        const struct view *view = view_current(&model);
+        struct view_state *shown = &model.views[view_shown(&model)];
+        const bool banner = view_banner_is_needed(&model);
+        for (int width = 1; width <= 400; width++) {
+            for (int height = 1; height <= 120; height += height < 70 ? 1 : 5) {
                 struct rect areas[MODEL_PANELS_MAX];
                 model.width = width;
                 model.height = height;
-                model.views[0].focus = (unsigned)(width % 4);
+                shown->focus = (unsigned)width % view->panel_count;
+                if (!view_has_panel(&model, shown->focus))
+                    shown->focus = 0;
                 view_arrange(&model, areas);
-                assert_all_apart(areas, MODEL_PANELS_MAX, layout_frame(width, height, false).body);
+                assert_all_apart(areas, MODEL_PANELS_MAX, layout_frame(width, height, banner).body);
+                for (unsigned k = 0; k < view->panel_count; k++)
+                    assert_inside(view_panel_list(&model, &view->panels[k], areas[k]), areas[k]);
                 if (layout_fits(width, height)) // the panel that has the keys is there
-                    assert_false(rect_is_empty(areas[model.views[0].focus]));
+                    assert_false(rect_is_empty(areas[shown->focus]));
             }
         }
         model_deinit(&model);
