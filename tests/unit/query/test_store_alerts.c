@@ -335,6 +335,36 @@ TEST_CASE(test_unreadable_rule)
     expect_trouble(0, "", NULL, "");
 }
 
+// Rules that differ in their conditions alone are read once; any other difference is another read.
+TEST_CASE(test_shared_reads)
+{
+    static const struct {
+        const char *rule;
+        unsigned reads; // beside those of the built-in rules
+    } cases[] = {
+        {"avg ttft_ns by model,host over 1m when max > 9s", 1},
+        {"avg ttft_ns by model,host over 1m when p50 > 9s for 1m critical 12s clear 2s", 1},
+        {"avg ttft_ns by model,host over 1m when count > 9 least 5", 1},
+        {"avg ttft_ns by model,host over 2m when max > 9s", 2},
+        {"avg ttft_ns by model over 1m when max > 9s", 3},
+        {"avg ttft_ns by model,host where model=m over 1m when max > 9s", 4},
+        {"avg e2e_ns by model,host over 1m when max > 9s", 5},
+    };
+    char text[2048] = "";
+    size_t used = 0;
+    request(1, 5 * SECOND);
+    read_rules(text);
+    pass_after(1);
+    const unsigned others = turns_begun;
+    for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+        used +=
+            (size_t)snprintf(text + used, sizeof text - used, "alert a%u: %s\n", i, cases[i].rule);
+        read_rules(text);
+        pass_after(1);
+        assert_int_equal(turns_begun - others, cases[i].reads);
+    }
+}
+
 TEST_CASE(test_trouble)
 {
     struct error err;
@@ -500,5 +530,5 @@ TEST_CASE(test_try)
 
 TEST_MAIN_EACH(set_up, tear_down, test_life, test_rule_gone, test_silence,
                test_escalation_in_a_silence, test_silence_of_an_unknown_rule, test_unreadable_rule,
-               test_trouble, test_disk_samples, test_cause, test_own_condition_is_no_cause,
-               test_causes_of_many, test_acknowledge, test_try)
+               test_shared_reads, test_trouble, test_disk_samples, test_cause,
+               test_own_condition_is_no_cause, test_causes_of_many, test_acknowledge, test_try)
