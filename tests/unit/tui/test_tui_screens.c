@@ -76,6 +76,47 @@ static void machine(struct model *model)
     fixture_answer(model, POLL_MACHINE_MORE, points);
 }
 
+// Hosts and devices with all that the view has columns for.
+static void equipped(struct model *model)
+{
+    fixture_normal(model);
+    fixture_answer(
+        model, POLL_HOSTS,
+        "host|events|cpu_util_ratio:ratio|memory_available_bytes:bytes|memory_total_bytes:bytes|"
+        "memory_used_ratio:ratio|memory_pressure_ratio:ratio|cpu_pressure_ratio:ratio|"
+        "io_pressure_ratio:ratio|load_1m|devices|sampled_ns:unix_ns|processes_cpu_ratio:ratio|"
+        "processes_memory_bytes:bytes\n"
+        "gpu-17|-|0.125|17179869184|34359738368|0.5|0.0|0.02|0.11|3.25|2|1774785599000000000|3.7|"
+        "4294967296\n");
+    fixture_answer(
+        model, POLL_DEVICES,
+        "host|device|events|gpu_util_ratio:ratio|memory_used_bytes:bytes|memory_bytes:bytes|"
+        "memory_used_ratio:ratio|temperature_celsius:celsius|slowdown_celsius:celsius|"
+        "power_watts:watts|power_cap_watts:watts|sm_clock_hz:hz|sm_clock_max_hz:hz|"
+        "throttled_ratio:ratio|ecc_uncorrected:count|pcie_width|pcie_width_max|processes|"
+        "sampled_ns:unix_ns\n"
+        "gpu-17|cuda:0|-|0.97|75161927680|150323855360|0.5|61|95|540.5|700|1980000000|1980000000|"
+        "0|0|16|16|vllm 4711 70.0 GB|1774785599000000000\n"
+        "gpu-17|cuda:1|throttling, ecc_uncorrected|0.4|1073741824|150323855360|0.007|94|95|650|"
+        "700|990000000|1980000000|0.31|3|8|16|vllm 4711 1.0 GB, 512|1774785599000000000\n");
+    fixture_round(model, STATUS_OK, NULL);
+}
+
+// An alert that is silenced, and one that fires beside it.
+static void silenced(struct model *model)
+{
+    fixture_alerts(model);
+    fixture_answer(
+        model, POLL_ALERTS,
+        "id|rule|model|host|device|state|severity|since_ns:unix_ns|resolved_ns:unix_ns|value|"
+        "threshold|unit|why|acknowledged_ns:unix_ns|acknowledged_by|silenced_until_ns:unix_ns|"
+        "rule_text\n"
+        "8|device_hot|-|gpu-18|cuda:3|firing|critical|1774785400000000000|-|94|92|celsius|-|-|-|"
+        "1774792800000000000|-\n"
+        "7|disk_full|-|gpu-19|-|firing|warning|1774785300000000000|-|3600000000000|"
+        "86400000000000|ns|-|-|-|-|-\n");
+}
+
 static void setup(struct model *model)
 {
     fixture_many(model);
@@ -297,7 +338,7 @@ static const struct {
     {"sorted-80x24", fixture_many, ">>>>>>>", 80, 24, 0},
     {"unfolded-120x40", fixture_many, "o", 120, 40, 0},
     {"detail-80x24", fixture_many, "jj\r", 80, 24, SIZES},
-    {"detail-request-120x40", fixture_normal, "3j\r", 120, 40, 0},
+    {"detail-request-120x40", fixture_normal, "3j\r", 120, 40, SIZES},
     {"search-80x24", fixture_many, "/gpu-1", 80, 24, SIZES},
     {"past-80x24", fixture_many, "[", 80, 24, SIZES | AGAIN},
     {"past-120x40", fixture_many, "ttt", 120, 40, AGAIN},
@@ -306,6 +347,10 @@ static const struct {
     {"hosts-120x40", fixture_normal, "2jj", 120, 40, 0},
     {"detail-machine-120x40", machine, "", 120, 40, SIZES},
     {"hosts-200x60", fixture_normal, "2", 200, 60, 0},
+    {"hosts-equipped-80x24", equipped, "2", 80, 24, 0},
+    {"hosts-equipped-120x40", equipped, "2", 120, 40, SIZES},
+    {"hosts-equipped-200x60", equipped, "2", 200, 60, 0},
+    {"hosts-equipped-detail-80x24", equipped, "2jj\r", 80, 24, SIZES},
     {"hosts-ascii-80x24", fixture_normal, "2", 80, 24, ASCII},
     {"requests-80x24", fixture_normal, "3", 80, 24, SIZES},
     {"requests-60x16", fixture_normal, "3" PAGE_DOWN, 60, 16, 0},
@@ -342,6 +387,8 @@ static const struct {
     {"alerts-80x24", fixture_alerts, "7", 80, 24, SIZES},
     {"alerts-60x16", fixture_alerts, "7", 60, 16, 0},
     {"alerts-120x40", fixture_alerts, "7", 120, 40, 0},
+    {"alerts-silenced-120x40", silenced, "7", 120, 40, SIZES},
+    {"alerts-silenced-now-80x24", silenced, "", 80, 24, 0},
     {"alerts-none-80x24", fixture_normal, "7", 80, 24, 0},
     {"silence-80x24", fixture_alerts, "7S", 80, 24, 0},
     {"alerts-now-120x40", fixture_alerts, "", 120, 40, 0},
