@@ -60,6 +60,21 @@ wait_until 20 has_rows device_sample $((rows + 4))
 wait_until 20 grep -q 'devices: sampling this host' "$WORK/second.log"
 stop second
 
+# Sixteen devices, one of them in two instances; the energy counter of another goes back to 0 and
+# its samples go on: none of them has energy that was not used.
+printf 'gpus 16\nmig 3 2\nat 1 gpu 5 energy 0\n' >"$WORK/gpus"
+start many "$WORKER" --collector "$COLLECTOR" watch --device-interval 200ms
+samples="device_sample s where s.run = (select max(run) from run)"
+of_fifth="s.device = (select id from name where text = 'cuda:5')"
+wait_until 20 holds "select count(*) > 3 from $samples and $of_fifth and energy_joules < 1e6"
+stop many
+holds "select count(distinct device) = 18 from $samples" || fail "not 16 devices and 2 instances"
+holds "select count(*) = 0 from $samples
+       and energy_used_joules / (duration_ns / 1e9) not between 100 and 140" ||
+  fail "energy that was not used, of a counter that went back"
+holds "select count(*) > 0 from $samples and $of_fifth and energy_joules < 1e6
+       and energy_used_joules is not null" || fail "no energy after the counter went back"
+
 # A driver that hangs for half a minute: that is recorded, and the end does not wait for it.
 printf 'gpus 1\nat 1 hang 30\n' >"$WORK/gpus"
 start hung "$WORKER" --collector "$COLLECTOR" watch --device-interval 200ms
