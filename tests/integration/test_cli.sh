@@ -107,6 +107,29 @@ for command in "devices --json" "devices --since 1h --json"; do
   }
   mask_now | cmp "$WORK/asked" - || fail "$command: collector and file differ"
 done
+# Again and again, until a signal ends it.
+start watch "$INFERSTAT" --db "$DB" loads --watch 1s --csv
+watched() { [ "$(grep -c '^run,' "$WORK/watch.log")" -eq 2 ]; }
+SECONDS=0
+wait_until 10 watched
+[ "$SECONDS" -ge 1 ] || fail "--watch 1s did not wait"
+stop watch INT 130
+[ "$(grep -c ',tiny,' "$WORK/watch.log")" -eq 2 ] || fail "not the same row again"
+# Times are local, or of UTC; --wide has columns for which there is no room.
+export TZ=LOC-14 # 14 hours before UTC
+expect_exit 0 "$INFERSTAT" loads
+local_time=$(grep -oE '[0-9]{2}:[0-9]{2}:[0-9]{2}' "$WORK/out")
+expect_exit 0 "$INFERSTAT" loads --utc
+utc_time=$(grep -oE '[0-9]{2}:[0-9]{2}:[0-9]{2}' "$WORK/out")
+[ $(((10#${local_time%%:*} - 10#${utc_time%%:*} + 24) % 24)) -eq 14 ] ||
+  fail "$utc_time is no time of UTC where it is $local_time"
+unset TZ
+columns_of() { # OPTION...: the number of columns on a terminal of 80
+  script -qec "stty cols 80; '$INFERSTAT' inferences $*" /dev/null </dev/null | sed -n 1p | wc -w
+}
+if command -v script >/dev/null; then
+  [ "$(columns_of --wide)" -gt "$(columns_of)" ] || fail "--wide has no more columns"
+fi
 # More of the device's bandwidth than there is cannot be: it is marked.
 set_bandwidth() {
   sqlite3 "$DB" 'pragma busy_timeout = 20000' \
