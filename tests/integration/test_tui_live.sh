@@ -94,6 +94,25 @@ shows "5 requests"
 press q
 ended 0
 
+# A collector that has stopped answers nothing; keys are answered all the same.
+open_terminal 80 24 "$INFERSTAT" top --collector "$COLLECTOR"
+press 8
+shows "5 requests"
+# shellcheck disable=SC2154 # of lib.sh
+kill -STOP "${started_pids[collector]}"
+shows "no answer" # a query is in flight
+begun=$(date +%s%N)
+press h
+shows "Keys"
+press Escape 1
+shows "Models"
+took=$((($(date +%s%N) - begun) / 1000000))
+kill -CONT "${started_pids[collector]}"
+[ "$took" -lt 3000 ] || fail "keys were answered after $took ms"
+shows_not "no answer"
+press q
+ended 0
+
 # The collector goes: what is known stays, with its age; it comes back.
 open_terminal 80 24 "$INFERSTAT" top --collector "$COLLECTOR"
 press 8

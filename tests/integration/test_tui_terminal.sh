@@ -46,6 +46,35 @@ shows_not "synthetic-15m"
   fail "the terminal is not as it was"
 terminal kill-server
 
+# A client detaches and comes back at another size; meanwhile the dashboard goes on.
+# shellcheck disable=SC2154 # of tui.sh
+outer() {
+  tmux -S "$WORK/outer" -f /dev/null "$@"
+}
+attach() { # COLUMNS ROWS: a client of that size, which is a tmux of its own
+  outer new-session -d -x "$1" -y "$2" env -u TMUX TERM=tmux-256color \
+    tmux -S "$WORK/tmux.$terminals" attach
+}
+is_shown() { outer capture-pane -p | grep -qF "$1"; }
+open_terminal 80 24 "$INFERSTAT" top --db store.db
+terminal set-option -g status off
+terminal set-option -g window-size latest
+shows "synthetic-15m"
+for size in "120 40" "60 16" "80 24"; do
+  # shellcheck disable=SC2086 # two words
+  attach $size
+  wait_until 10 is_shown "Averages of the window"
+  golden "real-${size/ /x}"
+  terminal detach-client -s 0
+  wait_until 10 eval '! outer list-sessions'
+  press 8
+  shows "Runs and losses"
+  press 1
+  shows "Averages of the window"
+done
+press q
+ended 0
+
 # Kinds of terminals: without colours, with 8, 16, 256 and direct ones.  Without the console's mouse,
 # for which curses loads a library that leaks.
 for kind in vt100 linux xterm-16color xterm-256color xterm-direct screen tmux-256color; do
