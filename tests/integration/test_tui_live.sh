@@ -100,7 +100,7 @@ press 8
 shows "5 requests"
 # shellcheck disable=SC2154 # of lib.sh
 kill -STOP "${started_pids[collector]}"
-shows "no answer" # a query is in flight
+shows " old" # an answer is overdue: a query is in flight
 begun=$(date +%s%N)
 press h
 shows "Keys"
@@ -109,7 +109,7 @@ shows "Models"
 took=$((($(date +%s%N) - begun) / 1000000))
 kill -CONT "${started_pids[collector]}"
 [ "$took" -lt 3000 ] || fail "keys were answered after $took ms"
-shows_not "no answer"
+shows "● live"
 press q
 ended 0
 
