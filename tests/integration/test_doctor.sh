@@ -75,6 +75,11 @@ fi
 
 chmod 770 "${COLLECTOR#ipc://}"
 found 1 error folder "may write to the folder"
+chmod 700 "${COLLECTOR#ipc://}"
+if [ "$(id -u)" -eq 0 ] && chmod 711 "$WORK" && setpriv --reuid 65534 --clear-groups "$INFERSTAT" -V >/dev/null; then
+  expect_exit 1 setpriv --reuid 65534 --regid 65534 --clear-groups "$INFERSTAT" doctor
+  grep -q '^folder *error.*permission denied' "$WORK/out" || fail "denied: $(cat "$WORK/out")"
+fi
 chmod 750 "${COLLECTOR#ipc://}"
 chmod 666 "${COLLECTOR#ipc://}/live"
 found 0 warning socket "every user"

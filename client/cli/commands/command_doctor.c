@@ -109,7 +109,13 @@ static void check_folder(struct doctor *doctor, const struct address *address)
                    "let the folder belong to the collector's user, and no other user write to it "
                    "(chmod 750), or give --collector-user",
                    "%s: %s", address->place, err.text);
-    } else if (fstat(fd, &info) == 0) {
+    } else if (fstat(fd, &info) == 0 && faccessat(fd, ".", X_OK, AT_EACCESS) != 0) {
+        doctor_say(doctor, DOCTOR_ERROR, "folder", "ask as its user, or as one of its group",
+                   "%s: permission denied (mode %o, of user %u)", address->place,
+                   (unsigned)info.st_mode & 07777U, (unsigned)info.st_uid);
+        (void)close(fd);
+        fd = -1; // whether it has sockets is unknown
+    } else if (fd >= 0) {
         doctor_say(doctor, DOCTOR_OK, "folder", NULL, "%s: mode %o, of user %u", address->place,
                    (unsigned)info.st_mode & 07777U, (unsigned)info.st_uid);
     }
