@@ -560,9 +560,11 @@ static enum status parse_verb(struct query_reader *reader)
     const struct query_verb *verb = query_verb_find(reader->word.text);
     if (!verb) {
         const char *words[VERB_COUNT];
+        unsigned count = 0;
         for (unsigned i = 0; i < VERB_COUNT; i++)
-            words[i] = verbs[i].word;
-        return query_reader_unknown(reader, "verb", words, VERB_COUNT);
+            if (query_verb_find(verbs[i].word) == &verbs[i]) // two verbs may have one word
+                words[count++] = verbs[i].word;
+        return query_reader_unknown(reader, "verb", words, count);
     }
     if (verb->kind == QUERY_COMPARE) {
         reader->filter = &reader->query->compare.other;

@@ -125,7 +125,7 @@ static enum status say_nothing_matches(const struct baseline *baseline, struct s
     if (known == 0)
         return reader_unknown_name(store->db,
                                    "SELECT text FROM name WHERE id IN (SELECT name FROM model)",
-                                   "model", model, "inferstat query overview lists them", err);
+                                   "model", model, "inferstat models lists them", err);
     return error_set(err, STATUS_NO_DATA,
                      "no requests, loads, operations or pipelines in the store that match%s%s",
                      expired_ns ? ": " : "", expired_ns ? expiry_info_text(text, expired_ns) : "");
