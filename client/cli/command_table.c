@@ -125,7 +125,7 @@ const struct cli_command cli_commands[] = {
             "Newest first: throttling, XID errors, PCIe below its best, ECC errors, memory "
             "pressure,\nother processes on the device.  Below an event: each model's requests "
             "while it lasted,\ncompared with those of the hour before and after, with a 99 % "
-            "interval.",
+            "interval.  Energy lost is known of events of some minutes.",
         .examples = {"events --since today", "events --event xid --host gpu07 --json"},
         .options = TAKES(SOURCE, PLACES, OPTION_EVENT, WINDOW, ROWS, OPTION_LIMIT),
         .run = command_events,

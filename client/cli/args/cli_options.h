@@ -71,7 +71,7 @@
     X(UNTIL, "until", 0, "WHEN", TEXT_AT(until), "started before WHEN")                            \
     X(BY, "by", 0, "LIST", WORDS_AT(by, dimension_word),                                           \
       "group by model, host, device, run, operation, stage, workload, status, sync, chunk_bytes, " \
-      "pool_size, source, event (separated by commas)")                                            \
+      "pool_size, source, event (separated by commas); now: by model or host")                     \
     X(STEP, "step", 0, "TIME", TEXT_AT(step), "a row for each time step (1m, 1h, ...)")            \
     X(SLO, "slo", 0, "LIST", TEXT_AT(slo),                                                         \
       "objectives of a request, such as ttft=200ms,tpot=30ms")                                     \
@@ -102,7 +102,7 @@
       "list the columns of every kind of record, as on the wire")                                  \
     X(FORMAT, "format", 0, "FORMAT", CHOICE_AT(file_format, format_word),                          \
       "csv, json or jsonl (default jsonl)")                                                        \
-    X(OUTPUT, "output", 'o', "FILE", TEXT_AT(output), "write to FILE instead of standard output")  \
+    X(OUTPUT, "output", 'o', "FILE", TEXT_AT(output), "write to FILE, which is replaced")          \
     X(YES, "yes", 'y', NULL, OPTION_IS_GIVEN, "do not ask")                                        \
     X(ROLE, "role", 0, "LIST", SET_AT(roles, role_word),                                           \
       "roles of a key: producer, reader, admin (separated by commas)")                             \
