@@ -296,11 +296,24 @@ static enum status print_table(const struct cli *cli, const struct query *query,
     if (status != STATUS_OK)
         return status;
     const struct tally tally = count_rows(result);
+    char *notes = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&notes, &size);
+    if (!to)
+        return error_no_memory(err, "compare");
+    write_tally(to, &tally);
+    (void)fputs(".\n", to);
+    write_text(to, result_get(result, 0, "differences"), "Differences: ");
+    write_method(to, result);
+    if (fclose(to) != 0) {
+        free(notes);
+        return error_no_memory(err, "compare");
+    }
     (void)fputc('\n', out);
-    write_tally(out, &tally);
-    (void)fputs(".\n", out);
-    write_text(out, result_get(result, 0, "differences"), "Differences: ");
-    write_method(out, result);
+    char *rest = NULL;
+    for (char *line = strtok_r(notes, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        cli_print_words(cli, 0, 0, line);
+    free(notes);
     return STATUS_OK;
 }
 
