@@ -357,7 +357,8 @@ static const char *name_of(const struct alert_row *row, const struct query *quer
     return row->group[dimension][0] ? row->group[dimension] : query->filter.by[dimension];
 }
 
-// True if the cause is what a rule of the metric or source is about itself, or follows from it.
+// True if the cause is what a rule of the metric or source is about itself, or follows from it: the
+// driver reports an uncorrected memory error as an XID, such as 48.
 static bool is_own_condition(const char *given, enum why_cause_kind kind)
 {
     static const struct {
@@ -370,6 +371,7 @@ static bool is_own_condition(const char *given, enum why_cause_kind kind)
         {WHY_LOSSES, "records_dropped"},
         {WHY_XID, "xid_count"},
         {WHY_ECC_UNCORRECTED, "ecc_uncorrected_count"},
+        {WHY_XID, "ecc_uncorrected_count"},
         {WHY_PCIE_DOWNGRADE, "pcie_narrow_ratio"},
         {WHY_THROTTLING, "slowdown_margin_celsius"},
         {WHY_THROTTLING, "device_sample.throttled_ratio"},

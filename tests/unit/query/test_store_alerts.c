@@ -436,6 +436,19 @@ TEST_CASE(test_cause)
     result_free(open);
 }
 
+static void device_event(const char *name, int64_t code, const char *detail)
+{
+    struct record record;
+    record_init(&record, RECORD_KIND_EVENT, now_ns);
+    record_set_name(&record, EVENT_EVENT, rows_name(db, name));
+    record_set_name(&record, EVENT_DEVICE, rows_name(db, "cuda:6"));
+    record_set_int(&record, EVENT_DURATION_NS, 0);
+    record_set_int(&record, EVENT_CODE, code);
+    if (detail)
+        record_set_text(&record, EVENT_DETAIL, detail, strlen(detail));
+    (void)rows_add(db, 1, &record);
+}
+
 // Of two troubles of a device each may be the cause of the other's alert, but not of its own.
 TEST_CASE(test_own_condition_is_no_cause)
 {
@@ -448,17 +461,27 @@ TEST_CASE(test_own_condition_is_no_cause)
     record_set_int(&record, DEVICE_SAMPLE_MEMORY_USED, 99);
     record_set_int(&record, DEVICE_SAMPLE_MEMORY_TOTAL, 100);
     (void)rows_add(db, 1, &record);
-    record_init(&record, RECORD_KIND_EVENT, now_ns);
-    record_set_name(&record, EVENT_EVENT, rows_name(db, "xid"));
-    record_set_name(&record, EVENT_DEVICE, rows_name(db, "cuda:6"));
-    record_set_int(&record, EVENT_DURATION_NS, 0);
-    record_set_int(&record, EVENT_CODE, 48);
-    (void)rows_add(db, 1, &record);
+    device_event("xid", 48, NULL);
     pass_after(0);
     assert_int_equal(integer("SELECT why LIKE '%(XID)%' FROM alert WHERE rule = 'full'"), 1);
     assert_int_equal(integer("SELECT why LIKE '%memory was full%' FROM alert"
                              " WHERE rule = 'device_xid'"),
                      1);
+}
+
+// An uncorrected memory error is the cause of the XID that reports it, and not the other way round.
+TEST_CASE(test_causes_go_one_way)
+{
+    read_rules("disable run_killed\n");
+    execf("UPDATE run SET owner = 1, \"end\" = 0, heard_ns = %lld", (long long)now_ns);
+    device_event("xid", 48, NULL);
+    device_event("ecc_uncorrected", 2, NULL);
+    execf("UPDATE event SET duration_ns = NULL WHERE code = 2");
+    pass_after(0);
+    assert_int_equal(integer("SELECT why LIKE '%uncorrected memory error%' FROM alert"
+                             " WHERE rule = 'device_xid'"),
+                     1);
+    assert_int_equal(integer("SELECT why IS NULL FROM alert WHERE rule = 'ecc_uncorrected'"), 1);
 }
 
 // More alerts than a pass finds causes of: each has its cause soon, those that fired first before.
@@ -531,4 +554,5 @@ TEST_CASE(test_try)
 TEST_MAIN_EACH(set_up, tear_down, test_life, test_rule_gone, test_silence,
                test_escalation_in_a_silence, test_silence_of_an_unknown_rule, test_unreadable_rule,
                test_shared_reads, test_trouble, test_disk_samples, test_cause,
-               test_own_condition_is_no_cause, test_causes_of_many, test_acknowledge, test_try)
+               test_own_condition_is_no_cause, test_causes_go_one_way, test_causes_of_many,
+               test_acknowledge, test_try)
