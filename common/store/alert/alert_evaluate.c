@@ -5,17 +5,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sqlite3.h>
+
 #include "common/core/base/array.h"
 #include "common/core/base/text.h"
+#include "common/core/record/record.h"
 #include "common/store/query/query_list.h"
 #include "common/store/why/why.h"
 #include "common/store/read/answer_cells.h"
+#include "common/store/read/reader.h"
 #include "common/store/read/session.h"
 #include "common/store/sqlite/database.h"
 #include "common/sys/log.h"
 
-enum { WHY_MOST = 8 }; // in a pass, of 0.3 s each at most
+enum {
+    WHY_MOST = 8,         // in a pass, of 0.3 s each at most
+    REASON_EVENTS = 1000, // of a run, the newest
+};
 #define ALERT_UNREAD_NS INT64_C(60000000000)
+#define REASON_AGE_NS   INT64_C(86400000000000)
 
 struct alert_evaluator {
     const struct alert_file *file;
@@ -391,6 +399,45 @@ static bool is_own_condition(const char *given, enum why_cause_kind kind)
     return false;
 }
 
+static enum status on_reason(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct alert_row *alert = context;
+    (void)err;
+    record_event_words(alert->why, sizeof alert->why, (const char *)sqlite3_column_text(row, 0),
+                       NULL);
+    (void)text_append(alert->why, sizeof alert->why, ": ", "%s",
+                      (const char *)sqlite3_column_text(row, 1));
+    return STATUS_OK;
+}
+
+// Sets what the newest event of the rule's own condition tells of an alert of a device: why its
+// clocks are reduced, how many lanes its link has, the code of its XID.
+static enum status read_reason(struct store *store, const struct query *query,
+                               struct alert_row *row, struct error *err)
+{
+    const int64_t since_ns = row->series.firing_ns - REASON_AGE_NS;
+    unsigned kind = WHY_LASTING_END - 1; // ECC errors are before the XIDs that follow from them
+    while (kind >= WHY_LASTING && !is_own_condition(query->metric, (enum why_cause_kind)kind))
+        kind--;
+    if (kind < WHY_LASTING)
+        return STATUS_OK;
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendf(
+        sql,
+        "SELECT %Q, coalesce(e.detail, iif(%d, e.code, NULL)) AS told FROM main.run r"
+        " CROSS JOIN main.event e ON e.id IN (SELECT b.id FROM main.event b WHERE b.run = r.run"
+        "  ORDER BY b.started_ns DESC LIMIT %d) WHERE r.heard_ns >= $1 AND told IS NOT NULL",
+        why_cause_name((enum why_cause_kind)kind), kind == WHY_XID, REASON_EVENTS);
+    const char *const names[][2] = {{"e.event", why_cause_name((enum why_cause_kind)kind)},
+                                    {"r.host", name_of(row, query, QUERY_BY_HOST)},
+                                    {"e.device", name_of(row, query, QUERY_BY_DEVICE)}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        sqlite3_str_appendf(sql, " AND %s = (SELECT id FROM main.name WHERE text = %Q)",
+                            names[i][0], names[i][1]);
+    sqlite3_str_appendall(sql, " ORDER BY e.started_ns DESC, e.id DESC LIMIT 1");
+    return reader_scan_with(store, sql, NULL, &since_ns, 1, on_reason, row, err);
+}
+
 static enum status read_why(struct store *store, const struct query *query, void *out,
                             struct error *err)
 {
@@ -398,17 +445,19 @@ static enum status read_why(struct store *store, const struct query *query, void
     const struct why_question question = {.model = name_of(row, query, QUERY_BY_MODEL),
                                           .host = name_of(row, query, QUERY_BY_HOST)};
     struct why why = {0};
-    const enum status status = why_read(&why, store, &question, err);
+    enum status status = read_reason(store, query, row, err);
+    if (status == STATUS_OK)
+        status = why_read(&why, store, &question, err);
     size_t first = 0;
     while (first < why.cause_count && (why.causes[first].kind >= WHY_AS_USUAL ||
                                        is_own_condition(query->metric, why.causes[first].kind)))
         first++;
     if (status == STATUS_OK && first < why.cause_count) {
-        if (!*question.host)
-            (void)text_append(row->why, sizeof row->why, "", "%s", why.causes[first].host);
-        const size_t room = sizeof row->why - strlen(row->why) - sizeof ": ";
-        (void)text_append(row->why, sizeof row->why, ": ", "%.*s", (int)room,
-                          why.causes[first].text);
+        const struct why_cause *cause = &why.causes[first];
+        const size_t used = strlen(row->why);
+        (void)snprintf(row->why + used, sizeof row->why - used, "%s%s%s%s", used ? "; " : "",
+                       *question.host ? "" : cause->host,
+                       *question.host || !cause->host[0] ? "" : ": ", cause->text);
     }
     why_deinit(&why);
     return status;

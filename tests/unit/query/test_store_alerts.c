@@ -484,6 +484,36 @@ TEST_CASE(test_causes_go_one_way)
     assert_int_equal(integer("SELECT why IS NULL FROM alert WHERE rule = 'ecc_uncorrected'"), 1);
 }
 
+// An alert of a device says what its newest event tells: which XID, why clocks are reduced, lanes.
+TEST_CASE(test_reason)
+{
+    struct record record;
+    read_rules("disable run_killed\n"
+               "alert slow: avg device_sample.throttled_ratio by host,device over 1m"
+               " when mean > 10%\n"
+               "alert narrow: avg pcie_narrow_ratio over 1m when mean > 10%\n");
+    execf("UPDATE run SET owner = 1, \"end\" = 0, heard_ns = %lld", (long long)now_ns);
+    record_init(&record, RECORD_KIND_DEVICE_SAMPLE, now_ns);
+    record_set_name(&record, DEVICE_SAMPLE_DEVICE, rows_name(db, "cuda:6"));
+    record_set_int(&record, DEVICE_SAMPLE_THROTTLE, 0x20);
+    (void)rows_add(db, 1, &record);
+    now_ns -= 30 * SECOND;
+    device_event("throttling", 0x04, "power cap");
+    device_event("pcie_downgrade", 8, "8 of 16 lanes");
+    exec("UPDATE event SET duration_ns = NULL WHERE code = 8");
+    now_ns += 30 * SECOND;
+    device_event("throttling", 0x20, "software thermal");
+    device_event("xid", 79, NULL);
+    pass_after(0);
+    static const char *const whys[][2] = {{"slow", "throttling: software thermal; %"},
+                                          {"narrow", "PCIe downgrade: 8 of 16 lanes; %"},
+                                          {"device_xid", "XID: 79; %best%"}};
+    for (size_t i = 0; i < COUNT_OF(whys); i++)
+        if (integer(format_text("SELECT count(*) FROM alert WHERE rule = '%s' AND why LIKE '%s'",
+                                whys[i][0], whys[i][1])) != 1)
+            fail_msg("%s: no alert says %s", whys[i][0], whys[i][1]);
+}
+
 // More alerts than a pass finds causes of: each has its cause soon, those that fired first before.
 TEST_CASE(test_causes_of_many)
 {
@@ -554,5 +584,5 @@ TEST_CASE(test_try)
 TEST_MAIN_EACH(set_up, tear_down, test_life, test_rule_gone, test_silence,
                test_escalation_in_a_silence, test_silence_of_an_unknown_rule, test_unreadable_rule,
                test_shared_reads, test_trouble, test_disk_samples, test_cause,
-               test_own_condition_is_no_cause, test_causes_go_one_way, test_causes_of_many,
-               test_acknowledge, test_try)
+               test_own_condition_is_no_cause, test_causes_go_one_way, test_reason,
+               test_causes_of_many, test_acknowledge, test_try)
