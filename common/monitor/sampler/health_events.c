@@ -24,15 +24,17 @@ static const double available_min = 0.02, available_ample = 0.03; // shares of i
 
 // How many successive readings begin and end an event.  An idle device slows its link down, and
 // speeds it up only moments after work begins: the first readings under load may still see the slow
-// link.  A device at its power limit is throttled on and off.
+// link.  A device at its power limit is throttled on and off.  Errors that are counted happened in
+// the period before a reading and do not last: their event ends with the last of them.
 static const struct {
     const char *name;
     unsigned int begins, ends;
+    bool is_counted;
 } kinds[HEALTH_KINDS] = {
     [HEALTH_THROTTLING] = {"throttling", 1, 5},
     [HEALTH_PCIE_DOWNGRADE] = {"pcie_downgrade", 5, 3},
-    [HEALTH_ECC_CORRECTED] = {"ecc_corrected", 1, 5},
-    [HEALTH_ECC_UNCORRECTED] = {"ecc_uncorrected", 1, 5},
+    [HEALTH_ECC_CORRECTED] = {"ecc_corrected", 1, 5, true},
+    [HEALTH_ECC_UNCORRECTED] = {"ecc_uncorrected", 1, 5, true},
     [HEALTH_FOREIGN_PROCESS] = {"foreign_process", 1, 3},
     [HEALTH_DEVICE_LOST] = {"device_lost", 1, 1},
     [HEALTH_MEMORY_PRESSURE] = {"memory_pressure", 3, 5},
@@ -72,6 +74,7 @@ static void judge(struct health_detector *detector, enum health_kind kind, enum 
     struct health_watch *watch = &detector->watches[kind];
     if (evidence == PRESENT) {
         watch->good = 0;
+        watch->good_ns = at_ns;
         if (!watch->is_active && watch->bad++ == 0)
             watch->bad_ns = at_ns;
         if (!watch->is_active && watch->bad >= kinds[kind].begins) {
@@ -81,7 +84,7 @@ static void judge(struct health_detector *detector, enum health_kind kind, enum 
     } else if (!watch->is_active && evidence != UNKNOWN) {
         *watch = (struct health_watch){0};
     } else if (watch->is_active && evidence == ABSENT) {
-        if (watch->good++ == 0)
+        if (watch->good++ == 0 && !kinds[kind].is_counted)
             watch->good_ns = at_ns;
         if (watch->good >= kinds[kind].ends)
             end(watch, kind, watch->good_ns, sink);
@@ -200,12 +203,9 @@ void health_detect_device(struct health_detector *detector, const struct gpu_rea
         [HEALTH_FOREIGN_PROCESS] = see_processes(detector, reading, own_pid),
         [HEALTH_DEVICE_LOST] = ABSENT,
     };
-    for (unsigned int kind = 0; kind < sizeof seen / sizeof *seen; kind++) {
-        // Errors happened since the reading before, others are there at this one.
-        const bool is_counted = kind == HEALTH_ECC_CORRECTED || kind == HEALTH_ECC_UNCORRECTED;
+    for (unsigned int kind = 0; kind < sizeof seen / sizeof *seen; kind++)
         judge(detector, (enum health_kind)kind, seen[kind],
-              is_counted ? detector->counters_ns : at_ns, sink);
-    }
+              kinds[kind].is_counted ? detector->counters_ns : at_ns, sink);
     detector->has_counters = true;
     detector->counters_ns = at_ns;
     detector->corrected = corrected;
@@ -218,7 +218,8 @@ void health_detector_end(struct health_detector *detector, int64_t at_ns,
     for (unsigned int kind = 0; kind < HEALTH_KINDS; kind++) {
         struct health_watch *watch = &detector->watches[kind];
         if (watch->is_active)
-            end(watch, (enum health_kind)kind, watch->good > 0 ? watch->good_ns : at_ns, sink);
+            end(watch, (enum health_kind)kind,
+                watch->good > 0 || kinds[kind].is_counted ? watch->good_ns : at_ns, sink);
     }
     *detector = (struct health_detector){0};
 }

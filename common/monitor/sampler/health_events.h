@@ -53,7 +53,8 @@ struct health_detector {
     struct health_watch {
         unsigned int bad, good; // successive readings that showed it, and that did not
         bool is_active;
-        int64_t bad_ns, good_ns; // of the first of those
+        // Of the first of those; of counted errors good_ns is that of the last bad one.
+        int64_t bad_ns, good_ns;
         int64_t code;
         char detail[HEALTH_DETAIL_SIZE];
     } watches[HEALTH_KINDS];

@@ -152,7 +152,8 @@ static enum status on_event(void *context, sqlite3_stmt *row, struct error *err)
 
 // A record of an end belongs to that of the beginning with the same run, device, name and start:
 // the one that came last is the event.  Some events have namesakes that begin at the same time and
-// differ in their code, which never changes.  What has not ended when its run has, ended with it.
+// differ in their code, which never changes.  What has not ended when its run has, ended with it;
+// ECC errors do not last.
 // With a device in the filter, those of other devices are left out.
 static enum status read_events(struct events *events, struct error *err)
 {
@@ -200,7 +201,9 @@ static enum status read_events(struct events *events, struct error *err)
     sqlite3_str_appendall(sql,
                           ", t.event, t.started_ns,"
                           " coalesce(t.started_ns + max(t.duration_ns, 0),"
-                          " iif(r.\"end\" = 0, NULL, coalesce(r.ended_ns, r.heard_ns))),"
+                          " iif(t.event IN (SELECT id FROM main.name WHERE text IN"
+                          " ('ecc_corrected', 'ecc_uncorrected')), t.started_ns,"
+                          " iif(r.\"end\" = 0, NULL, coalesce(r.ended_ns, r.heard_ns)))),"
                           " t.code, t.detail FROM last t CROSS JOIN main.run r ON r.run = t.run"
                           " ORDER BY t.started_ns DESC, t.id DESC");
     const int64_t numbers[] = {filter->since_ns, events->device};

@@ -126,12 +126,13 @@ TEST_CASE(test_devices)
         {"LNNNNNnnnnnnnNNNLLL", "pcie_downgrade@1#8 pcie_downgrade@1+15#8"},
         {"LNNNNNLNLLL", "pcie_downgrade@1#8 pcie_downgrade@1+7#8"},
         // Errors count from the first reading on, and again after a reset.  They happened in the
-        // period before the reading.
+        // period before the reading, and the event ends with the last of them.
         {"r...", ""},
-        {"r.e......", "ecc_uncorrected@1#3 ecc_uncorrected@1+1#3"},
-        {"r.e.e......", "ecc_uncorrected@1#3 ecc_uncorrected@1+3#6"},
-        {"reer.....", "ecc_uncorrected@0#3 ecc_uncorrected@0+3#6"},
+        {"r.e......", "ecc_uncorrected@1#3 ecc_uncorrected@1+0#3"},
+        {"r.e.e......", "ecc_uncorrected@1#3 ecc_uncorrected@1+2#6"},
+        {"reer.....", "ecc_uncorrected@0#3 ecc_uncorrected@0+1#6"},
         {"r?e?.", ""},
+        {"r.ex.", "ecc_uncorrected@1#3 ecc_uncorrected@1+0#3 device_lost@3 device_lost@3+1"},
         // Others on the device of this process; without one of this process the first owns it.
         {"0113111", "foreign_process@3#7 foreign_process@3+1#7"},
         {"0222", ""},

@@ -364,6 +364,10 @@ TEST_CASE(test_cost_of_a_moment)
     result = ask(&query);
     assert_int_equal(result_integer(result, 1, "usual_requests", 0), 1370);
     result_free(result);
+    add_event(SAMPLER, rows_name(db, "ecc_uncorrected"), sampled, AT(2900), -1, 2);
+    result = ask(&query);
+    assert_int_equal(result_integer(result, 0, "duration_ns", -1), 0); // though it has no end yet
+    result_free(result);
 }
 
 // Requests that other events touched are not usual, also of events that are not asked for.
