@@ -455,9 +455,11 @@ static enum status read_why(struct store *store, const struct query *query, void
     if (status == STATUS_OK && first < why.cause_count) {
         const struct why_cause *cause = &why.causes[first];
         const size_t used = strlen(row->why);
-        (void)snprintf(row->why + used, sizeof row->why - used, "%s%s%s%s", used ? "; " : "",
+        // The text stays while the alert fires: without times that would not.
+        const size_t size = cause->untimed_size ? cause->untimed_size : sizeof cause->text;
+        (void)snprintf(row->why + used, sizeof row->why - used, "%s%s%s%.*s", used ? "; " : "",
                        *question.host ? "" : cause->host,
-                       *question.host || !cause->host[0] ? "" : ": ", cause->text);
+                       *question.host || !cause->host[0] ? "" : ": ", (int)size, cause->text);
     }
     why_deinit(&why);
     return status;

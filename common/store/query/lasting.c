@@ -1,6 +1,7 @@
 #include "common/store/query/lasting.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include <sqlite3.h>
 
@@ -26,7 +27,8 @@ void lasting_select(sqlite3_str *sql, const char *runs, const char *newest)
         " CROSS JOIN main.event e ON e.id IN (SELECT b.id FROM main.event b WHERE b.run = r.run"
         "  ORDER BY b.started_ns DESC LIMIT 1000) CROSS JOIN main.name n ON n.id = e.event"
         " WHERE r.\"end\" = 0 GROUP BY e.run, e.device, e.event, e.started_ns"
-        " HAVING count(e.duration_ns) = 0 OR (n.text = 'xid' AND e.started_ns >= $2 - %lld)"
+        " HAVING count(e.duration_ns) = 0 OR (n.text IN ('xid', 'ecc_uncorrected')"
+        "  AND e.started_ns >= $2 - %lld)"
         " UNION ALL SELECT r.host, s.run, s.device, c.text, NULL, NULL FROM %s k"
         " CROSS JOIN main.device_sample s ON s.id = k.id AND " IS_IN_TROUBLE
         " CROSS JOIN %s r ON r.run = k.run"
@@ -48,10 +50,11 @@ static const char open_sql[] =
     " WHERE " IS_IN_TROUBLE " AND NOT EXISTS (SELECT 1 FROM main.device_sample n"
     "  WHERE n.run = s.run AND n.started_ns > s.started_ns AND n.device = s.device)) SELECT host, "
     "text, since_ns, detail, devices, " NAME_OF(
-        "device") " FROM (SELECT host, text, min(since_ns) AS since_ns, max(detail) AS detail,"
+        "device") ", newest_ns, times FROM (SELECT host, text, min(since_ns) AS since_ns, "
+                  "max(since_ns) AS newest_ns, count(since_ns) AS times, max(detail) AS detail,"
                   " count(DISTINCT device) AS devices, max(device) AS device FROM (";
 
-enum { ROW_HOST, ROW_NAME, ROW_SINCE, ROW_DETAIL, ROW_DEVICES, ROW_DEVICE };
+enum { ROW_HOST, ROW_NAME, ROW_SINCE, ROW_DETAIL, ROW_DEVICES, ROW_DEVICE, ROW_NEWEST, ROW_TIMES };
 
 static enum status on_event(void *context, sqlite3_stmt *row, struct error *err)
 {
@@ -60,8 +63,11 @@ static enum status on_event(void *context, sqlite3_stmt *row, struct error *err)
         return error_no_memory(err, "store");
     struct lasting_event *event = &lasting->list[lasting->count++];
     *event = (struct lasting_event){.host = sqlite3_column_int64(row, ROW_HOST),
-                                    .since_ns = sqlite3_column_int64(row, ROW_SINCE)};
+                                    .since_ns = sqlite3_column_int64(row, ROW_SINCE),
+                                    .newest_ns = sqlite3_column_int64(row, ROW_NEWEST),
+                                    .times = (unsigned)sqlite3_column_int(row, ROW_TIMES)};
     reader_copy_text(event->name, sizeof event->name, row, ROW_NAME);
+    event->is_moment = strcmp(event->name, "xid") == 0 || strncmp(event->name, "ecc_", 4) == 0;
     reader_copy_text(event->what, sizeof event->what, row, ROW_DETAIL);
     const int devices = sqlite3_column_int(row, ROW_DEVICES);
     const char *device = (const char *)sqlite3_column_text(row, ROW_DEVICE);
@@ -89,4 +95,10 @@ void lasting_deinit(struct lasting *lasting)
 {
     free(lasting->list);
     *lasting = (struct lasting){0};
+}
+
+void lasting_append(char *text, size_t size, const struct lasting_event *event)
+{
+    if (event->what[0])
+        (void)text_append(text, size, event->what[0] == '(' ? " " : ": ", "%s", event->what);
 }

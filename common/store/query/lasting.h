@@ -1,8 +1,9 @@
 // What is wrong with hosts and devices now, of runs that are open: events that began and have not
-// ended, XIDs of the last LASTING_ERROR_NS, and, by a device's newest sample, "memory_full" (over
-// 95 % in use) and "ecc_uncorrected" (it has had such errors).
+// ended, XIDs and uncorrected ECC errors of the last LASTING_ERROR_NS, and, by a device's newest
+// sample, "memory_full" (over 95 % in use) and "ecc_uncorrected" (it has had such errors).
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +20,9 @@ enum { LASTING_TEXT_SIZE = 256 };
 struct lasting_event {
     int64_t host;                 // id of the table name
     int64_t since_ns;             // 0: unknown
+    int64_t newest_ns;            // start of its newest record; 0: unknown
+    unsigned times;               // that it began, as far as records tell
+    bool is_moment;               // XIDs and ECC errors, which do not last
     char name[QUERY_TEXT_SIZE];   // of the event, as in records
     char what[LASTING_TEXT_SIZE]; // "power cap (8 devices)"; "" if the name says all
 };
@@ -39,3 +43,7 @@ struct lasting {
 MUST_CHECK enum status lasting_read(struct lasting *out, struct store *store, int64_t host,
                                     struct error *err);
 void lasting_deinit(struct lasting *lasting);
+
+// Appends ": power cap (8 devices)", or " (8 devices)", to the name of the event in `text` (`size`
+// bytes).
+void lasting_append(char *text, size_t size, const struct lasting_event *event);

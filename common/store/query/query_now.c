@@ -437,17 +437,12 @@ static const char *trouble_of(const struct now *now, int64_t host, char text[NOW
     text[0] = '\0';
     for (size_t i = 0; i < now->lasting.count; i++) {
         const struct lasting_event *event = &now->lasting.list[i];
-        char name[QUERY_TEXT_SIZE];
+        char one[NOW_REASON_SIZE] = "";
         if (event->host != host)
             continue;
-        copy_text(name, event->name);
-        for (char *blank = strchr(name, '_'); blank; blank = strchr(blank, '_'))
-            *blank = ' ';
-        (void)text_append(text, NOW_REASON_SIZE, "; ", "%s%s%s", name,
-                          !event->what[0]         ? ""
-                          : event->what[0] == '(' ? " "
-                                                  : ": ",
-                          event->what);
+        record_event_words(one, sizeof one, event->name, NULL);
+        lasting_append(one, sizeof one, event);
+        (void)text_append(text, NOW_REASON_SIZE, "; ", "%s", one);
     }
     return text;
 }

@@ -71,8 +71,9 @@ struct why_cause {
     // What it explains of the difference of the subject's main quantile, and the share of that;
     // NaN: it is no part of a difference.
     double explained_ns, share;
-    double excess;                    // of the subject: that quantile / the usual one; 0: none
-    char text[WHY_TEXT_SIZE];         // one sentence, without a full stop
+    double excess;            // of the subject: that quantile / the usual one; 0: none
+    char text[WHY_TEXT_SIZE]; // one sentence, without a full stop
+    size_t untimed_size; // of the text without for how long, or how long ago, at its end; 0: all
     char evidence[WHY_EVIDENCE_SIZE]; // the command that shows it
 };
 

@@ -37,7 +37,10 @@ static enum status on_process(void *context, sqlite3_stmt *row, struct error *er
     if (is_known(reader->out, kind, name))
         return STATUS_OK;
     enum status status = why_add_cause(reader, &cause, kind, model, host, err);
-    if (status == STATUS_OK && ago_ns > 0)
+    if (status != STATUS_OK)
+        return status;
+    cause->untimed_size = strlen(cause->text);
+    if (ago_ns > 0)
         why_say(cause, kind == WHY_SILENT ? " for %s" : " %s ago",
                 unit_format_int(ago, UNIT_DURATION, ago_ns));
     return status;
@@ -82,16 +85,22 @@ static enum status add_event(struct why_reader *reader, const struct lasting_eve
         return STATUS_OK;
     enum status status =
         why_add_cause(reader, &cause, (enum why_cause_kind)kind, 0, event->host, err);
-    if (status == STATUS_OK)
-        why_say(cause, "%s%s%s%s",
-                !event->what[0]         ? ""
-                : event->what[0] == '(' ? " "
-                                        : ": ",
-                event->what, event->since_ns ? ", for " : "",
-                event->since_ns
-                    ? unit_format_int(ago, UNIT_DURATION, reader->out->as_of_ns - event->since_ns)
-                    : "");
-    return status;
+    if (status != STATUS_OK)
+        return status;
+    lasting_append(cause->text, sizeof cause->text, event);
+    cause->untimed_size = strlen(cause->text);
+    if (event->times == 0)
+        return STATUS_OK;
+    (void)unit_format_int(ago, UNIT_DURATION,
+                          reader->out->as_of_ns -
+                              (event->is_moment ? event->newest_ns : event->since_ns));
+    if (!event->is_moment)
+        why_say(cause, ", for %s", ago);
+    else if (event->times == 1)
+        why_say(cause, ", %s ago", ago);
+    else
+        why_say(cause, ", %u times, last %s ago", event->times, ago);
+    return STATUS_OK;
 }
 
 // Whether the model that is asked for has requests on the host, in the window or shortly before.

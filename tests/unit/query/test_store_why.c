@@ -362,12 +362,14 @@ TEST_CASE(test_trouble_of_devices)
     why_fleet_make(&(struct why_planted){.since_ns = 0});
     rows_run(db, 900, "gpu00", as_of() - HOUR, as_of());
     exec("UPDATE run SET \"end\" = 0 WHERE run = 900");
-    record_init(&record, RECORD_KIND_EVENT, as_of() - MINUTE);
-    record_set_name(&record, EVENT_EVENT, rows_name(db, "xid"));
-    record_set_name(&record, EVENT_DEVICE, rows_name(db, "cuda:5"));
-    record_set_int(&record, EVENT_DURATION_NS, 0);
-    record_set_int(&record, EVENT_CODE, 48);
-    (void)rows_add(db, 900, &record);
+    for (int ago = 3; ago > 0; ago--) {
+        record_init(&record, RECORD_KIND_EVENT, as_of() - ago * MINUTE);
+        record_set_name(&record, EVENT_EVENT, rows_name(db, "xid"));
+        record_set_name(&record, EVENT_DEVICE, rows_name(db, "cuda:5"));
+        record_set_int(&record, EVENT_DURATION_NS, 0);
+        record_set_int(&record, EVENT_CODE, 48);
+        (void)rows_add(db, 900, &record);
+    }
     record_init(&record, RECORD_KIND_DEVICE_SAMPLE, as_of() - 2 * MINUTE);
     record_set_name(&record, DEVICE_SAMPLE_DEVICE, rows_name(db, "cuda:6"));
     record_set_int(&record, DEVICE_SAMPLE_MEMORY_USED, 99);
@@ -381,13 +383,20 @@ TEST_CASE(test_trouble_of_devices)
     assert_true(result_is(result, 0, "text", "the device had uncorrected memory errors (cuda:6)"));
     assert_true(is_cause(result, 1, WHY_MEMORY_FULL));
     assert_true(is_cause(result, 2, WHY_XID));
-    assert_non_null(strstr(result_get(result, 2, "text").text.bytes, "48 (cuda:5), for 1m 00s"));
+    assert_non_null(
+        strstr(result_get(result, 2, "text").text.bytes, "48 (cuda:5), 3 times, last 1m 00s ago"));
     assert_true(is_cause(result, 3, WHY_AS_USUAL));
     result_free(result);
     result = ask(&(struct query){.kind = QUERY_NOW, .filter.by[QUERY_BY_HOST] = "gpu00"});
     assert_true(result_is(result, 0, "reason",
-                          "as usual; ecc uncorrected (cuda:6);"
-                          " memory full (cuda:6); xid: 48 (cuda:5)"));
+                          "as usual; ECC uncorrected (cuda:6);"
+                          " memory full (cuda:6); XID: 48 (cuda:5)"));
+    result_free(result);
+    execf("UPDATE event SET event = %u WHERE id = (SELECT max(id) FROM event)",
+          rows_name(db, "ecc_uncorrected"));
+    result = ask(&of_model);
+    assert_true(result_is(result, 0, "text",
+                          "the device had uncorrected memory errors (2 devices), 1m 00s ago"));
     result_free(result);
     execf("UPDATE run SET host = %u WHERE run = 900", rows_name(db, "elsewhere"));
     result = ask(&of_model);
