@@ -1,6 +1,7 @@
 #include "common/core/query/alert_rule.h"
 
 #include <assert.h>
+#include <string.h>
 
 #define BY_MODEL  (1U << QUERY_BY_MODEL)
 #define BY_HOST   (1U << QUERY_BY_HOST)
@@ -23,6 +24,14 @@ const struct alert_source_info *alert_source_info(enum alert_source source)
 {
     assert((unsigned)source < ALERT_SOURCE_COUNT);
     return &sources[source];
+}
+
+enum alert_source alert_source_find(const char *name)
+{
+    for (int i = 0; i < ALERT_SOURCE_COUNT; i++)
+        if (strcmp(sources[i].name, name) == 0)
+            return (enum alert_source)i;
+    return ALERT_SOURCE_NONE;
 }
 
 const char *alert_stat_name(enum alert_stat stat)

@@ -42,6 +42,9 @@ struct alert_source_info {
 // The description of a source, static.
 const struct alert_source_info *alert_source_info(enum alert_source source);
 
+// The source with this name; ALERT_SOURCE_NONE if there is none.
+enum alert_source alert_source_find(const char *name);
+
 // Statistics of the values of a window: X(suffix of the enumerator, name).
 #define ALERT_STATS(X)                                                                             \
     X(COUNT, "count")                                                                              \

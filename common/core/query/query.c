@@ -5,6 +5,7 @@
 
 #include "common/core/base/parse.h"
 #include "common/core/base/text.h"
+#include "common/core/query/alert_rule.h"
 
 static const char *const dimension_names[QUERY_DIMENSION_COUNT] = {
 #define DIMENSION_NAME(name, text) [QUERY_BY_##name] = text,
@@ -541,6 +542,9 @@ static bool metric_has_name(const struct query_metric *metric, const char *name)
 static enum status unknown_metric(const char *name, struct error *err)
 {
     const char *words[METRIC_COUNT];
+    if (alert_source_find(name) != ALERT_SOURCE_NONE)
+        return error_set(err, STATUS_INVALID,
+                         "%s is known to alert rules alone (see inferstatd-alerts(5))", name);
     for (unsigned i = 0; i < METRIC_COUNT; i++)
         words[i] = metrics[i].name;
     const char *dot = strchr(name, '.');

@@ -86,7 +86,7 @@ enum query_dimension {
 // AlertEdit in proto/inferstat.proto.
 enum query_alert_list {
     QUERY_ALERTS_OPEN,     // pending, firing, or without data
-    QUERY_ALERTS_HISTORY,  // all that fired in the window
+    QUERY_ALERTS_HISTORY,  // all that fired in the window, or before and lasted into it
     QUERY_ALERTS_SILENCES, // silences that have not ended
     QUERY_ALERTS_TROUBLE,  // rules that cannot be read, hooks that fail, a file that is wrong
     QUERY_ALERT_LIST_COUNT,

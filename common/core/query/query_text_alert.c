@@ -37,15 +37,6 @@ enum status query_reader_alert_dimension(struct query_reader *reader, struct que
     return query_reader_fail(reader, place);
 }
 
-// The source with the name of the next word.
-static enum alert_source find_source(const struct query_reader *reader)
-{
-    for (int i = 0; i < ALERT_SOURCE_COUNT; i++)
-        if (strcmp(alert_source_info((enum alert_source)i)->name, reader->word.text) == 0)
-            return (enum alert_source)i;
-    return ALERT_SOURCE_NONE;
-}
-
 // Keeps the error of query_metric_find, unless a source has a name that is as close.
 static enum status unknown_subject(struct query_reader *reader)
 {
@@ -61,7 +52,7 @@ enum status query_reader_alert_subject(struct query_reader *reader)
 {
     struct alert_rule *rule = reader->rule;
     const struct query_metric *metric = NULL;
-    rule->source = find_source(reader);
+    rule->source = alert_source_find(reader->word.text);
     if (rule->source != ALERT_SOURCE_NONE) {
         const struct alert_source_info *info = alert_source_info(rule->source);
         rule->unit = info->unit;

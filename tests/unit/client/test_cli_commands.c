@@ -245,6 +245,7 @@ TEST_CASE(test_refusals)
         {"avg a b", "avg: unexpected argument 'b'"},
         {"loads x", "loads: unexpected argument 'x'"},
         {"avg tft_ns", "avg: unknown metric"},
+        {"avg pcie_narrow_ratio", "avg: pcie_narrow_ratio is known to alert rules alone"},
         {"avg duration_ns", "avg: several kinds have the metric"},
         {"export loadz", "export: unknown kind of records: loadz (did you mean load?)"},
         {"tail nonsense", "tail: unknown kind of records: nonsense"},
