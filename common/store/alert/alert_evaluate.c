@@ -498,6 +498,7 @@ static struct alert_row *next_unasked(const struct alert_evaluator *evaluator,
     for (size_t i = 0; i < pass->count; i++) {
         struct alert_row *row = &pass->rows[i];
         if (row->id && row->series.state == ALERT_FIRING && !row->why[0] &&
+            row->series.firing_ns <= pass->now_ns && // unless the clock was set back
             fired_after(row, evaluator->asked_ns, evaluator->asked_id) &&
             (!next || fired_after(next, row->series.firing_ns, row->id)))
             next = row;
@@ -511,7 +512,7 @@ static void find_causes(struct alert_evaluator *evaluator, struct store *store,
                         struct alert_pass *pass)
 {
     unsigned left = WHY_MOST;
-    if (evaluator->asked_ns > pass->now_ns) // the clock was set back
+    if (evaluator->asked_ns > pass->now_ns) // the clock was set back: once more from the first on
         evaluator->asked_ns = 0;
     for (struct alert_row *row = next_unasked(evaluator, pass); row && left > 0;
          row = next_unasked(evaluator, pass)) {
