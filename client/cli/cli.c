@@ -194,6 +194,13 @@ void cli_print_words(const struct cli *cli, int at, int indent, const char *text
     table_print_words(cli->env.out, cli_rows(cli, NULL).width, at, indent, text);
 }
 
+void cli_print_lines(const struct cli *cli, int indent, char *text)
+{
+    char *rest = NULL;
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        cli_print_words(cli, 0, indent, line);
+}
+
 void cli_say(const struct cli *cli, const char *format, ...)
 {
     char *line = NULL;

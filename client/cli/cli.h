@@ -133,6 +133,9 @@ void cli_print_words(const struct cli *cli, int at, int indent, const char *text
 // Prints a line of words so, by a format of printf.
 void cli_say(const struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+// Prints each line of a text so, which it changes.
+void cli_print_lines(const struct cli *cli, int indent, char *text);
+
 // After a table of what is now: says that it is not, if it is of a file.
 void cli_note_file(struct cli *cli);
 

@@ -310,9 +310,7 @@ static enum status print_table(const struct cli *cli, const struct query *query,
         return error_no_memory(err, "compare");
     }
     (void)fputc('\n', out);
-    char *rest = NULL;
-    for (char *line = strtok_r(notes, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-        cli_print_words(cli, 0, 0, line);
+    cli_print_lines(cli, 0, notes);
     free(notes);
     return STATUS_OK;
 }

@@ -12,7 +12,7 @@
 #include "common/core/query/result.h"
 #include "common/sys/files.h"
 
-enum { TEXT_SIZE = 256 };
+enum { TEXT_SIZE = 256, INDENT = 12 };
 
 // ---- Figures as text --------------------------------------------------------------
 
@@ -170,11 +170,16 @@ static const struct {
      "{last_load_started_ns}\n"},
 };
 
-static void print_for_people(const struct last_load *last, const char *source,
-                             const struct result *summary)
+static enum status print_for_people(const struct last_load *last, const char *source,
+                                    const struct result *summary, struct error *err)
 {
-    FILE *out = last->cli->env.out;
-    char name[TEXT_SIZE];
+    FILE *const terminal = last->cli->env.out;
+    char name[TEXT_SIZE], *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return error_no_memory(err, "summary");
+    last->cli->env.out = out;
     (void)fprintf(out, "source      %s ", text_escape(name, sizeof name, source, strlen(source)));
     print(out, summary, "({store_bytes})\n");
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
@@ -184,6 +189,12 @@ static void print_for_people(const struct last_load *last, const char *source,
     stages_draw(&last->stages, last->cli->env.width, put_line, out);
     device_trouble_note(last->cli, "trouble     ");
     print_losses(out, summary);
+    last->cli->env.out = terminal;
+    const bool fails = fclose(out) != 0;
+    if (!fails)
+        cli_print_lines(last->cli, INDENT, text);
+    free(text);
+    return fails ? error_no_memory(err, "summary") : STATUS_OK;
 }
 
 // The model's name, if the figures are of one model.
@@ -243,7 +254,7 @@ static enum status show(struct last_load *last, const struct result *summary, st
     const char *source;
     status = cli_source(cli, &source, err);
     if (status == STATUS_OK)
-        print_for_people(last, source, summary);
+        status = print_for_people(last, source, summary, err);
     return status;
 }
 
