@@ -111,7 +111,7 @@ TEST_CASE(a_model_that_is_not_there)
             "the second of the two: no model is called \"ds-cn-int8\" (did you mean ds-cnn-int8?)");
     query = of_models("zebra", "ds-cnn");
     refused(&query, STATUS_NO_DATA,
-            "the first of the two: no model is called \"zebra\" (inferstat query overview lists");
+            "the first of the two: no model is called \"zebra\" (inferstat models lists");
     query = of_models("ds-cnn", "ds-cnn-int8"); // which is there, but not on that host
     set(query.compare.other.by[QUERY_BY_HOST], "a");
     refused(&query, STATUS_NO_DATA, "the second of the two: no requests, loads, operations or");
