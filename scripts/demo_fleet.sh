@@ -217,7 +217,8 @@ for ((second = 1; second <= seconds; second++)); do
   sleep 1
   check_alive
 done
-for command in devices hosts events fleet; do
+for command in 'devices --limit 0' hosts events fleet; do
   printf '\n$ inferstat %s\n' "$command"
-  "$bin/inferstat" "$command" || true
+  # shellcheck disable=SC2086 # a command and its option
+  "$bin/inferstat" $command || true
 done
