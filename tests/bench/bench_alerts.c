@@ -5,7 +5,8 @@
 //
 // The store has the collector's rollups up to a minute before the evaluations.  A hundredth of the
 // groups is past every tenth rule: those alerts fire, and their rows are saved each time.
-// core_ratio is processor time, of the evaluation and of saving its rows, by the interval.
+// core_ratio is processor time, of the evaluation and of saving its rows, by the interval.  The
+// goal is 5 %; the exit code is 1 when it is missed, but not with --quick.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,20 +131,23 @@ static double pass(struct alert_evaluator *evaluator, struct store *store, sqlit
     return seconds;
 }
 
+#define GOAL_CORE 0.05
+
 int main(int argc, char **argv)
 {
     int64_t rules = 500;
-    bool json = false;
+    bool json = false, is_quick = false;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0)
             json = true;
         else if (strcmp(argv[i], "--quick") == 0)
-            rules = 20;
+            is_quick = true;
         else if (strcmp(argv[i], "--rules") == 0)
             bench_option_number(&rules, argv, argc, &i, 1, ALERT_RULES_MAX - 100);
         else
             bench_die("usage", "bench_alerts [--json] [--quick] [--rules N]");
     }
+    rules = is_quick ? 20 : rules;
     char path[FOLDER_PATH_SIZE];
     struct error err;
     sqlite3 *db = NULL;
@@ -176,5 +180,5 @@ int main(int argc, char **argv)
     alert_file_deinit(&file);
     store_close(store);
     database_close(db);
-    return 0;
+    return !is_quick && median / EVERY > GOAL_CORE;
 }

@@ -19,7 +19,8 @@
 // there are, those of up to an hour are read one by one, since minutes are kept for 35 days.
 //
 // A restart is one after a SIGKILL with 20,000 records behind the rollups.  "cold" is
-// `inferstat summary --db` as a new process.  Ratios are of times, ours to theirs.
+// `inferstat summary --db` as a new process.  Ratios are of times, ours to theirs.  The goal of `why`
+// is a median of 300 ms; the exit code is 1 when it is missed.
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -430,6 +431,8 @@ static struct settings read_arguments(int argc, char **argv)
     return settings;
 }
 
+#define GOAL_WHY_NS 300e6
+
 int main(int argc, char **argv)
 {
     static struct figures_of found[SIZES_MAX];
@@ -438,5 +441,9 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < settings.size_count; i++)
         measure(settings.sizes[i], &settings, folder, &found[i]);
     print_all(&settings, found);
+    for (unsigned i = 0; i < settings.size_count; i++)
+        for (unsigned window = 0; window < WHY_WINDOWS; window++)
+            if (found[i].why[window].p50 > GOAL_WHY_NS)
+                return 1;
     return 0;
 }
