@@ -19,8 +19,8 @@
 // there are, those of up to an hour are read one by one, since minutes are kept for 35 days.
 //
 // A restart is one after a SIGKILL with 20,000 records behind the rollups.  "cold" is
-// `inferstat summary --db` as a new process.  Ratios are of times, ours to theirs.  The goal of `why`
-// is a median of 300 ms; the exit code is 1 when it is missed.
+// `inferstat summary --db` as a new process.  Ratios are of times, ours to theirs.  The goal of
+// `why` is a median of 300 ms; the exit code is 1 when it is missed.
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>

@@ -5,8 +5,8 @@
 //
 // The same monitor runs without a sampler, with one that finds no devices, and with one that finds
 // them; the differences are what the host and the devices take.  The library's threads count, its
-// background thread, which also sends the records, and the one that calls the driver.  The exit code
-// is 1 when the goal of a device is missed, but not with --quick.
+// background thread, which also sends the records, and the one that calls the driver.  The exit
+// code is 1 when the goal of a device is missed, but not with --quick.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
