@@ -666,7 +666,7 @@ char *fixture_looks(const struct model *model)
     canvas_init(&canvas, false);
     must(canvas_resize(&canvas, model->width, model->height));
     view_draw(model, &canvas);
-    for (size_t i = 0; i < (size_t)(canvas.width * canvas.height); i++)
+    for (size_t i = 0; i < (size_t)canvas.width * (size_t)canvas.height; i++)
         canvas.cells[i] = (struct cell){.code = (uint32_t)look_of(&canvas.cells[i]), .width = 1};
     char *text = fixture_text(&canvas);
     canvas_deinit(&canvas);
