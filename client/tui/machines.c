@@ -108,7 +108,8 @@ static size_t find_xid(const struct join *join, const struct result *of, size_t 
 // The events that last, of a host or device; null of a window that has ended.
 static struct value lasting_of(const struct join *join, const struct result *of, size_t row)
 {
-    return join->from->is_past ? (struct value){.type = VALUE_NULL} : result_get(of, row, "events");
+    const struct value none = {.type = VALUE_NULL};
+    return join->from->is_past ? none : result_get(of, row, "events");
 }
 
 static void find_hosts(struct join *join)

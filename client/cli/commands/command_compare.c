@@ -332,7 +332,7 @@ static enum status print_markdown(const struct cli *cli, const struct query *que
 {
     FILE *out = cli->env.out;
     const struct tally tally = count_rows(result);
-    struct column shown[COLUMNS];
+    struct column shown[COLUMNS] = {{0}};
     unsigned count = 0;
     for (unsigned i = 0; i < COLUMNS; i++)
         if (!columns[i].is_optional || result_get(result, 0, columns[i].key).type != VALUE_NULL)

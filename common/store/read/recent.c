@@ -27,6 +27,7 @@ enum { BEHIND_MAX = 2 * ANSWERS_OF };
 
 // What a run answered with: the times of the request that ended last.
 struct answer {
+    int64_t run, model, device;
     int64_t ended_ns, started_ns;
 };
 
@@ -98,9 +99,11 @@ static enum status on_answer(void *context, sqlite3_stmt *row, struct error *err
         return error_no_memory(err, "store");
     struct answer *answer = &kept->answers[number];
     if (number == known)
-        *answer = (struct answer){0, 0};
-    if (sqlite3_column_int(row, PLACED) && ended_ns > answer->ended_ns)
-        *answer = (struct answer){ended_ns, started_ns};
+        *answer = (struct answer){.run = key[0], .model = key[1], .device = key[2]};
+    if (sqlite3_column_int(row, PLACED) && ended_ns > answer->ended_ns) {
+        answer->ended_ns = ended_ns;
+        answer->started_ns = started_ns;
+    }
     if (kept->looked_at++ == 0 || started_ns < kept->covered_ns)
         kept->covered_ns = started_ns;
     return STATUS_OK;
@@ -183,7 +186,8 @@ static enum status read_new(struct store_recent *kept, struct store *store, stru
     sqlite3_str *sql = sqlite3_str_new(store->db);
     append_select(sql);
     sqlite3_str_appendall(sql, " WHERE t.id > $1 ORDER BY t.id");
-    return reader_scan_with(store, sql, NULL, &(int64_t){kept->id}, 1, on_new, kept, err);
+    const int64_t after = kept->id;
+    return reader_scan_with(store, sql, NULL, &after, 1, on_new, kept, err);
 }
 
 // ---- Answers --------------------------------------------------------------------------------
@@ -202,10 +206,9 @@ static void append_answers(sqlite3_context *context, int count, sqlite3_value **
     const char *separator = "[";
     for (size_t i = 0; i < kept->runs.count; i++) {
         const struct answer *answer = &kept->answers[i];
-        const int64_t *key = &kept->runs.keys[i * kept->runs.width];
-        sqlite3_str_appendf(text, "%s[%lld,%lld,%lld,%lld,%lld]", separator, (long long)key[0],
-                            (long long)key[1], (long long)key[2], (long long)answer->started_ns,
-                            (long long)answer->ended_ns);
+        sqlite3_str_appendf(text, "%s[%lld,%lld,%lld,%lld,%lld]", separator, (long long)answer->run,
+                            (long long)answer->model, (long long)answer->device,
+                            (long long)answer->started_ns, (long long)answer->ended_ns);
         separator = ",";
     }
     sqlite3_str_appendall(text, *separator == '[' ? "[]" : "]");
