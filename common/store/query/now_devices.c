@@ -25,7 +25,7 @@ struct use {
     int64_t model;
 };
 
-enum { UNDESCRIBED = 16 }; // devices
+enum { UNDESCRIBED = 16, DEVICES_MAX = 160 }; // of a run, whatever it says
 
 // Items by two numbers, however many.
 struct table {
@@ -159,12 +159,12 @@ static enum status read_samples(struct devices *devices, struct store *store, in
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendf(sql,
                         "SELECT r.run, r.host, (SELECT iif(count(*) = 0, %d,"
-                        "  max(count(DISTINCT d.name), coalesce(r.device_count, 0)))"
+                        "  min(max(count(DISTINCT d.name), coalesce(r.device_count, 0)), %d))"
                         "  FROM main.device d WHERE d.run = r.run)"
                         " FROM main.run r WHERE r.\"end\" = 0 AND EXISTS (SELECT 1"
                         "  FROM main.ledger l WHERE l.run = r.run AND l.kind = %d"
                         "   AND l.stored > 0)",
-                        UNDESCRIBED, RECORD_KIND_DEVICE_SAMPLE);
+                        UNDESCRIBED, DEVICES_MAX, RECORD_KIND_DEVICE_SAMPLE);
     enum status status = reader_scan(store, sql, NULL, on_sampler, devices, err);
     for (size_t i = 0; i < devices->sampler_count && status == STATUS_OK; i++) {
         status = read_pass(devices, store, i, since_ns, false, err);
