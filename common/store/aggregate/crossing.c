@@ -194,12 +194,6 @@ static int64_t known(int64_t number)
     return number == RECENT_NONE ? 0 : number;
 }
 
-static int64_t number_of(sqlite3_stmt *row, int place)
-{
-    return sqlite3_column_type(row, place) == SQLITE_NULL ? RECENT_NONE
-                                                          : sqlite3_column_int64(row, place);
-}
-
 static bool is_looked_for(struct search *search, int64_t started_ns, int64_t e2e_ns,
                           struct crossing_request *out)
 {
@@ -239,17 +233,17 @@ static enum status on_request(void *context, sqlite3_stmt *row, struct error *er
                        sqlite3_column_int64(row, PLACE_E2E), &request))
         return STATUS_OK;
     const struct recent_request from = {
-        .ttft_ns = number_of(row, PLACE_TTFT),
+        .ttft_ns = reader_integer(row, PLACE_TTFT),
         .finish = sqlite3_column_int64(row, PLACE_FINISH),
-        .prefill_ns = number_of(row, PLACE_PREFILL),
-        .prompt_tokens = number_of(row, PLACE_PROMPT),
-        .cached_prompt_tokens = number_of(row, PLACE_CACHED),
-        .generated_tokens = number_of(row, PLACE_GENERATED),
-        .itl_max_ns = number_of(row, PLACE_ITL_MAX),
-        .items = number_of(row, PLACE_ITEMS),
+        .prefill_ns = reader_integer(row, PLACE_PREFILL),
+        .prompt_tokens = reader_integer(row, PLACE_PROMPT),
+        .cached_prompt_tokens = reader_integer(row, PLACE_CACHED),
+        .generated_tokens = reader_integer(row, PLACE_GENERATED),
+        .itl_max_ns = reader_integer(row, PLACE_ITL_MAX),
+        .items = reader_integer(row, PLACE_ITEMS),
     };
     for (unsigned i = 0; i < search->query->group_count; i++)
-        request.keys[i] = number_of(row, PLACE_KEYS + (int)i);
+        request.keys[i] = reader_integer(row, PLACE_KEYS + (int)i);
     return pass_on(search, &from, &request, err);
 }
 

@@ -50,6 +50,12 @@ enum status reader_scan(struct store *store, sqlite3_str *sql, const struct quer
     return reader_scan_with(store, sql, filter, NULL, 0, callback, context, err);
 }
 
+int64_t reader_integer(sqlite3_stmt *row, int place)
+{
+    return sqlite3_column_type(row, place) == SQLITE_NULL ? GROUP_KEY_NONE
+                                                          : sqlite3_column_int64(row, place);
+}
+
 double reader_real(struct sqlite3_stmt *row, int place)
 {
     return sqlite3_column_type(row, place) == SQLITE_NULL ? (double)NAN

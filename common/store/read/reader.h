@@ -24,8 +24,10 @@ typedef enum status row_callback(void *context, struct sqlite3_stmt *row, struct
 // leaves it unchanged if the column is null.
 row_callback reader_on_integer;
 
-// The SQL column at index `place` of the current row: a number, NaN if it is null; and a text, cut
-// to `size` bytes with its terminating NUL, "" if it is null.
+// The SQL column at index `place` of the current row: an integer, GROUP_KEY_NONE if it is null; a
+// number, NaN if it is null; and a text, cut to `size` bytes with its terminating NUL, "" if it is
+// null.
+int64_t reader_integer(struct sqlite3_stmt *row, int place);
 double reader_real(struct sqlite3_stmt *row, int place);
 void reader_copy_text(char *out, size_t size, struct sqlite3_stmt *row, int place);
 

@@ -109,12 +109,6 @@ static enum status on_answer(void *context, sqlite3_stmt *row, struct error *err
     return STATUS_OK;
 }
 
-static int64_t number_of(sqlite3_stmt *row, int place)
-{
-    return sqlite3_column_type(row, place) == SQLITE_NULL ? RECENT_NONE
-                                                          : sqlite3_column_int64(row, place);
-}
-
 static enum status on_request(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct store_recent *kept = context;
@@ -132,14 +126,14 @@ static enum status on_request(void *context, sqlite3_stmt *row, struct error *er
         .host = sqlite3_column_int64(row, HOST),
         .started_ns = sqlite3_column_int64(row, STARTED),
         .e2e_ns = sqlite3_column_int64(row, E2E),
-        .ttft_ns = number_of(row, TTFT),
+        .ttft_ns = reader_integer(row, TTFT),
         .finish = sqlite3_column_int64(row, FINISH),
-        .prefill_ns = number_of(row, PREFILL),
-        .prompt_tokens = number_of(row, PROMPT),
-        .cached_prompt_tokens = number_of(row, CACHED),
-        .generated_tokens = number_of(row, GENERATED),
-        .itl_max_ns = number_of(row, ITL_MAX),
-        .items = number_of(row, ITEMS),
+        .prefill_ns = reader_integer(row, PREFILL),
+        .prompt_tokens = reader_integer(row, PROMPT),
+        .cached_prompt_tokens = reader_integer(row, CACHED),
+        .generated_tokens = reader_integer(row, GENERATED),
+        .itl_max_ns = reader_integer(row, ITL_MAX),
+        .items = reader_integer(row, ITEMS),
         .tokens_per_second = reader_real(row, SPEED),
         .tpot_ns = reader_real(row, TPOT),
     };

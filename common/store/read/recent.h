@@ -16,7 +16,7 @@
 struct store;
 
 // A number that a record lacks; a ratio is NaN.
-#define RECENT_NONE GROUP_KEY_NONE
+#define RECENT_NONE GROUP_KEY_NONE // as reader_integer
 
 struct recent_request {
     int64_t model, host; // ids of the table name
