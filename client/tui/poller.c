@@ -165,6 +165,8 @@ static enum status make_query(struct poller *poller, enum polled_query polled,
                          steps_narrow(steps, generation, now_ns, &query);
     enum status status = remote_query(poller->remote, &query, out, err);
     status = status == STATUS_NO_DATA ? STATUS_OK : status;
+    const uint64_t told_ns = *out ? result_cpu_ns(*out) : 0;
+    const uint64_t cost_ns = told_ns ? told_ns : clock_monotonic_ns() - began_ns;
     if (status == STATUS_OK && query.step_ns > 0) {
         status = steps_merge(steps, &query, since_ns, out, err);
         steps->generation = generation;
@@ -175,7 +177,7 @@ static enum status make_query(struct poller *poller, enum polled_query polled,
         poller->asked_ns[polled] = 0;
     else if (!in_part) {
         poller->asked_ns[polled] = began_ns;
-        poller->rest_ns[polled] = queries_rest_ns(polled, clock_monotonic_ns() - began_ns);
+        poller->rest_ns[polled] = queries_rest_ns(polled, cost_ns);
     }
     return status;
 }

@@ -241,15 +241,15 @@ static void set_why(struct query *query, const struct queries_scope *scope, int6
     query->filter.until_ns = 0;
 }
 
-uint64_t queries_rest_ns(enum polled_query polled, uint64_t took_ns)
+uint64_t queries_rest_ns(enum polled_query polled, uint64_t cost_ns)
 {
     const bool is_summary = polls[polled].kind == QUERY_SUMMARY; // which has the losses
     const uint64_t most_ns = UINT64_C(1000000000) * (is_summary || polled == POLL_HOSTS ? 10 : 30);
-    if (polled == POLL_COMPARE && took_ns * 100 > most_ns) // of a large fleet
-        return took_ns * 100;
+    if (polled == POLL_COMPARE && cost_ns * 100 > most_ns) // of a large fleet
+        return cost_ns * 100;
     if (polled == POLL_FLEET || polled == POLL_WHY || polled == POLL_COMPARE)
         return most_ns;                                     // they read much, and change slowly
-    const bool is_cheap = is_summary && took_ns < 5000000;  // its totals and losses show at once
+    const bool is_cheap = is_summary && cost_ns < 5000000;  // its totals and losses show at once
     const uint64_t factor = polls[polled].metric     ? 4000 // 30 s after 7.5 ms
                             : is_cheap               ? 0
                             : is_summary             ? 1000
@@ -257,7 +257,7 @@ uint64_t queries_rest_ns(enum polled_query polled, uint64_t took_ns)
                             : polled == POLL_DEVICES ? 250
                             : polled == POLL_EVENTS  ? 1000 // DEVICE_HEALTH has the newest
                                                      : 0;
-    return took_ns * factor < most_ns ? took_ns * factor : most_ns;
+    return cost_ns * factor < most_ns ? cost_ns * factor : most_ns;
 }
 
 // The window; that of an old file ends at the file's newest record.

@@ -121,10 +121,11 @@ uint64_t queries_about(enum queries_subject subject);
 uint64_t queries_of_window(void);
 uint64_t queries_of_filter(void);
 
-// How long an answer that took so long is kept before a round repeats the query; 0: until the next
-// round.  What costs little rests less than an interval, but FLEET, WHY and COMPARE do not.  Of a
+// How long an answer that cost so much processor time (time that passed, where the source does not
+// tell) is kept before a round repeats the query; 0: until the next round.  What costs little rests
+// less than an interval, but FLEET, WHY and COMPARE do not.  Of a
 // chart whose window moves, its newest steps (steps.h) are asked for meanwhile.
-uint64_t queries_rest_ns(enum polled_query polled, uint64_t took_ns);
+uint64_t queries_rest_ns(enum polled_query polled, uint64_t cost_ns);
 
 // Returns the bit set of the queries whose answers a new record of `kind` makes stale.
 uint64_t queries_stale(enum record_kind kind);

@@ -66,7 +66,11 @@ static enum status answer(struct store *store, const struct query *query, void *
 enum status store_query(struct store *store, const struct query *query, struct result **out,
                         struct error *err)
 {
-    return session_run(store, answer, query, out, err);
+    const uint64_t began_ns = clock_thread_ns();
+    enum status status = session_run(store, answer, query, out, err);
+    if (status == STATUS_OK)
+        result_set_cpu_ns(*out, clock_thread_ns() - began_ns);
+    return status;
 }
 
 // ---- Restore -----------------------------------------------------------------------------

@@ -324,12 +324,15 @@ const char *codec_copy_reply(const struct codec *codec, void *packed, void *unpa
         wire->status = (uint32_t)own->status;
         pack_result(codec->arena, own->result, &wire->columns, &wire->n_columns, &wire->row_count);
         wire->next_cursor = own->result ? result_next_cursor(own->result) : 0;
+        wire->cpu_ns = own->result ? result_cpu_ns(own->result) : 0;
         return NULL;
     }
     own->status = wire->status <= REPLY_TOO_LARGE ? (enum reply_status)wire->status : REPLY_FAILED;
     fault = read_result(&own->result, wire->columns, wire->n_columns, wire->row_count);
-    if (!fault)
+    if (!fault) {
         result_set_next_cursor(own->result, wire->next_cursor);
+        result_set_cpu_ns(own->result, wire->cpu_ns);
+    }
     return fault;
 }
 

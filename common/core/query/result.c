@@ -25,7 +25,7 @@ struct result {
     struct value *cells; // row after row
     size_t row_count, cell_room, column_room;
     struct block *blocks;
-    uint64_t next_cursor;
+    uint64_t next_cursor, cpu_ns;
     enum status status;
 };
 
@@ -246,6 +246,16 @@ uint64_t result_next_cursor(const struct result *result)
 void result_set_next_cursor(struct result *result, uint64_t cursor)
 {
     result->next_cursor = cursor;
+}
+
+uint64_t result_cpu_ns(const struct result *result)
+{
+    return result->cpu_ns;
+}
+
+void result_set_cpu_ns(struct result *result, uint64_t cpu_ns)
+{
+    result->cpu_ns = cpu_ns;
 }
 
 enum { REASONS_MAX = 16 };

@@ -90,6 +90,10 @@ char *result_text(char *out, size_t size, const struct result *result, size_t ro
 uint64_t result_next_cursor(const struct result *result);
 void result_set_next_cursor(struct result *result, uint64_t cursor);
 
+// Processor time of the thread that answered the query; 0: unknown.
+uint64_t result_cpu_ns(const struct result *result);
+void result_set_cpu_ns(struct result *result, uint64_t cpu_ns);
+
 enum { LOSS_TEXT_SIZE = 512 };
 
 // Formats how many records were dropped for each reason: the values of all columns of a row whose

@@ -227,6 +227,7 @@ TEST_CASE(test_every_kind_is_listed_with_all_its_columns)
         struct result *result = ask(&query);
         assert_int_equal(result_row_count(result), 1);
         assert_int_equal(result_next_cursor(result), 0);
+        assert_true(result_cpu_ns(result) > 0);
         expect_text(result, "run", "12340001-0000-4000-8000-000000000001");
         expect_text(result, "host", "alpha");
         for (unsigned c = 0; c < info->column_count; c++) {

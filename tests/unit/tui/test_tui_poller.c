@@ -21,6 +21,7 @@ static struct {
     enum query_kind fails; // this kind is answered with STATUS_CORRUPT
     bool silent;           // no answer until woken
     useconds_t takes_us;   // for an answer
+    uint64_t cpu_ns;       // that an answer says it cost
     int wake_fd;
     unsigned live; // inferences to tell of
     bool hurries;  // what is waited for is over at once
@@ -54,6 +55,7 @@ TEST_FIXTURE(reset)
     world.fails = QUERY_KIND_COUNT;
     world.silent = world.hurries = false;
     world.takes_us = 0;
+    world.cpu_ns = 0;
     world.wake_fd = -1;
     (void)pthread_mutex_unlock(&world.lock);
     memset(&seen, 0, sizeof seen);
@@ -127,6 +129,7 @@ enum status remote_query(struct remote *remote, const struct query *query, struc
     if (status != STATUS_OK)
         return error_set(err, status, "as told");
     *out = answer_to(query);
+    result_set_cpu_ns(*out, world.cpu_ns);
     return STATUS_OK;
 }
 
@@ -265,6 +268,19 @@ TEST_CASE(costly_queries_rest)
     poller_query_now(poller, POLL(FLEET));
     while (seen.answers[POLL_FLEET] < 2)
         take(poller);
+    poller_close(poller);
+}
+
+// A query that waited for a busy machine cost little: it does not rest for what it waited.
+TEST_CASE(queries_rest_by_what_they_cost)
+{
+    struct queries_scope scope = all("");
+    scope.wanted = POLL(DEVICES);
+    world.takes_us = 40000; // would rest for 10 s
+    world.cpu_ns = 1000;
+    struct poller *poller = open_feed(&scope, 0.05);
+    take_rounds(poller, 3);
+    assert_int_equal(seen.answers[POLL_DEVICES], 3);
     poller_close(poller);
 }
 
@@ -488,9 +504,10 @@ TEST_CASE(ends_before_it_started)
 }
 
 TEST_MAIN_EACH(reset, NULL, asks_everything_at_first, asks_again_when_told,
-               asks_only_what_is_wanted, costly_queries_rest, records_are_shown_after_the_rest,
-               asks_under_a_new_filter, asks_again_with_the_interval, live_records_make_it_ask,
-               many_records_make_few_rounds, a_pause_asks_nothing_until_told,
-               one_failure_does_not_stop_the_others, nobody_there_ends_the_round_and_is_tried_again,
+               asks_only_what_is_wanted, costly_queries_rest, queries_rest_by_what_they_cost,
+               records_are_shown_after_the_rest, asks_under_a_new_filter,
+               asks_again_with_the_interval, live_records_make_it_ask, many_records_make_few_rounds,
+               a_pause_asks_nothing_until_told, one_failure_does_not_stop_the_others,
+               nobody_there_ends_the_round_and_is_tried_again,
                what_a_broken_round_left_out_is_asked_in_the_next, no_data_is_an_answer,
                says_what_was_cleared, ends_while_nobody_answers, ends_before_it_started)

@@ -298,6 +298,7 @@ static struct result *example_result(void)
             result_set_int(result, 2, row);
     }
     result_set_next_cursor(result, 42);
+    result_set_cpu_ns(result, 43);
     return result;
 }
 
@@ -337,6 +338,7 @@ TEST_CASE(test_reply_and_live)
     assert_text(out.reply.error, "none");
     assert_results_equal(result, out.reply.result);
     assert_int_equal(result_next_cursor(out.reply.result), 42);
+    assert_int_equal(result_cpu_ns(out.reply.result), 43);
 
     // Taken by the receiver, it outlives the message.
     struct result *taken = out.reply.result;
