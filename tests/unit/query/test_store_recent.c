@@ -4,6 +4,7 @@
 
 #include <sqlite3.h>
 
+#include "common/store/read/recent.h"
 #include "common/store/store.h"
 #include "tests/support/store/rows.h"
 #include "tests/support/test.h"
@@ -263,4 +264,42 @@ TEST_CASE(test_idle)
     result_free(result);
 }
 
-TEST_MAIN_EACH(set_up, store_tear_down, test_kept, test_answers, test_idle)
+static size_t kept_count(const struct query *query)
+{
+    const struct recent *recent = NULL;
+    struct error err;
+    assert_int_equal(recent_find(&recent, store, query, &err), STATUS_OK);
+    return recent ? recent->count : 0;
+}
+
+// More requests than are kept are read from the store, until the window has fewer.
+TEST_CASE(test_full)
+{
+    struct query now = {.kind = QUERY_NOW}, window = {.kind = QUERY_AVERAGE};
+    add_many(1, 10);
+    expect_as_new(&now);
+    window.filter.since_ns = as_of_ns - 60 * SECOND;
+    assert_true(kept_count(&window) > 0);
+    execf("INSERT INTO inference(run, stream, number, model, device, request, started_ns,"
+          " received_ns, finish, queue_ns, e2e_ns, host_memory_bytes)"
+          " WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n WHERE i <= %d)"
+          " SELECT 1, 1, i, %u, %u, i, %lld - i * 1000000, %lld, 0, 0, 1000000, 1 FROM n",
+          RECENT_MAX, models[1], models[0], (long long)as_of_ns, (long long)as_of_ns);
+    expect_as_new(&now);
+    assert_int_equal(kept_count(&window), 0);
+    struct result *result = ask(&now);
+    int64_t requests = 0;
+    for (size_t row = 0; row < result_row_count(result); row++)
+        requests += result_integer(result, row, "requests", 0);
+    assert_true(requests > RECENT_MAX);
+    result_free(result);
+    as_of_ns += 250 * SECOND;
+    execf("UPDATE run SET heard_ns = %lld", (long long)as_of_ns);
+    add_many(2, 10);
+    expect_as_new(&now);
+    window.filter.since_ns = as_of_ns - 60 * SECOND;
+    assert_true(kept_count(&window) > 0);
+    expect_as_read(&now);
+}
+
+TEST_MAIN_EACH(set_up, store_tear_down, test_kept, test_answers, test_idle, test_full)
