@@ -1,5 +1,6 @@
 #include "client/cli/cli.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,8 +124,13 @@ enum status cli_print(const struct cli *cli, const struct columns *columns,
 enum status cli_print_rows(const struct cli *cli, const struct columns *columns,
                            const struct result *result, const char *nothing, struct error *err)
 {
-    enum status status = cli_print(cli, columns, result, err);
-    return status == STATUS_OK && result_row_count(result) == 0
+    struct rows rows = cli_rows(cli, columns);
+    const size_t count = result_row_count(result), limit = cli->options.limit;
+    rows_write(&rows, result, 0, limit && limit < count ? limit : count);
+    enum status status = rows_end(&rows, STATUS_OK, err);
+    if (status == STATUS_OK)
+        cli_note_limit(cli, rows.count, count + (uint64_t)result_integer(result, 0, "left_out", 0));
+    return status == STATUS_OK && count == 0
                ? error_set(err, STATUS_NO_DATA, "%s: %s", cli->command->name,
                            cli->nothing[0] ? cli->nothing : nothing)
                : status;
@@ -225,6 +231,18 @@ void cli_note_file(struct cli *cli)
         (void)fprintf(cli->env.out, "\nAs of %s, the last message in this file.\n",
                       unit_format_int(time, UNIT_TIME, as_of_ns));
     result_free(result);
+}
+
+void cli_note_limit(const struct cli *cli, uint64_t shown, uint64_t all)
+{
+    const char *order = cli->query.records.oldest_first ? "oldest" : "newest";
+    if (cli->options.format != FORMAT_TEXT || shown == all)
+        return;
+    if (all > 0)
+        (void)fprintf(cli->env.out, "(%" PRIu64 " of %" PRIu64, shown, all);
+    else
+        (void)fprintf(cli->env.out, "(the %" PRIu64 " %s", shown, order);
+    (void)fputs("; --limit 0 shows all)\n", cli->env.out);
 }
 
 void cli_note_expired(const struct cli *cli, const struct result *result)

@@ -102,8 +102,8 @@ struct rows cli_rows(const struct cli *cli, const struct columns *columns);
 MUST_CHECK enum status cli_print(const struct cli *cli, const struct columns *columns,
                                  const struct result *result, struct error *err);
 
-// Calls cli_print.  If `result` has no rows, then returns STATUS_NO_DATA; `err` has the command's
-// name and the text `nothing`.
+// Prints so the rows that --limit allows, and cli_note_limit.  If `result` has no rows, then
+// returns STATUS_NO_DATA; `err` has the command's name and the text `nothing`.
 MUST_CHECK enum status cli_print_rows(const struct cli *cli, const struct columns *columns,
                                       const struct result *result, const char *nothing,
                                       struct error *err);
@@ -138,6 +138,10 @@ void cli_print_lines(const struct cli *cli, int indent, char *text);
 
 // After a table of what is now: says that it is not, if it is of a file.
 void cli_note_file(struct cli *cli);
+
+// After a table: notes the rows that --limit left out, "(2 of 56; --limit 0 shows all)".  `all` is
+// 0 of records of which there are more, but nobody counted them.
+void cli_note_limit(const struct cli *cli, uint64_t shown, uint64_t all);
 
 // Prints "(records before TIME have expired)" if the result's first row has an expired_ns.
 void cli_note_expired(const struct cli *cli, const struct result *result);

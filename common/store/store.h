@@ -146,9 +146,10 @@
 //   (99 % interval), the same of ttft_ns (ttft_ratio, ...) and joules_per_token, tokens_lost?
 //   tokens_lost_low? tokens_lost_high? (what the requests would have put out at the usual speed in
 //   their time, less what they did), joules_lost? joules_lost_low? joules_lost_high? (used beyond
-//   what their tokens usually take) note? (event_cost.h has all of these).  The filter may have a
-//   host, a device, a model and an event.  Reads the newest 20,000 records of events up to the
-//   window's end; before the window a day of them, and of each open run the newest 64
+//   what their tokens usually take) note? (event_cost.h has all of these) left_out (events that
+//   match, too, beyond the limit).  The filter may have a host, a device, a model and an event.
+//   Reads the newest 20,000 records of events up to the window's end; before the window a day of
+//   them, and of each open run the newest 64
 // ALERTS, one row per alert that is open, those that fire first (alert.list: or that ever fired, by
 //   the filter's window, the newest first); since_ns: it fired; pending: the condition holds.
 //   Silences that have not ended; trouble

@@ -76,10 +76,7 @@ static const struct columns trouble_view = {COLUMNS_OF(trouble_columns), NULL};
 // The query that the options describe.
 static struct query make_query(const struct cli *cli, enum query_kind kind)
 {
-    struct query query = {.kind = kind, .filter = cli->query.filter};
-    if (option_given(&cli->options, OPTION_LIMIT))
-        query.limit = cli->options.limit;
-    return query;
+    return (struct query){.kind = kind, .filter = cli->query.filter};
 }
 
 static bool is_firing(const struct result *result, size_t row)
@@ -115,8 +112,6 @@ static enum status check_open(struct cli *cli, struct error *err)
     struct query query = make_query(cli, QUERY_ALERTS);
     struct result *result = NULL;
     size_t firing = 0;
-    query.limit = 0; // the verdict is of all
-
     enum status status = cli_ask(cli, &query, &result, err);
     if (status != STATUS_OK)
         return status;

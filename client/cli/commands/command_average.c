@@ -109,7 +109,7 @@ static enum status print(struct cli *cli, const struct query_metric *metric,
     if (is_table)
         (void)fprintf(out, "%s.%s: %s\n", record_kind_info(metric->kind)->name, metric->name,
                       metric->meaning);
-    enum status status = cli_print(cli, &view, result, err);
+    enum status status = cli_print_rows(cli, &view, result, "", err);
     if (status == STATUS_OK && is_table) {
         note_coverage(cli, result);
         print_note(cli, result);
@@ -167,6 +167,7 @@ enum status command_average(struct cli *cli, struct error *err)
         return error_prefix(err, status, "avg");
 
     struct result *result = NULL;
+    cli->query.limit = 0; // cli_print_rows leaves rows out
     status = ask(cli, metric, &result, err);
     if (status == STATUS_OK)
         status = print(cli, metric, result, err);

@@ -1,5 +1,4 @@
 // inferstat devices [--since WHEN], inferstat hosts [--since WHEN]
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,12 +153,11 @@ static enum status show(struct cli *cli, const struct columns views[2], struct e
             if ((device_trouble_text(text, result, row)[0] == '\0') == calm)
                 rows_write(&rows, result, row, row + 1);
         }
-    const uint64_t shown = rows.count;
     status = rows_end(&rows, STATUS_OK, err);
-    if (status == STATUS_OK && is_table && shown < count)
-        (void)fprintf(cli->env.out, "(%" PRIu64 " of %zu; --limit 0 shows all)\n", shown, count);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
+        cli_note_limit(cli, rows.count, count);
         cli_note_file(cli);
+    }
     result_free(result);
     return status;
 }

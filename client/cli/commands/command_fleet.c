@@ -119,13 +119,20 @@ static enum status print(struct cli *cli, const struct result *result, const str
     struct rows rows = cli_rows(cli, &view);
     const bool is_table = rows.format == FORMAT_TEXT;
     const size_t end = is_table ? standing_out(tally) : result_row_count(result);
-    rows_write(&rows, result, 0, is_table ? 0 : end);
-    for (size_t row = 0; is_table && row < end; row++)
-        if (count_cause(result, row, 0) == count_cause(result, row, row))
+    const uint32_t limit = cli->options.limit;
+    uint64_t count = 0;
+    rows_write(&rows, result, 0, 0);
+    for (size_t row = 0; row < end; row++) {
+        if (is_table && count_cause(result, row, 0) != count_cause(result, row, row))
+            continue;
+        if (count++ < limit || limit == 0)
             rows_write(&rows, result, row, row + 1);
+    }
     enum status status = rows_end(&rows, STATUS_OK, err);
-    if (status == STATUS_OK && is_table)
+    if (status == STATUS_OK && is_table) {
+        cli_note_limit(cli, rows.count, count);
         print_notes(cli, tally);
+    }
     return status;
 }
 
@@ -146,6 +153,7 @@ static enum status judge(const struct tally *tally, struct error *err)
 enum status command_fleet(struct cli *cli, struct error *err)
 {
     struct result *result = NULL;
+    cli->query.limit = 0; // the verdict is of all
     enum status status = cli_ask_for(cli, &cli->query, "fleet", &result, err);
     if (status != STATUS_OK)
         return status;

@@ -179,9 +179,7 @@ enum status command_models(struct cli *cli, struct error *err)
         status = answer_new(&answer, keys, sizeof keys / sizeof *keys, err);
     if (models.count > 1)
         qsort(models.all, models.count, sizeof *models.all, by_last);
-    const size_t limit =
-        cli->options.limit && cli->options.limit < models.count ? cli->options.limit : models.count;
-    for (size_t i = 0; i < limit && status == STATUS_OK; i++)
+    for (size_t i = 0; i < models.count && status == STATUS_OK; i++)
         add_model(answer, &models, &models.all[i]);
     if (status == STATUS_OK)
         status = answer_check(answer, err);

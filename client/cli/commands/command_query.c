@@ -63,6 +63,7 @@ static enum status run_query(struct cli *cli, struct error *err)
 {
     struct query *query = &cli->query;
     cli->options.given[OPTION_LIMIT] = query->limit != 0;
+    cli->options.limit = query->limit;
     cli->options.argument_count = 0;
     if (query->kind == QUERY_SLOWEST && query->limit == 0)
         query->limit = SLOWEST_USUAL;

@@ -1,6 +1,5 @@
 #include "client/cli/commands/record_pages.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "client/cli/output/columns.h"
@@ -138,11 +137,13 @@ struct listing {
     struct cli *cli;
     record_pages_add *add;
     struct rows rows;
+    bool has_more; // records after the last page
 };
 
 static enum status on_page(void *context, struct result *page, struct error *err)
 {
     struct listing *listing = context;
+    listing->has_more = result_next_cursor(page) != 0;
     if (!listing->add || listing->rows.format != FORMAT_TEXT)
         return record_pages_to_rows(&listing->rows, page, err);
     enum status status = listing->add(listing->cli, &listing->rows, page, err);
@@ -168,9 +169,8 @@ enum status record_pages_list(struct cli *cli, record_pages_add *add, struct err
     enum status status = record_pages_read(
         cli, kind, NULL, is_oldest, is_limited ? cli->query.limit : usual, on_page, &listing, err);
     status = end(cli, &listing.rows, status, err);
-    if (status == STATUS_OK && !is_limited && usual > 0 && listing.rows.count == usual)
-        (void)fprintf(cli->env.out, "(the %" PRIu64 " %s; --limit 0 shows all)\n", usual,
-                      is_oldest ? "oldest" : "newest");
+    if (status == STATUS_OK && listing.has_more)
+        cli_note_limit(cli, listing.rows.count, 0);
     return status;
 }
 

@@ -103,6 +103,7 @@ enum {
     // Text sizes include the terminating NUL.
     QUERY_TEXT_SIZE = 256,  // of a filter or metric
     QUERY_ROWS_MAX = 10000, // rows of one result
+    QUERY_EVENTS_MAX = 1000,
     QUERY_KEY_SIZE = 64,    // of a public key, a key's name or a baseline's name
     QUERY_PATH_SIZE = 1024, // of a file on the collector's host
     QUERY_RULE_SIZE = 1152, // of an alert rule, a line of an alert file

@@ -19,7 +19,6 @@
 
 enum {
     EVENTS_USUAL = 100,
-    EVENTS_LIMIT_MAX = 1000,
     EVENTS_ROWS_MAX = 20000, // records that are looked at, the newest
     EVENTS_EARLIER_MAX = 64, // and of each open run, of those before
     // Requests of all hosts that are looked at, for all events together, and of each.  A request
@@ -74,6 +73,7 @@ static const struct answer_column columns[] = {
     LOST("tokens", UNIT_TOKENS),
     LOST("joules", UNIT_JOULES),
     {"note", UNIT_NONE},
+    {"left_out", UNIT_COUNT}, // events that match, too, beyond the limit
 };
 enum { RUN_COLUMN, HOST_COLUMN, DEVICE_COLUMN, MODEL_COLUMN, EVENT_COLUMN };
 
@@ -98,6 +98,7 @@ struct events {
     size_t count, room;
     struct event_span *others; // room for one per event
     int64_t rows_max;          // that are looked at for the cost of an event (event_cost.h)
+    int64_t left_out;
     struct result *answer;
     bool has_rows;
 };
@@ -312,6 +313,7 @@ static enum status begin_row(struct events *events, const struct event *event, s
         answer_int(answer, "code", event->code);
     if (event->detail)
         answer_text(answer, "detail", event->detail);
+    answer_int(answer, "left_out", events->left_out);
     return status;
 }
 
@@ -391,8 +393,12 @@ static enum status add_all(struct events *events, struct error *err)
     const size_t limit = events->query->limit ? events->query->limit : EVENTS_USUAL;
     size_t asked = 0, shown = 0;
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < events->count && asked < limit; i++)
+    for (size_t i = 0; i < events->count; i++)
         asked += is_asked_for(events, &events->list[i]);
+    if (asked > limit) {
+        events->left_out = (int64_t)(asked - limit);
+        asked = limit;
+    }
     events->rows_max = REQUESTS_ALL_MAX / 3 / (int64_t)(asked ? asked : 1);
     if (events->rows_max < REQUESTS_EACH_MIN)
         events->rows_max = REQUESTS_EACH_MIN;
@@ -422,8 +428,8 @@ enum status query_events(struct store *store, const struct query *query, struct 
             return error_set(err, STATUS_INVALID,
                              "events: filters are host, device, model and event, not %s",
                              query_dimension_name((enum query_dimension)i));
-    if (query->limit > EVENTS_LIMIT_MAX)
-        return error_set(err, STATUS_INVALID, "events are %d at most", EVENTS_LIMIT_MAX);
+    if (query->limit > QUERY_EVENTS_MAX)
+        return error_set(err, STATUS_INVALID, "events are %d at most", QUERY_EVENTS_MAX);
     memcpy(events.filter.by[QUERY_BY_HOST], query->filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE);
     enum status status = reader_as_of(store, &events.as_of_ns, err);
     if (status == STATUS_OK && query->filter.by[QUERY_BY_DEVICE][0]) {
