@@ -140,7 +140,7 @@ void cli_print_lines(const struct cli *cli, int indent, char *text);
 void cli_note_file(struct cli *cli);
 
 // After a table: notes the rows that --limit left out, "(2 of 56; --limit 0 shows all)".  `all` is
-// 0 of records of which there are more, but nobody counted them.
+// 0 where there are more, but their number is unknown.
 void cli_note_limit(const struct cli *cli, uint64_t shown, uint64_t all);
 
 // Prints "(records before TIME have expired)" if the result's first row has an expired_ns.
