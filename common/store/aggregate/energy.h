@@ -38,7 +38,7 @@ struct energy {
 // True if the metric with this name is one of those above.
 bool energy_has(const char *metric);
 
-// Reads the sums for the query's filter, groups and steps.  `now_ns` is the wall clock.  Returns
+// Reads the sums for the query's filter, groups and steps.  `now_ns` is the present.  Returns
 // STATUS_INVALID for other dimensions than model, host and device, else errors of throughput_read.
 // Call energy_deinit also after a failure.
 MUST_CHECK enum status energy_read(struct energy *energy, struct store *store,

@@ -19,10 +19,10 @@
 // Of expired records only rollups are left, by the requests' start: there, requests count in the
 // minute, hour or day that they began in.
 //
-// The window of the divisor ends at the present, and does not begin before the first process of the
-// hosts and runs of the filter.  Without filter.since_ns it is only as long as there are matching
-// requests: from the start of the first one to the end of the last.  A step is divided by its own
-// length, cut to the filter's window and the present.
+// The window of the divisor ends at the present (reader_as_of), and does not begin before the first
+// process of the hosts and runs of the filter.  Without filter.since_ns it is only as long as there
+// are matching requests: from the start of the first one to the end of the last.  A step is divided
+// by its own length, cut to the filter's window and the present.
 #pragma once
 
 #include <stdbool.h>
@@ -65,7 +65,7 @@ bool throughput_has(const char *metric);
 
 // Reads the sums that `metric` needs (NULL: all) for the query's filter, groups and steps, and for
 // a rate the requests and output tokens; output tokens count exactly only for output_token_rate, or
-// if `metric` is NULL.  `now_ns` is the wall clock.  Errors are those of
+// if `metric` is NULL.  `now_ns` is the present.  Errors are those of
 // aggregate_scan_run.  Call throughput_deinit also after a failure.
 MUST_CHECK enum status throughput_read(struct throughput *throughput, struct store *store,
                                        const struct query *query, const char *metric,

@@ -15,7 +15,6 @@
 #include "common/store/read/answer_cells.h"
 #include "common/store/read/reader.h"
 #include "common/store/query/query_list.h"
-#include "common/sys/clock.h"
 
 static const struct answer_column figures[] = {
     {"metric", UNIT_NONE},
@@ -467,8 +466,11 @@ static void use_throughput(struct aggregate_scan *scan, const struct throughput 
 
 static enum status read_throughput(struct average *average, struct store *store, struct error *err)
 {
-    const enum status status = throughput_read(&average->throughput, store, average->query,
-                                               average->metric->name, clock_wall_ns(), err);
+    int64_t as_of_ns = 0;
+    enum status status = reader_as_of(store, &as_of_ns, err);
+    if (status == STATUS_OK)
+        status = throughput_read(&average->throughput, store, average->query, average->metric->name,
+                                 as_of_ns, err);
     use_throughput(&average->scan, &average->throughput);
     return status;
 }
@@ -476,8 +478,10 @@ static enum status read_throughput(struct average *average, struct store *store,
 static enum status read_energy(struct average *average, struct store *store, struct error *err)
 {
     struct energy *energy = &average->energy;
-    const enum status status =
-        energy_read(energy, store, average->query, average->metric->name, clock_wall_ns(), err);
+    int64_t as_of_ns = 0;
+    enum status status = reader_as_of(store, &as_of_ns, err);
+    if (status == STATUS_OK)
+        status = energy_read(energy, store, average->query, average->metric->name, as_of_ns, err);
     use_throughput(&average->scan, &energy->throughput);
     if (energy->note[0])
         aggregate_scan_say(&average->scan, energy->note);

@@ -266,8 +266,11 @@ static enum status add_throughput(struct store *store, const struct query_filter
                                        QUERY_METRIC_PROMPT_RATE,  QUERY_METRIC_ITEM_RATE,
                                        QUERY_METRIC_ERRORS,       QUERY_METRIC_CANCELLED};
     const struct query query = {.kind = QUERY_AVERAGE, .filter = *filter};
-    struct throughput throughput;
-    enum status status = throughput_read(&throughput, store, &query, NULL, clock_wall_ns(), err);
+    struct throughput throughput = {.groups = NULL};
+    int64_t as_of_ns = 0;
+    enum status status = reader_as_of(store, &as_of_ns, err);
+    if (status == STATUS_OK)
+        status = throughput_read(&throughput, store, &query, NULL, as_of_ns, err);
     if (status == STATUS_OK && groups_count(throughput.groups) > 0) {
         const double *sums = throughput_sums(groups_at(throughput.groups, 0));
         const double seconds = throughput_seconds(&throughput, 0);

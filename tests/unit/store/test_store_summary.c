@@ -155,17 +155,29 @@ TEST_CASE(test_an_empty_store_has_a_summary)
     result_free(result);
 }
 
-// Rates of a window that begins before the first process count from that on.
-TEST_CASE(test_a_window_before_the_records)
+// Rates of a window that begins before the first process count from that on; of a file they count
+// until its last message.
+TEST_CASE(test_the_time_of_a_window)
 {
+    static const struct {
+        int64_t heard, until, seconds; // after the start
+    } cases[] = {{500, 100, 100}, {500, 0, 500}, {500, 900, 500}};
+    static const enum query_kind kinds[] = {QUERY_SUMMARY, QUERY_AVERAGE};
     const int64_t second_ns = INT64_C(1000000000);
     store_add_inferences(100);
-    const struct query query = {.kind = QUERY_SUMMARY,
-                                .filter.since_ns = START_NS - 300 * second_ns,
-                                .filter.until_ns = START_NS + 100 * second_ns};
-    struct result *result = ask(&query);
-    assert_int_equal(result_integer(result, 0, "window_ns", 0), 100 * second_ns);
-    result_free(result);
+    for (size_t i = 0; i < COUNT_OF(cases) * COUNT_OF(kinds); i++) {
+        const size_t k = i / COUNT_OF(kinds);
+        struct query query = store_average_of(QUERY_METRIC_OUTPUT_RATE);
+        query.kind = kinds[i % COUNT_OF(kinds)];
+        query.filter.since_ns = START_NS - 300 * second_ns;
+        query.filter.until_ns = cases[k].until ? START_NS + cases[k].until * second_ns : 0;
+        execf("UPDATE run SET heard_ns = %lld", (long long)(START_NS + cases[k].heard * second_ns));
+        struct result *result = ask(&query);
+        if (result_integer(result, 0, "window_ns", 0) != cases[k].seconds * second_ns)
+            fail_msg("case %zu of kind %d: %lld", k, (int)query.kind,
+                     (long long)result_integer(result, 0, "window_ns", 0));
+        result_free(result);
+    }
 }
 
 TEST_CASE(test_the_log_is_part_of_the_size)
@@ -465,7 +477,7 @@ TEST_CASE(test_a_ping_costs_the_same_with_many_runs)
 
 TEST_MAIN_EACH(store_set_up, store_tear_down, test_summary_equals_plain_sql,
                test_a_summary_counts_the_runs_of_its_model, test_sums_do_not_overflow,
-               test_an_empty_store_has_a_summary, test_a_window_before_the_records,
+               test_an_empty_store_has_a_summary, test_the_time_of_a_window,
                test_the_log_is_part_of_the_size, test_a_summary_of_what_has_expired,
                test_a_summary_of_nothing, test_overview_equals_plain_sql,
                test_what_failed_to_load_is_no_model, test_an_encoder_is_no_model,
