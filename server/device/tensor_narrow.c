@@ -50,14 +50,12 @@ static float round_scale(uint16_t *stored, float scale)
 
 // ---- Blocks of 32 -------------------------------------------------------------------------
 
-void tensor_narrow_q8_0(void *row, const float *in, size_t n)
+void tensor_narrow_q8_0(void *to, const float *in)
 {
-    struct block_q8_0 *block = row;
-    for (size_t done = 0; done < n; done += BLOCK, block++, in += BLOCK) {
-        const float scale = round_scale(&block->scale, fabsf(farthest(in, BLOCK)) / 127.0F);
-        for (int i = 0; i < BLOCK; i++)
-            block->values[i] = (int8_t)step_of(in[i], scale, -127.0F, 127.0F);
-    }
+    struct block_q8_0 *block = to;
+    const float scale = round_scale(&block->scale, fabsf(farthest(in, BLOCK)) / 127.0F);
+    for (int i = 0; i < BLOCK; i++)
+        block->values[i] = (int8_t)step_of(in[i], scale, -127.0F, 127.0F);
 }
 
 // Stores the lower four bits of integers.
@@ -94,60 +92,47 @@ static void narrow_above(uint16_t *stored_scale, uint16_t *stored_offset, int va
         values[i] = step_of(in[i] - offset, scale, 0.0F, (float)(steps - 1));
 }
 
-void tensor_narrow_q4_0(void *row, const float *in, size_t n)
+void tensor_narrow_q4_0(void *to, const float *in)
 {
-    struct block_q4_0 *block = row;
+    struct block_q4_0 *block = to;
     int values[BLOCK];
-    for (size_t done = 0; done < n; done += BLOCK, block++) {
-        narrow_around(&block->scale, values, in + done, 16);
-        pack_fours(block->low, values);
-    }
+    narrow_around(&block->scale, values, in, 16);
+    pack_fours(block->low, values);
 }
 
-void tensor_narrow_q4_1(void *row, const float *in, size_t n)
+void tensor_narrow_q4_1(void *to, const float *in)
 {
-    struct block_q4_1 *block = row;
+    struct block_q4_1 *block = to;
     int values[BLOCK];
-    for (size_t done = 0; done < n; done += BLOCK, block++) {
-        narrow_above(&block->scale, &block->offset, values, in + done, 16);
-        pack_fours(block->low, values);
-    }
+    narrow_above(&block->scale, &block->offset, values, in, 16);
+    pack_fours(block->low, values);
 }
 
-void tensor_narrow_q5_0(void *row, const float *in, size_t n)
+void tensor_narrow_q5_0(void *to, const float *in)
 {
-    struct block_q5_0 *block = row;
+    struct block_q5_0 *block = to;
     int values[BLOCK];
-    for (size_t done = 0; done < n; done += BLOCK, block++) {
-        narrow_around(&block->scale, values, in + done, 32);
-        pack_fours(block->low, values);
-        pack_fifths(block->high, values);
-    }
+    narrow_around(&block->scale, values, in, 32);
+    pack_fours(block->low, values);
+    pack_fifths(block->high, values);
 }
 
-void tensor_narrow_q5_1(void *row, const float *in, size_t n)
+void tensor_narrow_q5_1(void *to, const float *in)
 {
-    struct block_q5_1 *block = row;
+    struct block_q5_1 *block = to;
     int values[BLOCK];
-    for (size_t done = 0; done < n; done += BLOCK, block++) {
-        narrow_above(&block->scale, &block->offset, values, in + done, 32);
-        pack_fours(block->low, values);
-        pack_fifths(block->high, values);
-    }
+    narrow_above(&block->scale, &block->offset, values, in, 32);
+    pack_fours(block->low, values);
+    pack_fifths(block->high, values);
 }
 
 // ---- Blocks of 256 ------------------------------------------------------------------------
 
 enum { GROUPS = SUPER / BLOCK };
 
-struct super {
-    uint16_t scale, minimum; // halves
-    uint8_t scales[12];
-    int values[SUPER];
-};
-
 // Minima are at most 0: a group's range includes it.
-static void narrow_super(struct super *out, const float *in, int steps)
+static void narrow_super(uint16_t *stored_scale, uint16_t *stored_minimum, uint8_t stored[12],
+                         int values[SUPER], const float *in, int steps)
 {
     float scales[GROUPS], minima[GROUPS];
     for (int g = 0; g < GROUPS; g++) {
@@ -155,23 +140,23 @@ static void narrow_super(struct super *out, const float *in, int steps)
         scales[g] = (most_of(in + g * BLOCK, BLOCK) + minima[g]) / (float)(steps - 1);
         scales[g] = fmaxf(scales[g], 0.0F);
     }
-    const float scale = round_scale(&out->scale, most_of(scales, GROUPS) / 63.0F);
-    const float minimum = round_scale(&out->minimum, most_of(minima, GROUPS) / 63.0F);
-    memset(out->scales, 0, sizeof out->scales);
+    const float scale = round_scale(stored_scale, most_of(scales, GROUPS) / 63.0F);
+    const float minimum = round_scale(stored_minimum, most_of(minima, GROUPS) / 63.0F);
+    memset(stored, 0, 12);
     for (int g = 0; g < GROUPS; g++) {
         const int multiple = step_of(scales[g], scale, 0.0F, 63.0F);
         const int least = step_of(minima[g], minimum, 0.0F, 63.0F);
         if (g < 4) {
-            out->scales[g] |= (uint8_t)multiple;
-            out->scales[g + 4] |= (uint8_t)least;
+            stored[g] |= (uint8_t)multiple;
+            stored[g + 4] |= (uint8_t)least;
         } else {
-            out->scales[g + 4] = (uint8_t)((multiple & 15) | (least & 15) << 4);
-            out->scales[g - 4] |= (uint8_t)(multiple >> 4 << 6);
-            out->scales[g] |= (uint8_t)(least >> 4 << 6);
+            stored[g + 4] = (uint8_t)((multiple & 15) | (least & 15) << 4);
+            stored[g - 4] |= (uint8_t)(multiple >> 4 << 6);
+            stored[g] |= (uint8_t)(least >> 4 << 6);
         }
         for (int i = g * BLOCK; i < (g + 1) * BLOCK; i++)
-            out->values[i] = step_of(in[i] + minimum * (float)least, scale * (float)multiple, 0.0F,
-                                     (float)(steps - 1));
+            values[i] = step_of(in[i] + minimum * (float)least, scale * (float)multiple, 0.0F,
+                                (float)(steps - 1));
     }
 }
 
@@ -183,54 +168,41 @@ static void pack_super(uint8_t low[SUPER / 2], const int values[SUPER])
     }
 }
 
-void tensor_narrow_q4_k(void *row, const float *in, size_t n)
+void tensor_narrow_q4_k(void *to, const float *in)
 {
-    struct block_q4_k *block = row;
-    struct super super;
-    for (size_t done = 0; done < n; done += SUPER, block++) {
-        narrow_super(&super, in + done, 16);
-        block->scale = super.scale;
-        block->minimum = super.minimum;
-        memcpy(block->scales, super.scales, sizeof block->scales);
-        pack_super(block->low, super.values);
-    }
+    struct block_q4_k *block = to;
+    int values[SUPER];
+    narrow_super(&block->scale, &block->minimum, block->scales, values, in, 16);
+    pack_super(block->low, values);
 }
 
-void tensor_narrow_q5_k(void *row, const float *in, size_t n)
+void tensor_narrow_q5_k(void *to, const float *in)
 {
-    struct block_q5_k *block = row;
-    struct super super;
-    for (size_t done = 0; done < n; done += SUPER, block++) {
-        narrow_super(&super, in + done, 32);
-        block->scale = super.scale;
-        block->minimum = super.minimum;
-        memcpy(block->scales, super.scales, sizeof block->scales);
-        pack_super(block->low, super.values);
-        memset(block->high, 0, sizeof block->high);
-        for (int i = 0; i < SUPER; i++)
-            block->high[i % BLOCK] |= (uint8_t)(super.values[i] >> 4 << i / BLOCK);
-    }
+    struct block_q5_k *block = to;
+    int values[SUPER];
+    narrow_super(&block->scale, &block->minimum, block->scales, values, in, 32);
+    pack_super(block->low, values);
+    memset(block->high, 0, sizeof block->high);
+    for (int i = 0; i < SUPER; i++)
+        block->high[i % BLOCK] |= (uint8_t)(values[i] >> 4 << i / BLOCK);
 }
 
-void tensor_narrow_q6_k(void *row, const float *in, size_t n)
+void tensor_narrow_q6_k(void *to, const float *in)
 {
     enum { GROUP = 16 };
-    struct block_q6_k *block = row;
-    for (size_t done = 0; done < n; done += SUPER, block++, in += SUPER) {
-        float scales[SUPER / GROUP];
-        for (int g = 0; g < SUPER / GROUP; g++)
-            scales[g] = farthest(in + g * GROUP, GROUP) / -32.0F;
-        const float scale =
-            round_scale(&block->scale, fabsf(farthest(scales, SUPER / GROUP)) / 127.0F);
-        memset(block->low, 0, sizeof block->low);
-        memset(block->high, 0, sizeof block->high);
-        for (int i = 0; i < SUPER; i++) {
-            const int g = i / GROUP, half = i / 128, place = i % 128;
-            block->scales[g] = (int8_t)step_of(scales[g], scale, -127.0F, 127.0F);
-            const int value = step_of(in[i], scale * (float)block->scales[g], -32.0F, 31.0F) + 32;
-            block->low[half * 64 + place % 64] |=
-                (uint8_t)(place < 64 ? value & 15 : (value & 15) << 4);
-            block->high[half * 32 + place % 32] |= (uint8_t)(value >> 4 << place / 32 * 2);
-        }
+    struct block_q6_k *block = to;
+    float scales[SUPER / GROUP];
+    for (int g = 0; g < SUPER / GROUP; g++)
+        scales[g] = farthest(in + g * GROUP, GROUP) / -32.0F;
+    const float scale = round_scale(&block->scale, fabsf(farthest(scales, SUPER / GROUP)) / 127.0F);
+    memset(block->low, 0, sizeof block->low);
+    memset(block->high, 0, sizeof block->high);
+    for (int i = 0; i < SUPER; i++) {
+        const int g = i / GROUP, half = i / 128, place = i % 128;
+        block->scales[g] = (int8_t)step_of(scales[g], scale, -127.0F, 127.0F);
+        const int value = step_of(in[i], scale * (float)block->scales[g], -32.0F, 31.0F) + 32;
+        block->low[half * 64 + place % 64] |=
+            (uint8_t)(place < 64 ? value & 15 : (value & 15) << 4);
+        block->high[half * 32 + place % 32] |= (uint8_t)(value >> 4 << place / 32 * 2);
     }
 }

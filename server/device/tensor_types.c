@@ -15,10 +15,12 @@ static void unpack_q8_0(struct tensor_block *out, const void *from)
     memcpy(out->values, block->values, sizeof block->values);
 }
 
-// Reads integers of four bits, or of five with `high`, less `zero`.
-static void unpack_bits(struct tensor_block *out, const uint8_t low[BLOCK / 2], const uint8_t *high,
-                        int zero)
+// Reads the two halves, and integers of four bits, or of five with `high`, less `zero`.
+static void unpack_bits(struct tensor_block *out, uint16_t scale, uint16_t offset,
+                        const uint8_t low[BLOCK / 2], const uint8_t *high, int zero)
 {
+    out->scales[0] = half_to_float(scale);
+    out->offsets[0] = half_to_float(offset);
     for (int i = 0; i < BLOCK; i++) {
         const int four = i < BLOCK / 2 ? low[i] & 15 : low[i - BLOCK / 2] >> 4;
         const int fifth = high ? (high[i / 8] >> i % 8 & 1) << 4 : 0;
@@ -29,33 +31,25 @@ static void unpack_bits(struct tensor_block *out, const uint8_t low[BLOCK / 2], 
 static void unpack_q4_0(struct tensor_block *out, const void *from)
 {
     const struct block_q4_0 *block = from;
-    out->scales[0] = half_to_float(block->scale);
-    out->offsets[0] = 0.0F;
-    unpack_bits(out, block->low, NULL, 8);
+    unpack_bits(out, block->scale, 0, block->low, NULL, 8);
 }
 
 static void unpack_q4_1(struct tensor_block *out, const void *from)
 {
     const struct block_q4_1 *block = from;
-    out->scales[0] = half_to_float(block->scale);
-    out->offsets[0] = half_to_float(block->offset);
-    unpack_bits(out, block->low, NULL, 0);
+    unpack_bits(out, block->scale, block->offset, block->low, NULL, 0);
 }
 
 static void unpack_q5_0(struct tensor_block *out, const void *from)
 {
     const struct block_q5_0 *block = from;
-    out->scales[0] = half_to_float(block->scale);
-    out->offsets[0] = 0.0F;
-    unpack_bits(out, block->low, block->high, 16);
+    unpack_bits(out, block->scale, 0, block->low, block->high, 16);
 }
 
 static void unpack_q5_1(struct tensor_block *out, const void *from)
 {
     const struct block_q5_1 *block = from;
-    out->scales[0] = half_to_float(block->scale);
-    out->offsets[0] = half_to_float(block->offset);
-    unpack_bits(out, block->low, block->high, 0);
+    unpack_bits(out, block->scale, block->offset, block->low, block->high, 0);
 }
 
 // ---- Blocks of 256 ------------------------------------------------------------------------
@@ -124,33 +118,12 @@ static void unpack_q6_k(struct tensor_block *out, const void *from)
     }
 }
 
-// ---- Types without blocks -----------------------------------------------------------------
-
-static void narrow_f32(void *row, const float *in, size_t n)
-{
-    memcpy(row, in, n * sizeof *in);
-}
-
-static void narrow_f16(void *row, const float *in, size_t n)
-{
-    uint16_t *out = row;
-    for (size_t i = 0; i < n; i++)
-        out[i] = half_from_float(in[i]);
-}
-
-static void narrow_bf16(void *row, const float *in, size_t n)
-{
-    uint16_t *out = row;
-    for (size_t i = 0; i < n; i++)
-        out[i] = brain_from_float(in[i]);
-}
-
 // ---- The table ----------------------------------------------------------------------------
 
 const struct tensor_format tensor_formats[TENSOR_TYPE_COUNT] = {
-    [TENSOR_F32] = {"F32", 0, 1, sizeof(float), 0, NULL, narrow_f32},
-    [TENSOR_F16] = {"F16", 1, 1, sizeof(uint16_t), 0, NULL, narrow_f16},
-    [TENSOR_BF16] = {"BF16", 30, 1, sizeof(uint16_t), 0, NULL, narrow_bf16},
+    [TENSOR_F32] = {"F32", 0, 1, sizeof(float), 0, NULL, NULL},
+    [TENSOR_F16] = {"F16", 1, 1, sizeof(uint16_t), 0, NULL, NULL},
+    [TENSOR_BF16] = {"BF16", 30, 1, sizeof(uint16_t), 0, NULL, NULL},
     [TENSOR_Q8_0] = {"Q8_0", 8, BLOCK, sizeof(struct block_q8_0), 32, unpack_q8_0,
                      tensor_narrow_q8_0},
     [TENSOR_Q4_0] = {"Q4_0", 2, BLOCK, sizeof(struct block_q4_0), 32, unpack_q4_0,
@@ -198,5 +171,21 @@ void tensor_widen(enum tensor_type type, float *out, const void *row, size_t n)
         for (size_t i = 0, g = 0; i < format->block_elements; g++)
             for (const size_t end = i + format->group; i < end; i++)
                 out[done + i] = block.scales[g] * (float)block.values[i] + block.offsets[g];
+    }
+}
+
+void tensor_narrow(const struct tensor_format *format, void *row, const float *in, size_t n)
+{
+    uint16_t *halves = row;
+    unsigned char *at = row;
+    if (format == &tensor_formats[TENSOR_F32])
+        memcpy(row, in, n * sizeof *in);
+    for (size_t i = 0; format == &tensor_formats[TENSOR_F16] && i < n; i++)
+        halves[i] = half_from_float(in[i]);
+    for (size_t i = 0; format == &tensor_formats[TENSOR_BF16] && i < n; i++)
+        halves[i] = brain_from_float(in[i]);
+    for (size_t done = 0; format->narrow && done < n; done += format->block_elements) {
+        format->narrow(at, in + done);
+        at += format->block_bytes;
     }
 }

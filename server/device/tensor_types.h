@@ -40,10 +40,9 @@ struct tensor_format {
     uint32_t number;  // the type's id in a GGUF file
     size_t block_elements, block_bytes;
     size_t group; // elements of a group: 16 or 32; 0: the type has no blocks
-    // Reads one block; NULL where there are none.
+    // Read and write one block; NULL where there are none.
     void (*unpack)(struct tensor_block *out, const void *block);
-    // Rounds `n` finite elements, whole blocks, to the type (quantises them).
-    void (*narrow)(void *row, const float *in, size_t n);
+    void (*narrow)(void *block, const float *in);
 };
 
 extern const struct tensor_format tensor_formats[TENSOR_TYPE_COUNT];
@@ -57,12 +56,15 @@ size_t tensor_row_bytes(enum tensor_type type, size_t columns);
 // Converts `n` elements, whole blocks, to float (dequantises them).
 void tensor_widen(enum tensor_type type, float *out, const void *row, size_t n);
 
+// Rounds `n` finite elements, whole blocks, to a type (quantises them).
+void tensor_narrow(const struct tensor_format *format, void *row, const float *in, size_t n);
+
 // The functions `narrow` of the quantised types.
-void tensor_narrow_q8_0(void *row, const float *in, size_t n);
-void tensor_narrow_q4_0(void *row, const float *in, size_t n);
-void tensor_narrow_q4_1(void *row, const float *in, size_t n);
-void tensor_narrow_q5_0(void *row, const float *in, size_t n);
-void tensor_narrow_q5_1(void *row, const float *in, size_t n);
-void tensor_narrow_q4_k(void *row, const float *in, size_t n);
-void tensor_narrow_q5_k(void *row, const float *in, size_t n);
-void tensor_narrow_q6_k(void *row, const float *in, size_t n);
+void tensor_narrow_q8_0(void *to, const float *in);
+void tensor_narrow_q4_0(void *to, const float *in);
+void tensor_narrow_q4_1(void *to, const float *in);
+void tensor_narrow_q5_0(void *to, const float *in);
+void tensor_narrow_q5_1(void *to, const float *in);
+void tensor_narrow_q4_k(void *to, const float *in);
+void tensor_narrow_q5_k(void *to, const float *in);
+void tensor_narrow_q6_k(void *to, const float *in);

@@ -240,7 +240,8 @@ static void round_chunk(void *context, size_t part, __attribute__((unused)) unsi
     for (size_t i = 0; i < count && r->spread <= 0.0; i++)
         single[i] = 1.0F;
     unsigned char *rounded = r->rounded;
-    format->narrow(rounded + first / format->block_elements * format->block_bytes, single, count);
+    tensor_narrow(format, rounded + first / format->block_elements * format->block_bytes, single,
+                  count);
 }
 
 static enum status write_tensor(struct gguf_writer *writer, const struct weight *weight,

@@ -79,7 +79,7 @@ TEST_CASE(rounding_is_close)
             fill(in, COLUMNS, &seed);
             if (round == 0)
                 memset(in, 0, sizeof in);
-            tensor_formats[t].narrow(row, in, COLUMNS);
+            tensor_narrow(&tensor_formats[t], row, in, COLUMNS);
             tensor_widen((enum tensor_type)t, out, row, COLUMNS);
             for (size_t i = 0; i < COLUMNS; i++)
                 if (fabs((double)(out[i] - in[i])) > most[t])
@@ -117,7 +117,7 @@ static void check_table(const struct cpu_kernels *table, enum tensor_type type, 
     fill(in, ROWS * k, seed);
     for (size_t o = 0; o < OUTPUTS; o++) {
         fill(weight, k, seed);
-        tensor_formats[type].narrow(rows + o * row_bytes, weight, k);
+        tensor_narrow(&tensor_formats[type], rows + o * row_bytes, weight, k);
     }
     const bool has_blocks = tensor_formats[type].group > 0;
     for (size_t r = 0; has_blocks && r < ROWS; r++)
@@ -179,7 +179,7 @@ TEST_CASE(products_of_integers)
     uint64_t seed = 9;
     for (unsigned int t = TENSOR_Q8_0; t < TENSOR_TYPE_COUNT; t++) {
         fill(in, COLUMNS, &seed);
-        tensor_formats[t].narrow(row, in, COLUMNS);
+        tensor_narrow(&tensor_formats[t], row, in, COLUMNS);
         for (size_t i = 0; i < COLUMNS; i++)
             in[i] = i % CPU_GROUP ? (float)(test_random(&seed) % 255) - 127.0F : -127.0F;
         const struct cpu_kernels *table;
