@@ -1,13 +1,16 @@
 """The dashboard beside a fleet to which known things happen at known moments, read from its screen:
-each shows within its time, and nothing else lights up.
+each shows within its time, goes within its time, and nothing else lights up.
 
 Hosts are simulated (fleet_engine, fake_nvml); collector, samplers and dashboards are real.  A store
 with five days of the same requests says what is usual.  One round takes about two minutes;
 INFERSTAT_TEST_SECONDS=3600 repeats it for an hour.  Each round, by its seconds:
 
-    5   device of host-001 throttles, of host-002 has 8 lanes, of host-003 reports an XID;
-        requests of host-005 begin to fail, those of host-006 take twice as long
+    5   of host-001 a device throttles and one has a foreign process; of host-002 a device has 8
+        lanes; of host-003 a device reports an XID, and the host is short of memory;
+        requests of host-005 begin to fail, those of host-006 take twice as long;
+        in the first round a device of host-002 has memory errors, which it keeps
    10   the engine of host-004 is killed; at 50 it is started again
+   20   in the first round an engine of host-000 loses records
    35   requests of host-005 are as before, and the devices too; at 80 those of host-006
    95   the collector stops for 6 seconds; then it is killed, and started again
 """
@@ -44,13 +47,18 @@ STATE, DEATH, DEVICE = 2 + LOAD, 5 + LOAD, 1 + 2 + LOAD
 SILENT = 2 + 1 + LOAD     # the interval, and a second
 GIVEN_UP = 12 + LOAD      # a query of 3 s, asked again
 STATES = "down silent errors slow loading ok idle ended".split()
+TEXTS = {"throttled": "throttl", "foreign": "foreign process", "lanes": "x8!", "ecc": "ecc uncorr",
+         "pressure": "memory pressure"}
+PRESSURE = "some avg10=0.00 avg60=0.00 avg300=0.00 total={:012d}\n"
+# What has memory pressure of its own: a process that sees another file instead of the kernel's.
+PRESSED = ["unshare", "-rm", "sh", "-c", 'mount --bind "$0" /proc/pressure/memory && exec "$@"']
 
 
 class Screen:
     """A dashboard in a terminal."""
 
     def __init__(self, name, folder, keys):
-        self.socket = folder / f"{name}.tmux"
+        self.name, self.socket = name, folder / f"{name}.tmux"
         self.tmux("new-session", "-d", "-x", "120", "-y", "40",
                   f"{os.environ['INFERSTAT']} top --no-color --interval 2s")
         self.wait_for("live", 20)
@@ -81,6 +89,8 @@ class Fleet:
         os.environ.update(INFERSTAT_COLLECTOR=f"ipc://{folder}/c", TZ="UTC", LC_ALL="C.UTF-8",
                           SHELL="/bin/sh", XDG_CONFIG_HOME=str(folder), HOME=str(folder))
         os.environ.pop("TMUX", None)
+        self.has_pressure = subprocess.run([*PRESSED, os.devnull, "true"], capture_output=True,
+                                           check=False).returncode == 0
         os.mkdir(folder / "c", 0o750)
         subprocess.run([SUPPORT / "make_history", self.store, "--inferences", "20000", "--models",
                         "1", "--hosts", "7", "--days", "5"], check=True, capture_output=True)
@@ -115,15 +125,28 @@ class Fleet:
                                       str(ROUND), *options],
                    **self.of_host(host))
 
+    def set_pressure(self, host, waited_s):
+        """Tasks of the host have waited so long for memory; in place, as the kernel counts."""
+        with open(self.folder / host / "pressure", "r+" if waited_s else "w") as file:
+            file.write(PRESSURE.format(int(1e6 * waited_s)))
+
     def start_host(self, host, devices=(), engine=()):
         number = HOSTS.index(host)
         environment = self.of_host(host)
+        self.set_pressure(host, 0)
+        own = [*PRESSED, self.folder / host / "pressure"] if self.has_pressure else []
         pathlib.Path(environment["INFERSTAT_TEST_NVML_SCRIPT"]).write_text("\n".join([
             "gpus 2", f"uuid GPU-{number:08x}-0000-0000-0000-", "gpu all util 60",
             "gpu all memory_used 30000000000", "gpu all power 400", "gpu all temperature 60",
             *devices, ""]))
         self.start_engine(host, *engine)
-        self.start(f"watch {host}", [os.environ["WORKER"], "watch"], **environment)
+        self.start(f"watch {host}", [*own, os.environ["WORKER"], "watch"], **environment)
+
+    def start_losses(self, host):
+        """An engine with more records at once than its ring holds."""
+        self.start("losses", [os.environ["FAULT_ENGINE"], "--shared", self.folder / host / "counts",
+                              "--threads", "1", "--mix", "operations", "--rate", "2000000",
+                              "--count", "20000", "--ring", "64"], **self.of_host(host))
 
     def end(self):
         for screen in self.screens:
@@ -134,22 +157,34 @@ class Fleet:
             process.wait()
 
 
+def find_trouble(screen, texts):
+    """(host, word) of all that is on a screen."""
+    host, found = None, set()
+    for line in screen.text().splitlines()[3:]:
+        host = (re.findall(r"host-\d\d\d", line) or [host])[0]
+        if not host or "trouble" in line:  # before the rows
+            continue
+        if screen.name == "ledger":
+            row = line.strip(" >").split()  # before the losses: host, pid, started, ..., in flight
+            words = {"lost"} if row[:1] == [host] and row[7:9] != ["0", "0"] else set()
+        else:
+            words = set(re.findall(r"[a-z]+", line)) & set(STATES) - {"ok", "idle", "ended", "loading"}
+            words |= {word for word, text in texts.items() if text in line.lower()}
+        found |= {(host, word) for word in words}
+    return found
+
+
 def watch(fleet, state):
-    """Notes what the screens show: (host, word) -> since when, and the moments of conditions that
-    hold over a window, found in the store."""
+    """Notes what the screens show: (host, word) -> the moments when it was first and last there; and
+    the same of conditions that hold over a window, found in the store."""
     now = time.monotonic()
+
+    def note(place, key):
+        state[place][key] = (state[place].get(key, (now, now))[0], now)
+
     for screen in fleet.screens:
-        host = None
-        for line in screen.text().splitlines()[3:]:
-            host = (re.findall(r"host-\d\d\d", line) or [host])[0]
-            words = set(re.findall(r"[a-z]+", line)) & set(STATES)
-            words |= {name for name, text in (("throttled", "throttl"), ("lanes", "x8!"),
-                                              ("xid", state["xid"])) if text in line.lower()}
-            if not host or "trouble" in line:  # before the rows
-                continue
-            for word in words - {"ok", "idle", "ended", "loading"}:
-                state["seen"].setdefault((host, word), now)
-    state["title"] = fleet.screens[0].text().splitlines()[0]
+        for key in find_trouble(screen, state["texts"]):
+            note("seen", key)
     with sqlite3.connect(f"file:{fleet.store}?mode=ro", uri=True) as store:
         since = time.time_ns() - WINDOW_NS
         for host, word in (("host-005", "errors"), ("host-006", "slow")):
@@ -160,12 +195,15 @@ def watch(fleet, state):
             holds = (failed >= 3 and failed >= 0.05 * len(rows) if word == "errors" else
                      len(speeds) >= 10 and statistics.median_low(speeds) * SLOW < USUAL)
             if holds:
-                state["holds"].setdefault((host, word), now)
+                note("holds", (host, word))
 
 
-def run_round(fleet, began, state):
+def run_round(fleet, number, began):
+    state = {"seen": {}, "holds": {}, "texts": {**TEXTS, "xid": f"xid {XID + number}"}}
+
     def until(second, step=0.2):
-        while time.monotonic() < began + second:
+        while (passed := time.monotonic() - began) < second:
+            fleet.set_pressure("host-003", (30 * number + min(max(passed - 5, 0), 30)) / 2)
             watch(fleet, state)
             time.sleep(step)
 
@@ -173,6 +211,9 @@ def run_round(fleet, began, state):
     killed = time.monotonic()
     fleet.processes["engine host-004"].kill()
     fleet.processes["engine host-004"].wait()
+    until(20)
+    if number == 0:
+        fleet.start_losses("host-000")
     until(50)
     fleet.start_engine("host-004")
     until(94)
@@ -195,20 +236,30 @@ def run_round(fleet, began, state):
     fleet.screens[0].wait_for("● live", 2 + STATE)
     until(ROUND - 2)
     seen, holds = state["seen"], state["holds"]
-    expected = {("host-001", "throttled"): (began + 5, DEVICE),
-                ("host-002", "lanes"): (began + 5, DEVICE),
-                ("host-003", "xid"): (began + 5, DEVICE),
-                ("host-004", "down"): (killed, DEATH)}
+    # When each came and went, and how soon that shows: the sampler waits for some good readings.
+    came, went = began + 5, began + 35
+    expected = {("host-001", "throttled"): (came, DEVICE, went, DEVICE + 5),
+                ("host-001", "foreign"): (came, DEVICE, went, DEVICE + 3),
+                ("host-002", "lanes"): (came, DEVICE, went, DEVICE),
+                ("host-003", "xid"): (came, DEVICE, None, 0),
+                ("host-004", "down"): (killed, DEATH, began + 50, DEATH)}
+    if fleet.has_pressure:
+        expected["host-003", "pressure"] = (came, DEVICE + 3, went, DEVICE + 5)
     for key in (("host-005", "errors"), ("host-006", "slow")):
         check(key in holds, f"the test's condition never held: {key}")
-        expected[key] = (holds[key], STATE)
-    for key, (moment, limit) in expected.items():
+        expected[key] = (holds[key][0], STATE, holds[key][1], STATE)
+    stays = {("host-002", "ecc"): (came, DEVICE, None, 0),
+             ("host-000", "lost"): (began + 20, DEVICE, None, 0)}
+    expected |= stays if number == 0 else {}
+    for key, (since, limit, until_, limit_gone) in expected.items():
         check(key in seen, f"never shown: {key}; shown: {seen}\n" +
               "\n".join(screen.text() for screen in fleet.screens))
-        took = seen[key] - moment
-        print(f"{key[0]} {key[1]}: {took:+.1f} s")
+        took, stayed = seen[key][0] - since, seen[key][1] - (until_ or seen[key][1])
+        print(f"{key[0]} {key[1]}: {took:+.1f} s" + (f", gone {stayed:+.1f} s" if until_ else ""))
         check(-1.5 < took <= limit, f"{key} took {took:.1f} s of {limit}")
-    check(set(seen) <= set(expected), f"shown without cause: {set(seen) - set(expected)}")
+        check(stayed <= limit_gone, f"{key} was still shown after {stayed:.1f} s of {limit_gone}")
+    causeless = set(seen) - set(expected) - set(stays)
+    check(not causeless, f"shown without cause: {causeless}")
 
 
 def main():
@@ -221,23 +272,28 @@ def main():
         rounds = max(1, int(SECONDS // ROUND))
         lead = 8  # seconds until all is there
         cycles = [lead + ROUND * number for number in range(rounds)]
-        devices = {"host-001": [line for at in cycles for line in (
-                       f"at {at + 5} gpu 1 throttle 32", f"at {at + 35} gpu 1 throttle 0")],
-                   "host-002": [line for at in cycles for line in (
-                       f"at {at + 5} gpu 0 pcie_width 8", f"at {at + 35} gpu 0 pcie_width 16")],
-                   "host-003": [f"at {at + 5} xid 1 {XID + number}"
-                                for number, at in enumerate(cycles)]}
+        mine, other = os.getpid(), os.getppid()
+        again = {  # device by device: what comes at second 5 and goes at 35
+            "host-001": ("gpu 1 throttle 32", "gpu 1 throttle 0",
+                         f"process 0 {other} 2000000000", f"process 0 {other} 0"),
+            "host-002": ("gpu 0 pcie_width 8", "gpu 0 pcie_width 16")}
+        devices = {host: [f"at {at + (35 if line % 2 else 5)} {text}" for at in cycles
+                          for line, text in enumerate(texts)] for host, texts in again.items()}
+        devices["host-001"] += [f"process 0 {mine} 30000000000"]
+        devices["host-002"] += [f"at {cycles[0] + 5} gpu 1 ecc_uncorrected 2"]
+        devices["host-003"] = [f"at {at + 5} xid 1 {XID + number}"
+                               for number, at in enumerate(cycles)]
         fails, slow = f"{lead + 5}:{lead + 35}", f"{lead + 5}:{lead + 80}:2"
         engine = {"host-005": ["--fail", f"0:{fails}", "--fail", f"1:{fails}"],
                   "host-006": ["--slow", f"0:{slow}", "--slow", f"1:{slow}"]}
         began = time.monotonic()
         for host in HOSTS:
             fleet.start_host(host, devices.get(host, ()), engine.get(host, ()))
-        for name, keys in (("now", "+"), ("devices", "+2")):
+        for name, keys in (("now", "+"), ("devices", "+2"), ("ledger", "8")):
             fleet.screens.append(Screen(name, folder, keys))
         fleet.screens[0].wait_for("model-00 7/7", 10)
         for number, at in enumerate(cycles):
-            run_round(fleet, began + at, {"seen": {}, "holds": {}, "xid": f"xid {XID + number}"})
+            run_round(fleet, number, began + at)
     except BaseException:
         for screen in fleet.screens:
             print(screen.text())
