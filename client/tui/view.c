@@ -168,7 +168,9 @@ static void draw_title(const struct model *model, const struct panel *panel,
     int room = right - left - 3; // a piece of rule and a space on either side
     if (facts.count == 0 || room <= 0)
         return;
-    int used = segments_draw(&facts, canvas, area, left + 2, 0, room, ALIGN_RIGHT);
+    const int used = segments_draw(&facts, canvas, area, left + 2, 0, room, ALIGN_RIGHT);
+    if (used == 0)
+        return;
     (void)canvas_put(canvas, area, left + 2 + room - used - 1, 0, STYLE_DIM, " ");
     (void)canvas_put(canvas, area, left + 2 + room, 0, STYLE_DIM, " ");
 }

@@ -50,7 +50,7 @@ static void loss_facts(const struct model *model, struct segments *facts)
     char losses[LOSS_TEXT_SIZE], refusals[128], text[sizeof losses + sizeof refusals];
     if (result_loss_text(losses, summary, 0)[0]) {
         (void)snprintf(text, sizeof text, "lost %s", losses);
-        segments_add_name(facts, 1, STYLE_BAD, LOSSES_WIDTH, text);
+        segments_add_name(facts, 0, STYLE_BAD, LOSSES_WIDTH, text);
     }
     if (model_figure(model, "refused_messages", 0) > 0) {
         (void)snprintf(text, sizeof text, "not taken %s",
