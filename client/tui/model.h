@@ -32,7 +32,7 @@ enum contact {
 enum theme {
     THEME_DEFAULT, // readable on dark and light terminals
     THEME_LIGHT,   // darker colours, for a light background
-    THEME_SAFE,    // blue, orange and grey, for the colour-blind
+    THEME_SAFE,    // blue, ochre and magenta, for the colour-blind
     THEME_MONO,    // bold and reversed text alone
     THEME_COUNT
 };

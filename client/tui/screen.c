@@ -29,7 +29,8 @@ struct screen {
 // ---- Looks -------------------------------------------------------------------------
 
 // Foregrounds on the terminal's own background; -1 is the terminal's own.  With 256 colours, with
-// 8, and what is added to each, and without colours.
+// others (where a number is RGB, the first 8 are colours all the same), and what is added to each,
+// and without colours.
 struct look {
     short colour256, colour8;
     attr_t with_colour, without;
@@ -45,10 +46,10 @@ static const struct look looks[STYLE_COUNT] = {
     [STYLE_HEADING] = {244, -1, A_NORMAL, A_DIM},
     [STYLE_SORTED] = {33, COLOR_CYAN, A_BOLD, A_BOLD},
     [STYLE_KEY] = {33, COLOR_CYAN, A_BOLD, A_BOLD},
-    [STYLE_GOOD] = {34, COLOR_GREEN, A_NORMAL, A_NORMAL},
-    [STYLE_WARNING] = {172, COLOR_YELLOW, A_BOLD, A_BOLD},
+    [STYLE_GOOD] = {28, COLOR_GREEN, A_NORMAL, A_NORMAL},
+    [STYLE_WARNING] = {136, COLOR_YELLOW, A_BOLD, A_BOLD},
     [STYLE_BAD] = {160, COLOR_RED, A_BOLD, A_REVERSE},
-    [STYLE_BAR] = {37, COLOR_CYAN, A_NORMAL, A_NORMAL},
+    [STYLE_BAR] = {30, COLOR_CYAN, A_NORMAL, A_NORMAL},
     [STYLE_BAR_REST] = {244, -1, A_NORMAL, A_DIM},
 };
 
@@ -67,12 +68,12 @@ static const struct colours themes[THEME_COUNT][STYLE_COUNT] = {
                      [STYLE_WARNING] = {94, COLOR_MAGENTA},
                      [STYLE_BAD] = {124, COLOR_RED},
                      [STYLE_BAR] = {24, COLOR_BLUE},
-                     [STYLE_BAR_REST] = {247, -1}},
-    // Blue is good, orange bad: also told apart by those who do not see red or green.
+                     [STYLE_BAR_REST] = {245, -1}},
+    // Blue, ochre and magenta: also told apart by those who do not see red or green.
     [THEME_SAFE] = {[STYLE_GOOD] = {33, COLOR_BLUE},
-                    [STYLE_WARNING] = {178, COLOR_YELLOW},
-                    [STYLE_BAD] = {208, COLOR_MAGENTA},
-                    [STYLE_BAR] = {74, COLOR_BLUE}},
+                    [STYLE_WARNING] = {136, COLOR_YELLOW},
+                    [STYLE_BAD] = {162, COLOR_MAGENTA},
+                    [STYLE_BAR] = {31, COLOR_BLUE}},
 };
 
 void screen_set_theme(struct screen *screen, enum theme theme)
@@ -83,7 +84,7 @@ void screen_set_theme(struct screen *screen, enum theme theme)
         const struct colours *own = &themes[theme][style];
         const short colour256 = own->colour256 ? own->colour256 : look->colour256;
         const short colour8 = own->colour8 ? own->colour8 : look->colour8;
-        const short colour = !has_colours ? -1 : COLORS >= 256 ? colour256 : colour8;
+        const short colour = !has_colours ? -1 : COLORS == 256 ? colour256 : colour8;
         const short pair = (short)(style + 1);
         screen->attributes[style] = look->without;
         screen->pairs[style] = 0;
