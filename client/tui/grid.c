@@ -72,7 +72,7 @@ static const struct {
     {"BETTER", "▼", STYLE_GOOD},       {"SAME", "=", STYLE_DIM},
     {"UNDECIDED", "?", STYLE_DIM},     {"firing", "✗", STYLE_BAD},
     {"pending", "▲", STYLE_WARNING},   {"no data", "?", STYLE_WARNING},
-    {"resolved", "·", STYLE_DIM},
+    {"resolved", "·", STYLE_DIM},      {"silenced", "○", STYLE_DIM},
 };
 
 enum { STATES = sizeof states / sizeof *states };

@@ -118,11 +118,16 @@ void model_mark_alerts(struct model *model)
 {
     char rule[256];
     struct result *now = model->answers[POLL_NOW].result;
-    const struct result *alerts = model_answer(model, POLL_ALERTS);
-    for (size_t row = 0; now && alerts && row < result_row_count(alerts); row++)
-        if (model_alert_is_told(alerts, row, true))
+    struct result *alerts = model->answers[POLL_ALERTS].result;
+    const int state = alerts ? result_find(alerts, "state") : -1;
+    for (size_t row = 0; state >= 0 && row < result_row_count(alerts); row++) {
+        if (result_is(alerts, row, "state", "firing") &&
+            result_get(alerts, row, "silenced_until_ns").type != VALUE_NULL)
+            (void)result_replace_text(alerts, row, (unsigned)state, "silenced", 8);
+        if (now && model_alert_is_told(alerts, row, true))
             mark_alert(now, result_text(rule, sizeof rule, alerts, row, "rule"),
                        result_get(alerts, row, "model"), result_get(alerts, row, "host"));
+    }
 }
 
 double model_figure(const struct model *model, const char *key, double absent)

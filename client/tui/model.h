@@ -162,8 +162,9 @@ bool model_is_past(const struct model *model);
 // fired in a window of the past.
 bool model_alert_is_told(const struct result *alerts, size_t row, bool critical);
 
-// In the answer to POLL_NOW, what a critical alert fires for and nothing else ails has the state
-// "alert", which the dashboard alone knows, and the alert as its reason.
+// In the answer to POLL_ALERTS, what fires and is silenced has the state "silenced".  In that to
+// POLL_NOW, what a critical alert fires for and nothing else ails has the state "alert", and the
+// alert as its reason.  The dashboard alone knows these two.
 void model_mark_alerts(struct model *model);
 
 // Number of records known to be lost.

@@ -13,11 +13,14 @@ INSERT INTO alert(id, rule, model, host, device, state, severity, started_ns, fi
  (4, 'device_hot', NULL, 'gpu01', 'cuda:1', 1, 0, 1774785790000000000, NULL, NULL, 2.5, 3,
   'celsius', NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, -1, 0),
  (5, 'slow_load', 'llama', 'gpu01', NULL, 4, 0, 1774780000000000000, 1774780000000000000,
-  1774781000000000000, 12000000000, 30000000000, 'ns', NULL, NULL, NULL, NULL, 1, 0, 0, 0, 0, 0, 0);
+  1774781000000000000, 12000000000, 30000000000, 'ns', NULL, NULL, NULL, NULL, 1, 0, 0, 0, 0, 0, 0),
+ (6, 'device_hot', NULL, 'gpu07', 'cuda:0', 2, 1, 1774785500000000000, 1774785500000000000, NULL, 1,
+  3, 'celsius', NULL, NULL, NULL, NULL, 1, 0, 0, 0, 0, -1, 0);
 INSERT INTO alert_silence VALUES
  (1, 'host_memory', NULL, 'gpu03', NULL, 1000000000, 4000000000000000000, 'user 1000',
   'new memory' || char(10) || 'comes'),
- (2, NULL, NULL, 'gpu03', NULL, 1000000000, 1000000001, 'user 1000', 'over');
+ (2, NULL, NULL, 'gpu03', NULL, 1000000000, 1000000001, 'user 1000', 'over'),
+ (3, NULL, NULL, 'gpu07', NULL, 1000000000, 4000000000000000000, 'user 1000', 'planned');
 INSERT INTO alert_config VALUES ('rule', 'slow_tokens', 1774785700000000000,
   'store: no such table' || char(10) || ': x', 0), ('rule', 'device_hot', NULL, NULL, 0),
  ('hook', 'pager', 1774785790000000000, 'the answer has the code 404', 2),

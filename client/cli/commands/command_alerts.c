@@ -7,6 +7,7 @@
 #include "common/core/alert/alert_state.h"
 #include "common/core/base/parse.h"
 #include "common/core/base/text.h"
+#include "common/core/query/query_text.h"
 #include "common/wire/rules_file.h"
 
 // ---- Lists ----------------------------------------------------------------------------
@@ -38,15 +39,45 @@ static void add_notes(struct table *table, const struct result *result, size_t r
     free(who);
 }
 
+// "41.7 % in 5m": the value, and the window that it is of.
+static char *value_text(const struct column *column, const struct result *result, size_t row)
+{
+    char rule[ALERT_TEXT_SIZE], window[QUERY_WINDOW_SIZE], *both = NULL;
+    char *value = column_in_row_unit(column, result, row);
+    (void)result_text(rule, sizeof rule, result, row, "rule_text");
+    if (!value || !query_text_alert_window(window, rule)[0])
+        return value;
+    const int length = asprintf(&both, "%s in %s", value, window);
+    free(value);
+    return length < 0 ? NULL : both;
+}
+
+static bool fires(const struct result *result, size_t row)
+{
+    return result_is(result, row, "state", alert_state_text(ALERT_FIRING));
+}
+
+static bool is_silenced(const struct result *result, size_t row)
+{
+    return result_get(result, row, "silenced_until_ns").type != VALUE_NULL;
+}
+
+// The state; "silenced" of what fires, but calls no hook.
+static char *state_text(const struct column *column, const struct result *result, size_t row)
+{
+    return fires(result, row) && is_silenced(result, row) ? strdup("silenced")
+                                                          : column_value(column, result, row);
+}
+
 static const struct column alert_columns[] = {
     {"id", "id", COLUMN_RIGHT(0)},
-    {"state", "state", COLUMN_LEFT(0)},
+    {"state", "state", COLUMN_LEFT(0), .cell = state_text},
     {"severity", "severity", COLUMN_LEFT(3)},
     {"rule", "rule", COLUMN_LEFT(0)},
     {"model", "model", COLUMN_LEFT(0), .is_optional = true},
     {"host", "host", COLUMN_LEFT(0), .is_optional = true},
     {"device", "device", COLUMN_LEFT(0), .is_optional = true},
-    {"value", "value", COLUMN_RIGHT(0), .cell = column_in_row_unit},
+    {"value", "value", COLUMN_RIGHT(0), .cell = value_text},
     {"threshold", "threshold", COLUMN_RIGHT(2), .cell = column_in_row_unit},
     {"since_ns", "since", COLUMN_LEFT(1)},
     {"resolved_ns", "resolved", COLUMN_LEFT(1), .is_optional = true},
@@ -79,14 +110,6 @@ static struct query make_query(const struct cli *cli, enum query_kind kind)
     return (struct query){.kind = kind, .filter = cli->query.filter};
 }
 
-static bool is_firing(const struct result *result, size_t row)
-{
-    const struct value state = result_get(result, row, "state");
-    return state.type == VALUE_TEXT &&
-           strcmp(state.text.bytes, alert_state_text(ALERT_FIRING)) == 0 &&
-           result_get(result, row, "silenced_until_ns").type == VALUE_NULL;
-}
-
 // After a table of alerts for people: what keeps others from being seen or told.
 static enum status add_trouble(struct cli *cli, struct error *err)
 {
@@ -116,7 +139,7 @@ static enum status check_open(struct cli *cli, struct error *err)
     if (status != STATUS_OK)
         return status;
     for (size_t row = 0; row < result_row_count(result); row++)
-        firing += is_firing(result, row);
+        firing += fires(result, row) && !is_silenced(result, row);
     if (result_row_count(result) > 0 || cli->options.format != FORMAT_TEXT)
         status = cli_print(cli, &alert_view, result, err);
     else if (!cli->nothing[0])

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/core/base/unit.h"
+#include "common/core/query/query_text.h"
 #include "common/core/query/result.h"
 
 enum panel_number { PANEL_OPEN, PANEL_HISTORY, PANELS };
@@ -55,14 +56,16 @@ static const struct panel panels[PANELS] = {
 
 enum { LINE_SIZE = 640, NAME_SIZE = 128 };
 
-// "4.4s, threshold 3.0s, critical, since 11:58:00".
+// "4.4s in the last 5m, threshold 3.0s, critical, since 11:58:00".
 static void state_text(char text[LINE_SIZE], const struct result *result, size_t row)
 {
     char value[GRID_CELL_SIZE], threshold[GRID_CELL_SIZE], severity[NAME_SIZE];
-    char clock[UNIT_TEXT_SIZE];
+    char clock[UNIT_TEXT_SIZE], rule[LINE_SIZE], window[QUERY_WINDOW_SIZE];
+    (void)query_text_alert_window(window, result_text(rule, LINE_SIZE, result, row, "rule_text"));
     grid_value_text(value, NULL, result, row, (unsigned)result_find(result, "value"), 0);
     grid_value_text(threshold, NULL, result, row, (unsigned)result_find(result, "threshold"), 0);
-    (void)snprintf(text, LINE_SIZE, "%.100s, threshold %.100s, %s, since %s", value, threshold,
+    (void)snprintf(text, LINE_SIZE, "%.100s%s%s, threshold %.100s, %s, since %s", value,
+                   window[0] ? " in the last " : "", window, threshold,
                    result_text(severity, sizeof severity, result, row, "severity"),
                    view_clock_text(clock, result_integer(result, row, "since_ns", 0)));
 }

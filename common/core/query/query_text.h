@@ -54,6 +54,10 @@ MUST_CHECK enum status query_text_read_filter(struct query_filter *out, const ch
 MUST_CHECK enum status query_text_read_alert(struct alert_rule *out, const char *line, size_t from,
                                              struct query_place *place, struct error *err);
 
+// Copies the window from the text of a rule, as written after "over": "5m"; "" if it has none.
+enum { QUERY_WINDOW_SIZE = 24 };
+const char *query_text_alert_window(char out[QUERY_WINDOW_SIZE], const char *rule);
+
 // Writes a line that query_text_read_filter parses to `filter`, with times in UTC; "" if the filter
 // has no condition.  Returns STATUS_UNSUPPORTED for times before 1970 or after 2261, STATUS_FULL if
 // the line does not fit in `size` bytes.

@@ -325,3 +325,22 @@ enum status query_text_read_alert(struct alert_rule *out, const char *line, size
         *place = reader.place;
     return status;
 }
+
+const char *query_text_alert_window(char out[QUERY_WINDOW_SIZE], const char *rule)
+{
+    struct query_word word = {.kind = QUERY_WORD_END};
+    bool is_window = false, is_name;
+    int64_t ns;
+    out[0] = '\0';
+    do {
+        is_name = word.kind != QUERY_WORD_TEXT; // behind "="
+        if (query_word_read(&word, rule, word.place.at + word.place.size, NULL) != STATUS_OK)
+            return out;
+        if (is_window && parse_duration(&ns, word.text, "over", NULL) == STATUS_OK) {
+            (void)snprintf(out, QUERY_WINDOW_SIZE, "%.*s", QUERY_WINDOW_SIZE - 1, word.text);
+            return out;
+        }
+        is_window = !is_name && !word.quoted && strcmp(word.text, "over") == 0;
+    } while (word.kind != QUERY_WORD_END);
+    return out;
+}

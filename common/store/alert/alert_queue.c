@@ -5,6 +5,7 @@
 
 #include <sqlite3.h>
 
+#include "common/store/alert/alert_config.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/session.h"
 #include "common/store/sqlite/database.h"
@@ -74,12 +75,15 @@ static enum status on_call(void *context, sqlite3_stmt *row, struct error *err)
     reader_copy_text(alert->why, sizeof alert->why, row, 15);
     for (int i = 0; i < ALERT_GROUP_NAMES; i++)
         reader_copy_text(alert->group[i], sizeof alert->group[i], row, 16 + i);
+    const char *rule = (const char *)sqlite3_column_text(row, 19);
+    (void)query_text_alert_window(alert->window, rule ? rule : "");
     return STATUS_OK;
 }
 
 #define COLUMNS                                                                                    \
     " a.started_ns, a.firing_ns, a.resolved_ns, a.value, a.threshold, a.unit, a.rule, a.why,"      \
-    " a.model, a.host, a.device"
+    " a.model, a.host, a.device, (SELECT m.value FROM main.meta m WHERE m.key = '" ALERT_RULE_KEY  \
+    "' || a.rule)"
 
 enum status alert_queue_next(struct alert_call *out, struct store *store, const char *hook,
                              int64_t now_ns, struct error *err)

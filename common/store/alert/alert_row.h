@@ -7,6 +7,7 @@
 
 #include "common/core/alert/alert_file.h"
 #include "common/core/alert/alert_state.h"
+#include "common/core/query/query_text.h"
 
 enum {
     ALERT_GROUP_NAMES = 3,       // model, host, device: the first dimensions
@@ -25,7 +26,8 @@ struct alert_row {
                                                     // ALERT_OK: it never fired, and its row goes
     double threshold;
     enum unit unit;
-    char why[ALERT_WHY_SIZE]; // "": unknown
+    char why[ALERT_WHY_SIZE];       // "": unknown
+    char window[QUERY_WINDOW_SIZE]; // of its rule, "5m"; "": unknown; only alert_queue.h reads it
 };
 
 // The rows that one evaluation changes.

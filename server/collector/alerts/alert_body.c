@@ -18,7 +18,7 @@ static void put(void *stream, const char *bytes, size_t size)
     (void)fwrite(bytes, 1, size, stream);
 }
 
-// "critical: slow_first_token of model m, host h: 4.8s (threshold 3.0s)"
+// "critical: slow_first_token of model m, host h: 4.8s in the last 5m (threshold 3.0s)"
 static void summarise(char out[SUMMARY_SIZE], const struct alert_call *call)
 {
     const struct alert_row *alert = &call->alert;
@@ -37,8 +37,9 @@ static void summarise(char out[SUMMARY_SIZE], const struct alert_call *call)
         before = ",";
     }
     if (size < SUMMARY_SIZE)
-        (void)snprintf(out + size, SUMMARY_SIZE - (size_t)size, ": %s (threshold %s)",
+        (void)snprintf(out + size, SUMMARY_SIZE - (size_t)size, ": %s%s%s (threshold %s)",
                        unit_format(value, alert->unit, alert->series.value),
+                       alert->window[0] ? " in the last " : "", alert->window,
                        unit_format(threshold, alert->unit, alert->threshold));
 }
 

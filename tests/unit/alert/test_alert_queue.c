@@ -72,7 +72,7 @@ static int64_t next(const char *hook, struct alert_call *call, int64_t due_ns)
 TEST_CASE(test_order)
 {
     struct alert_call call;
-    hooks(HOOKS);
+    hooks(HOOKS "alert slow: avg e2e_ns over 7m when max > 3s\n");
     assert_int_equal(next("a", NULL, 0), 0);
     for (int i = 1; i <= 4; i++)
         alert(i, i == 2 ? ALERT_CRITICAL : ALERT_WARNING);
@@ -94,6 +94,7 @@ TEST_CASE(test_order)
     assert_int_equal(call.alert.series.firing_ns, 7);
     assert_int_equal(call.alert.series.resolved_ns, 0);
     assert_true(call.alert.series.value == 4e9 && call.alert.threshold == 3e9);
+    assert_string_equal(call.alert.window, "7m");
     assert_string_equal(call.alert.group[QUERY_BY_HOST], HOSTILE);
     assert_string_equal(call.alert.group[QUERY_BY_MODEL], "");
     assert_int_equal(integer("SELECT attempts FROM alert_delivery WHERE id = 3"), 1);

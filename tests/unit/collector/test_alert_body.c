@@ -2,6 +2,7 @@
 #include "server/collector/alerts/alert_body.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "server/collector/alerts/alert_delivery.h"
 #include "tests/support/test.h"
@@ -48,9 +49,11 @@ TEST_CASE(test_plain)
 {
     expect_body(ALERT_HOOK_JSON, &plain, PLAIN_JSON);
     expect_body(ALERT_HOOK_COMMAND, &plain, PLAIN_JSON);
-    expect_body(ALERT_HOOK_SLACK, &plain,
+    struct alert_call call = plain;
+    memcpy(call.alert.window, "5m", 3);
+    expect_body(ALERT_HOOK_SLACK, &call,
                 "{\"text\": \"warning: slow_first_token of model llama, host gpu-01: 4.5s"
-                " (threshold 3.0s)\"}");
+                " in the last 5m (threshold 3.0s)\"}");
 }
 
 TEST_CASE(test_alertmanager)

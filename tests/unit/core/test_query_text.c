@@ -399,6 +399,24 @@ TEST_CASE(test_without_text)
     }
 }
 
+// The window of an alert's rule: never what is named like its word, nor what is no time.
+TEST_CASE(test_alert_window)
+{
+    static const char *const rules[][2] = {
+        {"avg ttft_ns over 5m when p95 > 3s", "5m"},
+        {"avg ttft_ns when p95 > 3s over 1.5h", "1.5h"},
+        {"avg ttft_ns by model where model=over over 10m when p95 > 3s", "10m"},
+        {"avg ttft_ns where model='a over 3m' over 20s when max > 3s", "20s"},
+        {"avg ttft_ns over \x1b[31m when p95 > 3s", ""},
+        {"avg ttft_ns over", ""},
+        {"avg ttft_ns where model='a over 5m", ""},
+        {"", ""},
+    };
+    char window[QUERY_WINDOW_SIZE];
+    for (size_t i = 0; i < COUNT_OF(rules); i++)
+        assert_string_equal(query_text_alert_window(window, rules[i][0]), rules[i][1]);
+}
+
 int main(void)
 {
     // Central European time by rule, whatever zone files are installed.
@@ -406,5 +424,6 @@ int main(void)
         return 77;
     tzset();
     return TEST_RUN(test_lines, test_fields, test_kinds, test_refusals, test_long_names,
-                    test_filters, test_there_and_back, test_longest, test_without_text);
+                    test_filters, test_there_and_back, test_longest, test_without_text,
+                    test_alert_window);
 }
