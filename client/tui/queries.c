@@ -245,8 +245,8 @@ uint64_t queries_rest_ns(enum polled_query polled, uint64_t cost_ns)
 {
     const bool is_summary = polls[polled].kind == QUERY_SUMMARY; // which has the losses
     const uint64_t most_ns = UINT64_C(1000000000) * (is_summary || polled == POLL_HOSTS ? 10 : 30);
-    if (polled == POLL_COMPARE && cost_ns * 100 > most_ns) // of a large fleet
-        return cost_ns * 100;
+    if (polled == POLL_COMPARE && cost_ns * 200 > most_ns) // of a large fleet
+        return cost_ns * 200;
     if (polled == POLL_FLEET || polled == POLL_WHY || polled == POLL_COMPARE)
         return most_ns;                                     // they read much, and change slowly
     const bool is_cheap = is_summary && cost_ns < 5000000;  // its totals and losses show at once

@@ -8,7 +8,7 @@ enum { FIRST_ROOM = 16 };
 // Where the key is, or the free place where it belongs.
 static size_t find_place(const struct key_index *index, const int64_t *key)
 {
-    const size_t mask = 2 * index->room - 1, size = index->width * sizeof *key;
+    const size_t mask = 2 * index->room - 1;
     uint64_t hash = UINT64_C(0x9e3779b97f4a7c15);
     for (unsigned i = 0; i < index->width; i++) {
         hash ^= (uint64_t)key[i];
@@ -17,7 +17,8 @@ static size_t find_place(const struct key_index *index, const int64_t *key)
     }
     size_t place = (size_t)hash & mask;
     while (index->places[place] &&
-           memcmp(&index->keys[(index->places[place] - 1) * index->width], key, size) != 0)
+           !key_index_is_same(&index->keys[(index->places[place] - 1) * index->width], key,
+                              index->width))
         place = (place + 1) & mask;
     return place;
 }

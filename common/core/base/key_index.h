@@ -18,6 +18,15 @@ struct key_index {
     size_t room;      // keys that fit
 };
 
+// True if two keys are the same.  Most have two or three integers: memcmp would take longer.
+static inline bool key_index_is_same(const int64_t *a, const int64_t *b, unsigned width)
+{
+    unsigned i = 0;
+    while (i < width && a[i] == b[i])
+        i++;
+    return i == width;
+}
+
 // Sets `*number` to the number of a key; returns false if the key is not in the table.
 bool key_index_find(const struct key_index *index, const int64_t *key, size_t *number);
 

@@ -56,6 +56,24 @@ static void free_recent(struct store_recent *kept)
     free(kept);
 }
 
+static int by_group(const void *a, const void *b)
+{
+    const struct recent_request *left = a, *right = b;
+    if (left->model != right->model)
+        return left->model < right->model ? -1 : 1;
+    if (left->host != right->host)
+        return left->host < right->host ? -1 : 1;
+    return (left->started_ns > right->started_ns) - (left->started_ns < right->started_ns);
+}
+
+// Puts requests of a model and host side by side: whoever adds them up finds their group at once.
+// What comes later stands at the end until the next time.
+static void sort(struct recent *all)
+{
+    if (all->count > 0)
+        qsort(all->list, all->count, sizeof *all->list, by_group);
+}
+
 // ---- Reading --------------------------------------------------------------------------------
 
 enum { ID, RUN, DEVICE, STARTED, E2E, MODEL, PLACED, HOST, TTFT };
@@ -172,7 +190,9 @@ static enum status read_window(struct store_recent *kept, struct store *store, i
     append_select(sql);
     sqlite3_str_appendf(sql, " WHERE t.started_ns >= $1 AND " SCHEMA_IS_PLACED " LIMIT %d",
                         RECENT_MAX + 1);
-    return reader_scan_with(store, sql, NULL, &since_ns, 1, on_request, kept, err);
+    enum status status = reader_scan_with(store, sql, NULL, &since_ns, 1, on_request, kept, err);
+    sort(&kept->all);
+    return status;
 }
 
 static enum status read_new(struct store_recent *kept, struct store *store, struct error *err)
@@ -222,6 +242,7 @@ static void drop_before(struct recent *all, int64_t since_ns)
         if (all->list[i].started_ns >= since_ns)
             all->list[left++] = all->list[i];
     all->count = left;
+    sort(all);
 }
 
 struct state {

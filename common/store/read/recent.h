@@ -28,7 +28,8 @@ struct recent_request {
 // So many requests are kept at most: some 30 MB.
 enum { RECENT_MAX = 160000 };
 
-// Requests with plausible times, by arrival: all those that began since `since_ns`.
+// Requests with plausible times: all those that began since `since_ns`; most of a model and host
+// stand side by side.
 struct recent {
     int64_t since_ns;
     struct recent_request *list;

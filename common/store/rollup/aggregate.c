@@ -170,6 +170,7 @@ struct groups {
     void (*deinit)(void *data);
     struct group **list;
     size_t room;
+    struct group *last; // that was found
 };
 
 enum status groups_new(struct groups **out, unsigned key_count, size_t data_size,
@@ -222,8 +223,13 @@ static enum status add_group(struct groups *groups, const int64_t *keys, struct 
 
 enum status groups_find(struct groups *groups, const int64_t *keys, struct group **out)
 {
-    *out = groups_get(groups, keys);
-    return *out ? STATUS_OK : add_group(groups, keys, out);
+    const bool is_last =
+        groups->last && key_index_is_same(groups->last->keys, keys, groups->index.width);
+    *out = is_last ? groups->last : groups_get(groups, keys);
+    enum status status = *out ? STATUS_OK : add_group(groups, keys, out);
+    if (status == STATUS_OK)
+        groups->last = *out;
+    return status;
 }
 
 struct group *groups_get(const struct groups *groups, const int64_t *keys)
