@@ -221,6 +221,7 @@ static enum status pass_on(struct search *search, const struct recent_request *f
     request->prompt_tokens = known(is_computed ? from->prompt_tokens : from->cached_prompt_tokens);
     request->generated_tokens = generated;
     request->streamed_tokens = is_streamed ? generated - 1 : 0;
+    request->gaps = 0;
     request->items = known(from->items);
     return search->of->callback(search->of->context, request, err);
 }

@@ -15,6 +15,12 @@
 #include "common/store/read/reader.h"
 #include "common/store/read/session.h"
 #include "common/store/schema/schema.h"
+#include "common/store/schema/schema_select.h"
+
+#define MINUTE_NS INT64_C(60000000000)
+
+#define TEXT_OF(number)      TEXT_OF_VALUE(number)
+#define TEXT_OF_VALUE(value) #value
 
 static const struct {
     const char *name;
@@ -140,6 +146,7 @@ static enum status add_requests(struct throughput *throughput, const struct aggr
 struct moving {
     struct throughput *throughput;
     const struct query *query;
+    struct sketch *scratch; // of records of gaps
 };
 
 // The sums of the request's group and the step that holds a time.
@@ -166,6 +173,7 @@ static void count_tokens(double *sums, const struct crossing_request *request, d
 {
     sums[THROUGHPUT_OUTPUT_TOKENS] += share * (double)request->generated_tokens;
     sums[THROUGHPUT_STREAMED] += share * (double)request->streamed_tokens;
+    sums[THROUGHPUT_GAPS] += share * (double)request->gaps;
 }
 
 // Where the request began.
@@ -202,7 +210,7 @@ static enum status add_tokens(const struct moving *moving, struct crossing_reque
     return status;
 }
 
-// Counts the tokens evenly from the first one to the end, as far as that is in the window.
+// Counts the tokens and gaps evenly from the first one to the end, as far as that is in the window.
 static enum status spread_tokens(const struct moving *moving, struct crossing_request *request,
                                  struct error *err)
 {
@@ -293,6 +301,77 @@ static enum status read_requests(struct crossed *crossed, struct crossing *cross
 
 // ---- Gaps between tokens ---------------------------------------------------------------------
 
+// A record covers a second or two; of a longer one the gaps count in the first part.
+#define GAPS_NS_MAX 10000000000
+
+// Moves the gaps of a record that crosses a boundary: from its start, where they have been counted
+// if it is in the window, to its whole time.
+static enum status on_gaps(void *context, sqlite3_stmt *row, struct error *err)
+{
+    const struct moving *moving = context;
+    const struct query *query = moving->query;
+    const int64_t since_ns = query->filter.since_ns, until_ns = query->filter.until_ns;
+    struct crossing_request span = {.started_ns = sqlite3_column_int64(row, 0),
+                                    .ended_ns = sqlite3_column_int64(row, 1)};
+    const bool begins_inside = span.started_ns >= since_ns;
+    if (begins_inside && (!until_ns || span.ended_ns <= until_ns) &&
+        (query->step_ns == 0 || rollup_step(query->step_ns, span.started_ns) ==
+                                    rollup_step(query->step_ns, span.ended_ns - 1)))
+        return STATUS_OK;
+    struct aggregate gaps = {.count = 0};
+    aggregate_add_encoded(&gaps, moving->scratch, sqlite3_column_blob(row, 2),
+                          (size_t)sqlite3_column_bytes(row, 2));
+    span.first_token_ns = span.started_ns;
+    span.gaps = (int64_t)gaps.count;
+    for (unsigned i = 0; i < query->group_count; i++)
+        span.keys[i] = reader_integer(row, 3 + (int)i);
+    enum status status = STATUS_OK;
+    if (begins_inside)
+        status = add_tokens(moving, &span, span.started_ns, -1, err);
+    return status == STATUS_OK ? spread_tokens(moving, &span, err) : status;
+}
+
+// Looks at the records that began in a span.
+static enum status move_gaps(struct moving *moving, struct store *store,
+                             const struct rollup_span *starts, struct error *err)
+{
+    const struct query *query = moving->query;
+    struct query_filter filter = query->filter;
+    filter.since_ns = filter.until_ns = 0;
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendall(sql, "SELECT t.started_ns, t.started_ns + min(max(t.duration_ns, 1),"
+                               " " TEXT_OF(GAPS_NS_MAX) "), t.sketch");
+    for (unsigned i = 0; i < query->group_count; i++)
+        sqlite3_str_appendf(sql, ", %s", schema_dimension(RECORD_KIND_ITL, query->group_by[i]));
+    sqlite3_str_appendall(sql, " FROM itl t");
+    filter_where(sql, RECORD_KIND_ITL, &filter);
+    sqlite3_str_appendall(sql, " AND t.started_ns BETWEEN $1 AND $2 AND " SCHEMA_IS_PLACED);
+    const int64_t of[] = {starts->first_ns, starts->last_ns};
+    return reader_scan_with(store, sql, &filter, of, 2, on_gaps, moving, err);
+}
+
+// Of steps that rollups have, gaps move only where the window begins and ends.
+static enum status spread_gaps(struct throughput *throughput, struct store *store,
+                               const struct aggregate_scan *scan, struct error *err)
+{
+    const struct query *query = scan->query;
+    const int64_t since_ns = query->filter.since_ns, until_ns = query->filter.until_ns;
+    const bool is_short = query->step_ns % MINUTE_NS != 0;
+    const int64_t late_ns = saturate_add(until_ns, -GAPS_NS_MAX);
+    const struct rollup_span spans[] = {
+        {saturate_add(is_short ? scan->window.first_ns : since_ns, -GAPS_NS_MAX),
+         is_short ? scan->window.last_ns : since_ns - 1},
+        {late_ns > since_ns ? late_ns : since_ns, is_short ? 0 : until_ns - 1}};
+    struct moving moving = {throughput, query, NULL};
+    if (sketch_new(&moving.scratch) != STATUS_OK)
+        return error_no_memory(err, "store");
+    enum status status = move_gaps(&moving, store, &spans[0], err);
+    if (status == STATUS_OK)
+        status = move_gaps(&moving, store, &spans[1], err);
+    sketch_free(moving.scratch);
+    return status;
+}
+
 static enum status add_gaps(struct throughput *throughput, struct store *store,
                             const struct query *query, struct error *err)
 {
@@ -309,6 +388,8 @@ static enum status add_gaps(struct throughput *throughput, struct store *store,
         if (status == STATUS_OK)
             sums[THROUGHPUT_GAPS] += (double)aggregate_scan_ratio(group, 0)->values.count;
     }
+    if (status == STATUS_OK)
+        status = spread_gaps(throughput, store, &scan, err);
     aggregate_scan_deinit(&scan);
     return status;
 }
@@ -341,7 +422,7 @@ static enum status use_gaps(struct throughput *throughput, unsigned key_count, s
         struct group *group = groups_at(throughput->groups, i);
         const struct streamed *streamed = groups_get(all, group->keys)->data;
         double *sums = group->data;
-        if (streamed->gaps >= streamed->tokens)
+        if (streamed->gaps >= streamed->tokens * (1 - 1e-9)) // sums of shares are rounded
             sums[THROUGHPUT_OUTPUT_TOKENS] += sums[THROUGHPUT_GAPS] - sums[THROUGHPUT_STREAMED];
     }
     groups_free(all);
@@ -350,9 +431,8 @@ static enum status use_gaps(struct throughput *throughput, unsigned key_count, s
 
 // ---- The time ----------------------------------------------------------------------------
 
-#define MINUTE_NS INT64_C(60000000000)
-#define LEAST_NS  INT64_C(1000000000)        // of a window without --since
-#define MONTH_NS  (32 * 24 * 60 * MINUTE_NS) // at least
+#define LEAST_NS INT64_C(1000000000)        // of a window without --since
+#define MONTH_NS (32 * 24 * 60 * MINUTE_NS) // at least
 
 // Sets `*span` to its first or last step with requests, and `*longest_ns` to the most that one of
 // these took.
@@ -402,9 +482,6 @@ static enum status find_minute(struct store *store, const struct query *query, b
     }
     return status;
 }
-
-#define TEXT_OF(number)      TEXT_OF_VALUE(number)
-#define TEXT_OF_VALUE(value) #value
 
 // Requests of more than 31 days count where they began (crossing.h).
 #define LONGEST_NS 2678400000000000
@@ -559,7 +636,7 @@ static enum status read_inferences(struct throughput *throughput, struct store *
                                    const struct query *query, const char *metric,
                                    struct aggregate_scan *scan, int64_t now_ns, struct error *err)
 {
-    struct crossed crossed = {.moving = {throughput, query}};
+    struct crossed crossed = {.moving = {throughput, query, NULL}};
     struct crossing crossing = {.store = store,
                                 .query = query,
                                 .now_ns = now_ns,

@@ -11,10 +11,10 @@
 //
 // A request ends at started_ns + e2e_ns.  Its tokens count evenly from its first token to its end.
 // Where a group has at least as many gaps between tokens in records `itl` as its requests had,
-// tokens after gaps count as these records tell: a token for each gap, at the start of the record;
-// so tokens of unfinished requests count, too.  Where rollups of expired records were made before
-// they had the number of gaps, or the query filters or groups by what `itl` lacks (status), records
-// `itl` are not used.
+// tokens after gaps count as these records tell: a token for each gap, evenly over the record's
+// time; so tokens of unfinished requests count, too.  Where rollups of expired records were made
+// before they had the number of gaps, or the query filters or groups by what `itl` lacks (status),
+// records `itl` are not used.
 //
 // Of expired records only rollups are left, by the requests' start: there, requests count in the
 // minute, hour or day that they began in.

@@ -16,6 +16,8 @@ static const char *const metrics[] = {"request_rate", "prompt_token_rate", "outp
                                       "error_ratio",  "cancelled_ratio",   "item_rate"};
 enum { REQUEST_RATE, PROMPT_RATE, OUTPUT_RATE, ERRORS, CANCELLED, ITEM_RATE, METRICS };
 
+#define SECOND_NS INT64_C(1000000000)
+
 static char asked[2048]; // the query in words
 
 // ---- The store ------------------------------------------------------------------------------
@@ -42,36 +44,39 @@ static void make_requests(int64_t count)
          "COMMIT");
 }
 
-// Records of gaps; their number is also the duration, for the count below.
-static void make_gaps(int64_t count)
+static void add_gap_record(int64_t id, int64_t started_ns, int64_t duration_ns, int64_t gaps)
 {
     struct sketch *sketch = NULL;
     unsigned char bytes[SKETCH_SIZE_MAX];
+    const int64_t values[] = {id,          1 + pick(RUNS), 0,
+                              id,          started_ns,     MARCH_NS + 40 * DAY_NS,
+                              6 + pick(3), 4 + pick(2),    duration_ns};
     assert_int_equal(sketch_new(&sketch), STATUS_OK);
+    sketch_add(sketch, 1e6, (uint64_t)gaps);
+    const size_t size = sketch_encode_whole(sketch, bytes, sizeof bytes);
     sqlite3_str *text = sqlite3_str_new(db);
     schema_insert_sql(text, RECORD_KIND_ITL);
     char *sql = sqlite3_str_finish(text);
     sqlite3_stmt *stmt = NULL;
     assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
     sqlite3_free(sql);
-    exec("BEGIN");
-    for (int64_t id = 1; id <= count; id++) {
-        const int64_t gaps = 1 + pick(30);
-        const int64_t values[] = {id,          1 + pick(RUNS), 0,
-                                  id,          pick_time(),    MARCH_NS + 40 * DAY_NS,
-                                  6 + pick(3), 4 + pick(2),    gaps};
-        sketch_reset(sketch);
-        sketch_add(sketch, 1e6, (uint64_t)gaps);
-        const size_t size = sketch_encode_whole(sketch, bytes, sizeof bytes);
-        for (size_t i = 0; i < COUNT_OF(values); i++)
-            (void)sqlite3_bind_int64(stmt, (int)i + 1, values[i]);
-        (void)sqlite3_bind_blob(stmt, (int)COUNT_OF(values) + 1, bytes, (int)size, SQLITE_STATIC);
-        assert_int_equal(sqlite3_step(stmt), SQLITE_DONE);
-        (void)sqlite3_reset(stmt);
-    }
-    exec("COMMIT");
+    for (size_t i = 0; i < COUNT_OF(values); i++)
+        (void)sqlite3_bind_int64(stmt, (int)i + 1, values[i]);
+    (void)sqlite3_bind_blob(stmt, (int)COUNT_OF(values) + 1, bytes, (int)size, SQLITE_STATIC);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_DONE);
     (void)sqlite3_finalize(stmt);
     sketch_free(sketch);
+}
+
+// Their number is also the duration in seconds, for the count below.
+static void make_gaps(int64_t count)
+{
+    exec("BEGIN");
+    for (int64_t id = 1; id <= count; id++) {
+        const int64_t gaps = 1 + pick(30), started_ns = pick_time();
+        add_gap_record(id, started_ns, gaps * SECOND_NS, gaps);
+    }
+    exec("COMMIT");
 }
 
 static void fill_rollups(int64_t requests, int64_t gaps)
@@ -152,8 +157,10 @@ static void read_all_rows(void)
               " generated_tokens, CASE WHEN itl_max_ns IS NULL OR generated_tokens < 2 THEN 0"
               " ELSE generated_tokens - 1 END, 0, t.started_ns + min(max(coalesce(ttft_ns, 0), 0),"
               " e2e_ns), t.items, " NAMES " inference t JOIN run r ON r.run = t.run");
-    read_rows("SELECT t.started_ns, t.started_ns, 0, 0, 0, 0, 0, duration_ns, t.started_ns, 0,"
-              " " NAMES " itl t JOIN run r ON r.run = t.run");
+    // Gaps of more than 10 seconds count in the first 10.
+    read_rows("SELECT t.started_ns, t.started_ns + min(duration_ns, 10000000000), 0, 0, 0, 0, 0,"
+              " duration_ns / 1000000000, t.started_ns, 0, " NAMES
+              " itl t JOIN run r ON r.run = t.run");
 }
 
 static bool matches(const struct query *query, const struct row *row)
@@ -190,16 +197,18 @@ static bool is_inside(const struct query *query, int64_t time_ns)
            (!filter->until_ns || time_ns < filter->until_ns);
 }
 
-// A request's tokens, step by step, or all at its end where it took no time.
+// A request's tokens or a record's gaps, step by step, or all at its end where it took no time.
 static void count_tokens(const struct query *query, const struct row *row)
 {
     const int64_t length_ns = row->ended_ns - row->first_ns;
+    // Gaps move between short steps alone.
+    const bool splits = query->step_ns && (row->gaps < 1 || query->step_ns % MINUTE_NS);
     int64_t at = row->first_ns;
     while (at < row->ended_ns || (length_ns == 0 && at == row->ended_ns)) {
         int64_t next = row->ended_ns;
         const int64_t step = rollup_step(query->step_ns ? query->step_ns : INT64_MAX / 4, at);
         const int64_t edges[] = {query->filter.since_ns, query->filter.until_ns,
-                                 query->step_ns ? step + query->step_ns : 0};
+                                 splits ? step + query->step_ns : 0};
         for (size_t i = 0; i < COUNT_OF(edges); i++)
             if (edges[i] > at && edges[i] < next)
                 next = edges[i];
@@ -208,6 +217,7 @@ static void count_tokens(const struct query *query, const struct row *row)
             struct counted *group = find_counted(query, row, at);
             group->sums[OUTPUT_RATE] += share * row->generated;
             group->streamed += share * row->streamed;
+            group->gaps += share * row->gaps;
         }
         at = next + (length_ns == 0);
     }
@@ -220,7 +230,7 @@ static void count_rows(const struct query *query, unsigned metric)
         const struct row *row = &rows[i];
         if (!matches(query, row) || (row->gaps > 0 && metric != OUTPUT_RATE))
             continue;
-        if (metric == OUTPUT_RATE && row->requests > 0)
+        if (metric == OUTPUT_RATE)
             count_tokens(query, row);
         if (!is_inside(query, row->ended_ns))
             continue;
@@ -229,7 +239,6 @@ static void count_rows(const struct query *query, unsigned metric)
         group->sums[REQUEST_RATE] += row->requests;
         group->sums[PROMPT_RATE] += row->prompt;
         group->sums[ITEM_RATE] += row->items;
-        group->gaps += row->gaps;
         group->sums[ERRORS] += row->failed;
         group->sums[CANCELLED] += row->cancelled;
     }
@@ -240,7 +249,7 @@ static void count_rows(const struct query *query, unsigned metric)
                 streamed += counted[k].streamed;
                 gaps += counted[k].gaps;
             }
-        if (gaps >= streamed)
+        if (gaps >= streamed - 1e-6)
             counted[i].sums[OUTPUT_RATE] += counted[i].gaps - counted[i].streamed;
     }
 }
@@ -424,6 +433,50 @@ TEST_CASE(test_ends_in_the_future)
     drop_store();
 }
 
+// An engine of 20 tokens a second, with a record of gaps every 1.05 s, puts out the same in each
+// step of the window.
+TEST_CASE(test_a_steady_engine)
+{
+    enum { RECORDS = 200, GAPS = 21 };
+    static const struct {
+        int64_t since_ms, until_ms, step_ms; // after the first record
+    } cases[] = {{10000, 70000, 1000},  {10000, 70000, 5000}, {10300, 69700, 7000},
+                 {10300, 10900, 100},   {0, 0, 1000},         {10000, 0, 2500},
+                 {10000, 190000, 60000}};
+    const int64_t start_ns = MARCH_NS + 20 * DAY_NS;
+    seed = 4;
+    make_store(RECORD_KIND_INFERENCE, 1);
+    for (int64_t id = 1; id <= RECORDS; id++)
+        add_gap_record(id, start_ns + (id - 1) * GAPS * SECOND_NS / 20, GAPS * SECOND_NS / 20,
+                       GAPS);
+    execf("UPDATE run SET heard_ns = %" PRId64, start_ns + DAY_NS);
+    struct store *opened = open_store();
+    for (size_t k = 0; k < COUNT_OF(cases); k++) {
+        struct query query = {.kind = QUERY_AVERAGE, .metric = "output_token_rate"};
+        double sums[2] = {0, 0};
+        query.filter.since_ns = start_ns + cases[k].since_ms * 1000000;
+        query.filter.until_ns = cases[k].until_ms ? start_ns + cases[k].until_ms * 1000000 : 0;
+        for (unsigned pass = 0; pass < 2; pass++) {
+            struct error err = {0};
+            struct result *result = NULL;
+            query.step_ns = pass ? cases[k].step_ms * 1000000 : 0;
+            expect_ok(store_query(opened, &query, &result, &err), &err);
+            for (size_t i = 0; i < result_row_count(result); i++) {
+                const double rate = result_number(result, i, "mean", NAN);
+                sums[pass] += rate * (double)result_integer(result, i, "window_ns", 0) / 1e9;
+                const bool is_last = i + 1 == result_row_count(result) && !cases[k].until_ms;
+                if (pass && !is_last && !(fabs(rate - 20) < (query.step_ns % MINUTE_NS ? 0.1 : 2)))
+                    fail_msg("case %zu: step %zu has %g tok/s", k, i, rate);
+            }
+            result_free(result);
+        }
+        if (!(fabs(sums[0] - sums[1]) < 1e-3))
+            fail_msg("case %zu: %g in all, %g in steps", k, sums[0], sums[1]);
+    }
+    store_close(opened);
+    drop_store();
+}
+
 // Totals beyond 64 bits are the largest number of them.
 TEST_CASE(test_large_totals)
 {
@@ -466,4 +519,4 @@ TEST_CASE(test_short_steps)
 }
 
 TEST_MAIN_EACH(random_set_up, random_tear_down, test_any_store, test_ends_in_the_future,
-               test_large_totals, test_short_steps)
+               test_a_steady_engine, test_large_totals, test_short_steps)
