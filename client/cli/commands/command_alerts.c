@@ -72,15 +72,15 @@ static char *state_text(const struct column *column, const struct result *result
 static const struct column alert_columns[] = {
     {"id", "id", COLUMN_RIGHT(0)},
     {"state", "state", COLUMN_LEFT(0), .cell = state_text},
-    {"severity", "severity", COLUMN_LEFT(3)},
     {"rule", "rule", COLUMN_LEFT(0)},
     {"model", "model", COLUMN_LEFT(0), .is_optional = true},
     {"host", "host", COLUMN_LEFT(0), .is_optional = true},
     {"device", "device", COLUMN_LEFT(0), .is_optional = true},
     {"value", "value", COLUMN_RIGHT(0), .cell = value_text},
-    {"threshold", "threshold", COLUMN_RIGHT(2), .cell = column_in_row_unit},
+    {"threshold", "threshold", COLUMN_RIGHT(0), .cell = column_in_row_unit},
+    {"severity", "severity", COLUMN_LEFT(0)},
     {"since_ns", "since", COLUMN_LEFT(1)},
-    {"resolved_ns", "resolved", COLUMN_LEFT(1), .is_optional = true},
+    {"resolved_ns", "resolved", COLUMN_LEFT(2), .is_optional = true},
     {"rule_text", "means", COLUMN_LEFT(3), .is_optional = true},
 };
 static const struct columns alert_view = {COLUMNS_OF(alert_columns), add_notes};

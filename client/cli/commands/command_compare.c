@@ -171,12 +171,12 @@ static void add_note(struct table *table, const struct result *result, size_t ro
 }
 
 static const struct column columns[] = {
-    {"model", "model", COLUMN_LEFT(0), .cell = what_text},
-    {"host", "host", COLUMN_LEFT(0), .is_optional = true},
-    {"device", "device", COLUMN_LEFT(0)},
-    {"metric", "metric", COLUMN_LEFT(0), .is_whole = true},
-    {"before_median", "before", COLUMN_RIGHT(2), .cell = side_text},
-    {"after_median", "after", COLUMN_RIGHT(1), .cell = side_text},
+    {"model", "model", COLUMN_LEFT(1), .cell = what_text},
+    {"host", "host", COLUMN_LEFT(1), .is_optional = true},
+    {"device", "device", COLUMN_LEFT(1)},
+    {"metric", "metric", COLUMN_LEFT(0)},
+    {"before_median", "before", COLUMN_RIGHT(0), .cell = side_text},
+    {"after_median", "after", COLUMN_RIGHT(0), .cell = side_text},
     {"ratio", "change", COLUMN_RIGHT(0), .cell = column_change},
     {"ratio", "interval", COLUMN_RIGHT(3), .cell = interval_text},
     {"verdict", "verdict", COLUMN_LEFT(0), .is_whole = true},
@@ -185,7 +185,7 @@ static const struct column columns[] = {
     {"note", "note", COLUMN_LEFT(0)}, // of Markdown; a table has it below the row
 };
 
-enum { COLUMNS = sizeof columns / sizeof *columns };
+enum { NAMES = 3, COLUMNS = sizeof columns / sizeof *columns };
 
 // ---- Lines around the table -----------------------------------------------------------
 
@@ -291,8 +291,15 @@ static enum status print_table(const struct cli *cli, const struct query *query,
     write_side(out, query, 1, result);
     write_facts(out, "\nmodels: ", result);
     (void)fputs("\n\n", out);
+    struct column shown[COLUMNS];
+    memcpy(shown, columns, sizeof shown);
+    for (unsigned i = 0; i < NAMES; i++) // a narrow terminal omits only what all rows share
+        for (size_t row = 1; row < result_row_count(result); row++)
+            if (!value_is_same(result_get(result, 0, shown[i].key),
+                               result_get(result, row, shown[i].key)))
+                shown[i].minor = 0;
     enum status status =
-        cli_print(cli, &(struct columns){columns, COLUMNS - 1, add_note}, result, err);
+        cli_print(cli, &(struct columns){shown, COLUMNS - 1, add_note}, result, err);
     if (status != STATUS_OK)
         return status;
     const struct tally tally = count_rows(result);
