@@ -18,8 +18,16 @@ static char *since_text(const struct column *column, const struct result *result
     return strdup(unit_format_int(text, UNIT_DURATION, as_of_ns - since.i));
 }
 
+// The state; "ok!" where the reason names trouble of a device or the host.
+static char *state_text(const struct column *column, const struct result *result, size_t row)
+{
+    const bool is_marked = result_is(result, row, column->key, "ok") &&
+                           result_get(result, row, "has_trouble").type != VALUE_NULL;
+    return is_marked ? strdup("ok!") : column_value(column, result, row);
+}
+
 static const struct column columns[] = {
-    {"state", "state", COLUMN_LEFT(0), .is_whole = true},
+    {"state", "state", COLUMN_LEFT(0), .cell = state_text, .is_whole = true},
     {"model", "model", COLUMN_LEFT(0)},
     {"host", "host", COLUMN_LEFT(0)},
     {"since_ns", "for", COLUMN_RIGHT(0), .cell = since_text},

@@ -292,7 +292,7 @@ static const char *colour_of(const char *text)
         {"down", "31"},   {"silent", "31"},  {"errors", "31"},  {"error", "31"},
         {"killed", "31"}, {"WORSE", "31"},   {"firing", "31"},  {"critical", "31"},
         {"slow", "33"},   {"pending", "33"}, {"warning", "33"}, {"no data", "33"},
-        {"BETTER", "32"}, {"ok", "32"},
+        {"BETTER", "32"}, {"ok", "32"},      {"ok!", "33"},
     };
     for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(text, words[i].text) == 0)

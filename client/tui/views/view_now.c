@@ -63,6 +63,13 @@ static bool needs_attention(const struct result *result, size_t row)
     return false;
 }
 
+// What is ok although a device or the host is in trouble, which the reason names.
+static bool deserves_look(const struct result *result, size_t row, const struct grid_column *column)
+{
+    return strcmp(column->key, "state") == 0 && result_is(result, row, "state", "ok") &&
+           result_get(result, row, "has_trouble").type != VALUE_NULL;
+}
+
 // "llama-70b 3/4": the live ones of all; of others "llama-70b gpu01", in a group "gpu01".
 static void name_of(char *text, size_t size, const struct result *result, size_t row,
                     bool has_group)
@@ -107,9 +114,10 @@ static void draw_trend(const struct grid_column *column, struct canvas *canvas, 
 }
 
 static const struct grid grid = {
-    GRID_COLUMNS(columns),      .identity = identity,       .draw = draw_trend,
-    .is_folded = is_ended,      .folded = "ended",          .is_group = is_group,
-    .is_in_group = is_in_group, .is_kept = needs_attention, .name_of = name_of,
+    GRID_COLUMNS(columns),          .identity = identity,       .draw = draw_trend,
+    .is_folded = is_ended,          .folded = "ended",          .is_group = is_group,
+    .is_in_group = is_in_group,     .is_kept = needs_attention, .name_of = name_of,
+    .deserves_look = deserves_look,
 };
 
 static const struct panel panel = {.title = "Models",

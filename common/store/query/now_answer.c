@@ -40,6 +40,7 @@ static const struct answer_column columns[] = {
     {"as_of_ns", UNIT_TIME},
     {"note", UNIT_NONE},
     {"store_error", UNIT_NONE},
+    {"has_trouble", UNIT_NONE}, // 1, or null
 };
 
 // Power is known if its mean is of about as long as the figures.
@@ -235,6 +236,8 @@ static enum status add_row(const struct now *now, struct result *answer, const s
         answer_int(answer, "since_ns", row->verdict.since_ns);
     if (row->verdict.reason[0])
         answer_text(answer, "reason", row->verdict.reason);
+    if (row->has_trouble)
+        answer_int(answer, "has_trouble", 1);
     struct figures figures = no_figures();
     add_row_figures(now, row, &figures);
     set_figures(now, &figures, answer);
@@ -294,6 +297,8 @@ static enum status add_group(const struct now *now, struct result *answer,
         answer_int(answer, "since_ns", rows->verdict.since_ns);
     if (reason[0])
         answer_text(answer, "reason", reason);
+    if (rows->has_trouble)
+        answer_int(answer, "has_trouble", 1);
     set_group(now, &figures, size, live, answer);
     return status;
 }

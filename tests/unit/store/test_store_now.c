@@ -628,6 +628,9 @@ TEST_CASE(test_group_in_trouble)
     struct result *result = ask(&query);
     result_free(result_take_all(result));
     assert_true(result_is(result, 0, "reason", "b: throttling (cuda:3); 1 more in trouble"));
+    for (size_t row = 0; row < result_row_count(result); row++)
+        assert_int_equal(result_integer(result, row, "has_trouble", 0),
+                         result_get(result, row, "reason").type != VALUE_NULL);
     assert_true(result_is(result, 1, "host", "b"));
     assert_true(result_is(result, 1, "reason", "throttling (cuda:3)"));
     result_free(result);
