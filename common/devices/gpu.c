@@ -19,24 +19,23 @@ void gpu_snapshot_deinit(struct gpu_snapshot *snapshot)
     *snapshot = (struct gpu_snapshot){0};
 }
 
-enum status gpu_set_open(struct gpu_set **out, const char *root, struct error *err)
+enum status gpu_set_open(struct gpu_set **out, const char *root)
 {
     struct gpu_set *set = calloc(1, sizeof *set);
     if (!set || (root && !(set->root = strdup(root)))) {
         free(set);
-        return error_no_memory(err, "gpu");
+        return STATUS_NOMEM;
     }
     *out = set;
     return STATUS_OK;
 }
 
-enum status gpu_set_read(struct gpu_set *set, struct gpu_snapshot *snapshot, bool slow,
-                         struct error *err)
+enum status gpu_set_read(struct gpu_set *set, struct gpu_snapshot *snapshot, bool slow)
 {
     snapshot->began_ns = clock_monotonic_ns();
     if (!snapshot->gpus && !(snapshot->gpus = calloc(GPU_MAX, sizeof *snapshot->gpus)))
-        return error_no_memory(err, "gpu");
-    const enum status status = nvml_set_read(&set->nvml, snapshot, slow, set->root, err);
+        return STATUS_NOMEM;
+    const enum status status = nvml_set_read(&set->nvml, snapshot, slow, set->root);
     snapshot->count += gpu_sysfs_read(&set->others, snapshot->gpus + snapshot->count,
                                       GPU_MAX - snapshot->count, set->root, clock_monotonic_ns());
     snapshot->ended_ns = clock_monotonic_ns();

@@ -44,20 +44,30 @@ static struct nvml_device *add_device(struct nvml_set *set, nvml_handle handle, 
     return device;
 }
 
-static void add_instances(struct nvml_set *set, const struct nvml_device *gpu)
+// The MIG instances of a GPU; returns their number.  Where a place has none, its handle is NULL.
+static unsigned int find_instances(const struct nvml_set *set, nvml_handle gpu,
+                                   nvml_handle out[GPU_MAX])
 {
     unsigned int enabled = 0, pending, most = 0;
+    if (nvml_call(&set->library, mig_mode, gpu, &enabled, &pending) != NVML_SUCCESS ||
+        enabled != 1 || nvml_call(&set->library, mig_count, gpu, &most) != NVML_SUCCESS)
+        return 0;
+    most = most < GPU_MAX ? most : GPU_MAX;
+    for (unsigned int i = 0; i < most; i++)
+        if (nvml_call(&set->library, mig_by_index, gpu, i, &out[i]) != NVML_SUCCESS)
+            out[i] = NULL;
+    return most;
+}
+
+static void add_instances(struct nvml_set *set, const struct nvml_device *gpu)
+{
     const struct gpu_info *parent = &gpu->info;
-    if (nvml_call(&set->library, mig_mode, gpu->handle, &enabled, &pending) != NVML_SUCCESS ||
-        enabled != 1 || nvml_call(&set->library, mig_count, gpu->handle, &most) != NVML_SUCCESS)
-        return;
-    for (unsigned int i = 0; i < most && i < GPU_MAX; i++) {
-        nvml_handle handle = NULL;
-        if (nvml_call(&set->library, mig_by_index, gpu->handle, i, &handle) != NVML_SUCCESS)
-            continue;
-        struct nvml_device *device = add_device(set, handle, gpu->handle);
+    nvml_handle handles[GPU_MAX];
+    const unsigned int count = find_instances(set, gpu->handle, handles);
+    for (unsigned int i = 0; i < count; i++) {
+        struct nvml_device *device = handles[i] ? add_device(set, handles[i], gpu->handle) : NULL;
         if (!device)
-            return;
+            continue;
         device->info.index = parent->index;
         memcpy(device->info.parent_uuid, parent->uuid, sizeof parent->uuid);
         (void)snprintf(device->info.name, sizeof device->info.name, "%.16s:%u", parent->name, i);
@@ -79,12 +89,12 @@ static void add_gpu(struct nvml_set *set, unsigned int index)
     add_instances(set, device);
 }
 
-static enum status find_devices(struct nvml_set *set, unsigned int gpus, struct error *err)
+static enum status find_devices(struct nvml_set *set, unsigned int gpus)
 {
     close_devices(set);
     set->devices = calloc(GPU_MAX, sizeof *set->devices);
     if (!set->devices)
-        return error_no_memory(err, "nvml");
+        return STATUS_NOMEM;
     if (!set->library.event_set_free ||
         nvml_call(&set->library, event_set_create, &set->events) != NVML_SUCCESS)
         set->events = NULL;
@@ -107,39 +117,37 @@ static bool open_library(struct nvml_set *set)
     return false;
 }
 
+static bool is_known(const struct nvml_set *set, nvml_handle handle)
+{
+    char uuid[NVML_UUID_SIZE] = "";
+    (void)nvml_call(&set->library, uuid, handle, uuid, sizeof uuid);
+    for (unsigned int i = 0; i < set->count; i++)
+        if (strcmp(set->devices[i].info.uuid, uuid) == 0)
+            return true;
+    return false;
+}
+
 // True if the MIG instances of a GPU are no longer those that are known.
 static bool has_new_instances(const struct nvml_set *set)
 {
+    nvml_handle handles[GPU_MAX];
     unsigned int known = 0, found = 0;
     for (unsigned int i = 0; i < set->count; i++) {
         const struct nvml_device *device = &set->devices[i];
-        unsigned int enabled = 0, pending, most = 0;
         known += device->parent ? 1 : 0;
-        if (device->parent ||
-            nvml_call(&set->library, mig_mode, device->handle, &enabled, &pending) !=
-                NVML_SUCCESS ||
-            enabled != 1 ||
-            nvml_call(&set->library, mig_count, device->handle, &most) != NVML_SUCCESS)
-            continue;
-        for (unsigned int j = 0; j < most && j < GPU_MAX; j++) {
-            nvml_handle handle = NULL;
-            if (nvml_call(&set->library, mig_by_index, device->handle, j, &handle) != NVML_SUCCESS)
-                continue;
-            char uuid[NVML_UUID_SIZE] = "";
-            bool is_known = false;
-            (void)nvml_call(&set->library, uuid, handle, uuid, sizeof uuid);
-            for (unsigned int k = 0; k < set->count && !is_known; k++)
-                is_known = strcmp(set->devices[k].info.uuid, uuid) == 0;
-            if (!is_known)
+        const unsigned int count =
+            device->parent ? 0 : find_instances(set, device->handle, handles);
+        for (unsigned int j = 0; j < count; j++) {
+            if (handles[j] && !is_known(set, handles[j]))
                 return true;
-            found++;
+            found += handles[j] ? 1 : 0;
         }
     }
     return known != found;
 }
 
 // Opens the library where that is due, and finds the devices where they have changed.
-static enum status refresh(struct nvml_set *set, struct error *err)
+static enum status refresh(struct nvml_set *set)
 {
     unsigned int gpus = 0;
     if (set->library.file && nvml_call(&set->library, count, &gpus) != NVML_SUCCESS)
@@ -152,7 +160,7 @@ static enum status refresh(struct nvml_set *set, struct error *err)
     }
     if (set->devices && gpus == set->gpus && !has_new_instances(set))
         return STATUS_OK;
-    return find_devices(set, gpus, err);
+    return find_devices(set, gpus);
 }
 
 // ---- Readings --------------------------------------------------------------------------------
@@ -191,11 +199,11 @@ static void collect_xids(struct nvml_set *set, struct gpu_snapshot *snapshot)
 }
 
 enum status nvml_set_read(struct nvml_set *set, struct gpu_snapshot *snapshot, bool slow,
-                          const char *root, struct error *err)
+                          const char *root)
 {
     snapshot->count = snapshot->xid_count = 0;
     collect_xids(set, snapshot); // before refresh, which drops them with the devices
-    const enum status status = refresh(set, err);
+    const enum status status = refresh(set);
     bool is_stale = false;
     for (unsigned int i = 0; i < set->count && status == STATUS_OK && !is_stale; i++) {
         struct gpu_reading *reading = &snapshot->gpus[snapshot->count++];

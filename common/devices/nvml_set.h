@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "common/core/base/error.h"
+#include "common/core/base/status.h"
 #include "common/devices/gpu_reading.h"
 #include "common/devices/nvml_device.h"
 
@@ -23,5 +23,5 @@ struct nvml_set {
 // sets the other members of the snapshot but the times.  /proc is read below `root`.  Fails with
 // STATUS_NOMEM.
 MUST_CHECK enum status nvml_set_read(struct nvml_set *set, struct gpu_snapshot *snapshot, bool slow,
-                                     const char *root, struct error *err);
+                                     const char *root);
 void nvml_set_close(struct nvml_set *set);

@@ -75,15 +75,10 @@ int64_t device_samples_own_memory(const struct device_samples *samples)
 
 // ---- Events ---------------------------------------------------------------
 
-struct device_context {
-    const struct sampler_output *output;
-    uint32_t name;
-};
-
-static void add_event(void *context, const struct health_event *event)
+static struct health_sink sink_of(const struct device_samples *samples,
+                                  const struct sampled_device *device)
 {
-    const struct device_context *device = context;
-    sampler_output_event(device->output, event, device->name);
+    return (struct health_sink){sampler_output_event, &samples->output, device->name};
 }
 
 // Records the errors of the minute that are not recorded one by one.
@@ -133,8 +128,8 @@ void device_samples_close(struct device_samples *samples)
         return;
     for (unsigned int i = 0; i < samples->count; i++) {
         struct sampled_device *device = &samples->devices[i];
-        struct device_context context = {&samples->output, device->name};
-        health_detector_finish(&device->events, &(struct health_sink){add_event, &context});
+        const struct health_sink sink = sink_of(samples, device);
+        health_detector_finish(&device->events, &sink);
         end_errors(samples, &device->errors, device->name);
     }
     end_errors(samples, &samples->errors, 0);
@@ -144,14 +139,14 @@ void device_samples_close(struct device_samples *samples)
 static void end_events(struct device_samples *samples, struct sampled_device *device,
                        int64_t wall_ns)
 {
-    struct device_context context = {&samples->output, device->name};
-    health_detector_end(&device->events, wall_ns, &(struct health_sink){add_event, &context});
+    const struct health_sink sink = sink_of(samples, device);
+    health_detector_end(&device->events, wall_ns, &sink);
 }
 
 static void lose(struct device_samples *samples, struct sampled_device *device, int64_t wall_ns)
 {
-    struct device_context context = {&samples->output, device->name};
-    health_detect_lost(&device->events, wall_ns, &(struct health_sink){add_event, &context});
+    const struct health_sink sink = sink_of(samples, device);
+    health_detect_lost(&device->events, wall_ns, &sink);
     device->is_present = device->has_before = false;
     device->processes_recorded = false;
 }
@@ -427,9 +422,8 @@ static void add_reading(struct device_samples *samples, struct gpu_reading *read
     add_sample(samples, device, &reading->sample, snapshot);
     add_processes(samples, device, reading, snapshot->began_ns);
     count_own_memory(samples, reading);
-    struct device_context context = {&samples->output, device->name};
-    health_detect_device(&device->events, reading, samples->own_pid,
-                         &(struct health_sink){add_event, &context});
+    const struct health_sink sink = sink_of(samples, device);
+    health_detect_device(&device->events, reading, samples->own_pid, &sink);
 }
 
 // A MIG instance that is missing was taken away by an administrator: only its GPU can be lost.

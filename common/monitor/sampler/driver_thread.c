@@ -41,8 +41,8 @@ static void free_driver(struct driver_thread *driver)
 
 static enum status read_devices(struct gpu_set **set, struct driver_thread *driver, bool slow)
 {
-    enum status status = *set ? STATUS_OK : gpu_set_open(set, NULL, NULL);
-    return status == STATUS_OK ? gpu_set_read(*set, &driver->snapshot, slow, NULL) : status;
+    enum status status = *set ? STATUS_OK : gpu_set_open(set, NULL);
+    return status == STATUS_OK ? gpu_set_read(*set, &driver->snapshot, slow) : status;
 }
 
 static void *run(void *context)

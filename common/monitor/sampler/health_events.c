@@ -57,7 +57,7 @@ static void report(const struct health_watch *watch, enum health_kind kind, int6
     if (ended_ns >= 0) // the clock may have been set back meanwhile
         event.duration_ns = ended_ns > watch->bad_ns ? ended_ns - watch->bad_ns : 0;
     memcpy(event.detail, watch->detail, sizeof event.detail);
-    sink->add(sink->context, &event);
+    sink->add(sink->context, &event, sink->device);
 }
 
 static void end(struct health_watch *watch, enum health_kind kind, int64_t at_ns,

@@ -44,8 +44,9 @@ struct health_event {
 
 // Receives events in the order in which they are detected.
 struct health_sink {
-    void (*add)(void *context, const struct health_event *event);
-    void *context;
+    void (*add)(const void *context, const struct health_event *event, uint32_t device);
+    const void *context;
+    uint32_t device; // id of the device's name; 0: of the host
 };
 
 // State of one device or of the host; initialise it with zeros.

@@ -36,6 +36,7 @@ struct sampler {
     struct host *host;
     struct device_samples *devices;
     struct health_detector events; // of the host
+    struct health_sink sink;       // of the host
 };
 
 enum status sampler_open(struct sampler **out, const struct sampler_settings *settings,
@@ -45,6 +46,7 @@ enum status sampler_open(struct sampler **out, const struct sampler_settings *se
     if (!sampler)
         return error_no_memory(err, "devices");
     sampler->settings = *settings;
+    sampler->sink = (struct health_sink){sampler_output_event, &sampler->settings.output, 0};
     sampler->interval_ns = settings->interval_ms * UINT64_C(1000000);
     enum status status = host_open(&sampler->host, settings->host_root, err);
     if (status == STATUS_OK)
@@ -63,19 +65,13 @@ int64_t sampler_own_memory(const struct sampler *sampler)
     return device_samples_own_memory(sampler->devices);
 }
 
-static void add_event(void *context, const struct health_event *event)
-{
-    const struct sampler *sampler = context;
-    sampler_output_event(&sampler->settings.output, event, 0);
-}
-
 void sampler_close(struct sampler *sampler)
 {
     if (!sampler)
         return;
     if (sampler->driver)
         sampler->settings.driver->stop(sampler->driver, sampler->hangs);
-    health_detector_finish(&sampler->events, &(struct health_sink){add_event, sampler});
+    health_detector_finish(&sampler->events, &sampler->sink);
     device_samples_close(sampler->devices);
     host_close(sampler->host);
     free(sampler);
@@ -136,7 +132,7 @@ static bool start_driver(struct sampler *sampler)
 static void set_hangs(struct sampler *sampler, bool hangs, int64_t at_ns)
 {
     sampler->hangs = hangs;
-    health_detect_hang(&sampler->events, hangs, at_ns, &(struct health_sink){add_event, sampler});
+    health_detect_hang(&sampler->events, hangs, at_ns, &sampler->sink);
 }
 
 static void collect(struct sampler *sampler, uint64_t now, int64_t wall_ns)
@@ -171,8 +167,7 @@ static void sample_host(struct sampler *sampler, uint64_t now, int64_t wall_ns)
     if ((sample.present & ~(UINT64_C(1) << HOST_SAMPLE_DURATION_NS)) == 0)
         return; // nothing can be read
     (void)ring_push(sampler->settings.output.ring, &sample, 1);
-    health_detect_host(&sampler->events, &sample, wall_ns,
-                       &(struct health_sink){add_event, sampler});
+    health_detect_host(&sampler->events, &sample, wall_ns, &sampler->sink);
 }
 
 static void request(struct sampler *sampler, uint64_t now, int64_t wall_ns)

@@ -26,9 +26,9 @@ static void log_event(const struct sampler_output *output, const struct health_e
                        "the GPU driver does not answer: no samples of devices until it does");
 }
 
-void sampler_output_event(const struct sampler_output *output, const struct health_event *event,
-                          uint32_t device)
+void sampler_output_event(const void *context, const struct health_event *event, uint32_t device)
 {
+    const struct sampler_output *output = context;
     struct record record;
     const uint32_t name = names_add(output->names, health_kind_name(event->kind));
     log_event(output, event, device);

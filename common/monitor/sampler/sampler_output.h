@@ -19,10 +19,9 @@ struct sampler_output {
     struct log_sink log;
 };
 
-// Records an event of the device whose name has the id `device`; 0: of the host.  Logs lost
-// devices, hanging drivers and XIDs, which need attention.
-void sampler_output_event(const struct sampler_output *output, const struct health_event *event,
-                          uint32_t device);
+// Records an event for `context`, a struct sampler_output: of the device whose name has the id
+// `device`; 0: of the host.  Logs lost devices, hanging drivers and XIDs, which need attention.
+void sampler_output_event(const void *context, const struct health_event *event, uint32_t device);
 
 // Sets a TEXT column, cut and escaped; "" leaves it absent.
 void sampler_output_text(struct record *record, unsigned int column, const char *text);

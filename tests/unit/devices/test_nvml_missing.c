@@ -57,9 +57,9 @@ static void use_without(const char *function)
 static uint64_t columns(struct gpu_snapshot *snapshot)
 {
     struct gpu_set *set = NULL;
-    assert_int_equal(gpu_set_open(&set, folder, NULL), STATUS_OK);
-    assert_int_equal(gpu_set_read(set, snapshot, false, NULL), STATUS_OK);
-    assert_int_equal(gpu_set_read(set, snapshot, true, NULL), STATUS_OK);
+    assert_int_equal(gpu_set_open(&set, folder), STATUS_OK);
+    assert_int_equal(gpu_set_read(set, snapshot, false), STATUS_OK);
+    assert_int_equal(gpu_set_read(set, snapshot, true), STATUS_OK);
     gpu_set_close(set);
     return snapshot->count ? snapshot->gpus[snapshot->count - 1].sample.present : 0;
 }

@@ -23,12 +23,12 @@ static void play(const char *lines)
     gpu_set_close(set);
     gpu_snapshot_deinit(&snapshot);
     set = NULL;
-    assert_int_equal(gpu_set_open(&set, NULL, NULL), STATUS_OK);
+    assert_int_equal(gpu_set_open(&set, NULL), STATUS_OK);
 }
 
 static void read_all(bool slow)
 {
-    assert_int_equal(gpu_set_read(set, &snapshot, slow, NULL), STATUS_OK);
+    assert_int_equal(gpu_set_read(set, &snapshot, slow), STATUS_OK);
     assert_true(snapshot.ended_ns >= snapshot.began_ns);
 }
 

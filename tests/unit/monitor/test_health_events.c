@@ -9,9 +9,9 @@ static struct health_detector detector;
 static char found[1024];
 
 // "NAME@START" when an event begins, "NAME@START+SECONDS" when it ends, with "#CODE".
-static void add(void *context, const struct health_event *event)
+static void add(const void *context, const struct health_event *event, uint32_t device)
 {
-    (void)context;
+    (void)context, (void)device;
     size_t used = strlen(found);
     used += (size_t)snprintf(found + used, sizeof found - used, "%s%s@%lld", used ? " " : "",
                              health_kind_name(event->kind),

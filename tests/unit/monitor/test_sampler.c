@@ -46,9 +46,8 @@ static void enter(void)
     atomic_fetch_sub(&driver.inside, 1);
 }
 
-enum status gpu_set_open(struct gpu_set **out, const char *root, struct error *err)
+enum status gpu_set_open(struct gpu_set **out, const char *root)
 {
-    (void)err;
     assert(!root);
     *out = calloc(1, sizeof **out);
     atomic_fetch_add(&driver.sets, 1);
@@ -70,12 +69,10 @@ void gpu_snapshot_deinit(struct gpu_snapshot *snapshot)
     *snapshot = (struct gpu_snapshot){.count = 0};
 }
 
-enum status gpu_set_read(struct gpu_set *set, struct gpu_snapshot *snapshot, bool slow,
-                         struct error *err)
+enum status gpu_set_read(struct gpu_set *set, struct gpu_snapshot *snapshot, bool slow)
 {
     (void)set;
     (void)slow;
-    (void)err;
     snapshot->began_ns = clock_monotonic_ns();
     enter();
     if (!snapshot->gpus)
