@@ -38,15 +38,19 @@ struct text {
     struct stat about;
 };
 
-static enum status read_text(struct text *out, const char *path, struct error *err)
+// Reads the file and parses its list.
+static enum status read_list(struct access_list *list, struct text *out, const char *path,
+                             struct error *err)
 {
     *out = (struct text){.bytes = ""};
     enum status status = text_file_open(&out->file, path, TEXT_FILE_TRUSTED, err);
-    if (status != STATUS_OK)
-        return status == STATUS_NOT_FOUND ? STATUS_OK : status;
-    out->bytes = text_file_contents(out->file, &out->size);
-    out->about = *text_file_stat(out->file);
-    return STATUS_OK;
+    if (status == STATUS_OK) {
+        out->bytes = text_file_contents(out->file, &out->size);
+        out->about = *text_file_stat(out->file);
+    } else if (status != STATUS_NOT_FOUND) {
+        return status;
+    }
+    return access_list_parse(list, out->bytes, out->size, path, err);
 }
 
 // ---- The list ------------------------------------------------------------------------
@@ -73,9 +77,7 @@ static enum status read_again(struct access *access, struct error *err)
 {
     struct text text;
     struct access_list list = {0};
-    enum status status = read_text(&text, access->path, err);
-    if (status == STATUS_OK)
-        status = access_list_parse(&list, text.bytes, text.size, access->path, err);
+    enum status status = read_list(&list, &text, access->path, err);
     if (status == STATUS_OK)
         install(access, &list, &text.about);
     text_file_close(text.file);
@@ -273,14 +275,6 @@ static enum status add_row(struct result *answer, const struct access_key *about
     return status == STATUS_OK ? status : error_no_memory(err, "keys");
 }
 
-static enum status answer_keys(struct access *access, struct result **out, struct error *err)
-{
-    enum status status = new_answer(out, err);
-    for (size_t i = 0; i < access->list.count && status == STATUS_OK; i++)
-        status = add_row(*out, &access->list.keys[i], err);
-    return status;
-}
-
 // The key that a revocation names, by the key itself or by its name.
 static const struct access_key *find_revoked(const struct access_list *list,
                                              const struct query *query)
@@ -325,10 +319,7 @@ static enum status change(struct access *access, const struct query *query, stru
     struct text text;
     struct access_list list = {0};
     char *changed = NULL;
-    enum status status = read_text(&text, access->path, err);
-    if (status != STATUS_OK)
-        return status;
-    status = access_list_parse(&list, text.bytes, text.size, access->path, err);
+    enum status status = read_list(&list, &text, access->path, err);
     if (status == STATUS_OK)
         status = text_for(&changed, &text, &list, query, answer, err);
     const mode_t mode = text.about.st_mode ? text.about.st_mode & 0777 : FILE_MODE;
@@ -348,14 +339,13 @@ enum status access_query(struct access *access, const struct query *query, struc
                          struct error *err)
 {
     struct result *answer = NULL;
+    enum status status = new_answer(&answer, err);
     (void)pthread_mutex_lock(&access->file_lock);
-    enum status status = STATUS_OK;
-    if (query->kind == QUERY_KEYS)
-        status = answer_keys(access, &answer, err);
-    else
-        status = new_answer(&answer, err);
     if (status == STATUS_OK && query->kind != QUERY_KEYS)
         status = change(access, query, answer, err);
+    for (size_t i = 0; query->kind == QUERY_KEYS && i < access->list.count; i++)
+        if (status == STATUS_OK)
+            status = add_row(answer, &access->list.keys[i], err);
     (void)pthread_mutex_unlock(&access->file_lock);
     if (status != STATUS_OK) {
         result_free(answer);

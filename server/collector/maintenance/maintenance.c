@@ -147,10 +147,15 @@ void maintenance_free(struct maintenance *maintenance)
     free(maintenance);
 }
 
+static void note_commit(struct maintenance *maintenance)
+{
+    checkpoint_note(&maintenance->checkpoint, clock_monotonic_ns());
+}
+
 void maintenance_committed(struct maintenance *maintenance)
 {
     maintenance->starved = false;
-    checkpoint_note(&maintenance->checkpoint, clock_monotonic_ns());
+    note_commit(maintenance);
 }
 
 bool maintenance_is_starved(const struct maintenance *maintenance)
@@ -159,11 +164,6 @@ bool maintenance_is_starved(const struct maintenance *maintenance)
 }
 
 // ---- Tasks -----------------------------------------------------------------------------
-
-static void note_commit(struct maintenance *maintenance)
-{
-    checkpoint_note(&maintenance->checkpoint, clock_monotonic_ns());
-}
 
 static bool has_rollups(const struct maintenance *maintenance)
 {
@@ -260,10 +260,8 @@ static bool flush(struct maintenance *maintenance)
     enum status status = database_exec(maintenance->db, "BEGIN IMMEDIATE", &err);
     if (status == STATUS_OK)
         status = rollups_flush(rollups, ROLLUPS_DUE, now_ns, &left, &err);
-    if (status == STATUS_OK)
-        status = database_exec(maintenance->db, "COMMIT", &err);
+    status = database_end(maintenance->db, status, &err);
     if (status != STATUS_OK) {
-        database_rollback(maintenance->db);
         rollups_forget(rollups);
         maintenance->flush_retry_ns = now_ns + FAILED_NS;
         if (!maintenance->flush_failing)

@@ -509,12 +509,8 @@ static void flush_rollups(struct writer *writer)
     enum status status = begin(writer, &err);
     if (status == STATUS_OK)
         status = rollups_flush(writer->rollups, ROLLUPS_ALL, clock_monotonic_ns(), &left, &err);
-    if (status == STATUS_OK)
-        status = database_exec(writer->db, "COMMIT", &err);
-    if (status == STATUS_OK)
-        return;
-    log_write(LOG_LEVEL_WARNING, "%s (the next collector writes these rollups)", err.text);
-    database_rollback(writer->db);
+    if (database_end(writer->db, status, &err) != STATUS_OK)
+        log_write(LOG_LEVEL_WARNING, "%s (the next collector writes these rollups)", err.text);
 }
 
 static struct maintenance_load load_of(const struct writer *writer)
