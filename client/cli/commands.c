@@ -89,8 +89,7 @@ static void note_failure(const struct cli *cli, enum status status, const struct
 // Waits for the next time, and clears the screen of a terminal.
 static void wait_watch(const struct cli *cli)
 {
-    const struct timespec time = {.tv_sec = (time_t)(cli->options.watch_ns / 1000000000),
-                                  .tv_nsec = (long)(cli->options.watch_ns % 1000000000)};
+    const struct timespec time = clock_timespec((uint64_t)cli->options.watch_ns);
     (void)fflush(cli->env.out);
     (void)nanosleep(&time, NULL);
     if (cli->env.out_is_terminal)

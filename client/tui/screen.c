@@ -17,6 +17,7 @@
 #include <term.h>
 
 #include "client/tui/key_bindings.h"
+#include "common/sys/clock.h"
 
 struct screen {
     SCREEN *curses;
@@ -337,8 +338,7 @@ bool screen_wait(struct screen *screen, const int *fds, unsigned count, uint64_t
     struct pollfd waited[1 + FDS_MAX] = {{.fd = STDIN_FILENO, .events = POLLIN}};
     for (unsigned i = 0; i < count; i++)
         waited[1 + i] = (struct pollfd){.fd = fds[i], .events = POLLIN};
-    const struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / 1000000000),
-                                     .tv_nsec = (long)(timeout_ns % 1000000000)};
+    const struct timespec timeout = clock_timespec(timeout_ns);
     int ready = ppoll(waited, 1 + count, &timeout, &screen->signals);
     const bool is_interrupted = ready < 0 && errno == EINTR;
     if (suspend_requested)

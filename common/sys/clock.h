@@ -1,4 +1,4 @@
-// Clock readings in nanoseconds (clock_gettime).  Any thread.
+// Clock readings and times in nanoseconds (clock_gettime).  Any thread.
 #pragma once
 
 #include <stdint.h>
@@ -29,10 +29,15 @@ static inline int64_t clock_wall_ns(void)
     return clock_read_ns(CLOCK_REALTIME);
 }
 
+static inline struct timespec clock_timespec(uint64_t ns)
+{
+    return (struct timespec){.tv_sec = (time_t)(ns / UINT64_C(1000000000)),
+                             .tv_nsec = (long)(ns % UINT64_C(1000000000))};
+}
+
 // Sleeps until the monotonic clock reaches `deadline_ns` or a signal arrives.
 static inline void clock_sleep_until_ns(uint64_t deadline_ns)
 {
-    const struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / UINT64_C(1000000000)),
-                                      .tv_nsec = (long)(deadline_ns % UINT64_C(1000000000))};
+    const struct timespec deadline = clock_timespec(deadline_ns);
     (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &deadline, NULL);
 }

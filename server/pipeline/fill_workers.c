@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "common/sys/clock.h"
 #include "common/sys/thread.h"
@@ -170,13 +169,8 @@ enum status fill_workers_start(struct fill_workers **out, const struct pipeline_
 // Waits for a worker's signal, at most ASK_AFTER_MS.  Holds the lock.
 static void wait_a_while(struct fill_workers *workers)
 {
-    struct timespec until;
-    (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += ASK_AFTER_MS * 1000000L;
-    if (until.tv_nsec >= 1000000000L) {
-        until.tv_nsec -= 1000000000L;
-        until.tv_sec++;
-    }
+    const struct timespec until =
+        clock_timespec(clock_monotonic_ns() + ASK_AFTER_MS * UINT64_C(1000000));
     (void)pthread_cond_clockwait(&workers->ready, &workers->lock, CLOCK_MONOTONIC, &until);
 }
 

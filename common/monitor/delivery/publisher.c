@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/monitor/delivery/publisher_parts.h"
 #include "common/sys/clock.h"
@@ -101,8 +100,7 @@ void publisher_wait(struct publisher *publisher, int wake_fd, int64_t timeout_ns
         return;
     }
     struct pollfd wake = {.fd = wake_fd, .events = POLLIN};
-    const struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / 1000000000),
-                                     .tv_nsec = (long)(timeout_ns % 1000000000)};
+    const struct timespec timeout = clock_timespec((uint64_t)timeout_ns);
     (void)ppoll(&wake, 1, &timeout, NULL);
 }
 

@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/devices/gpu.h"
@@ -88,11 +87,7 @@ static enum status start(void **out, void *context, int lock_fd, struct error *e
     struct driver_thread *driver = calloc(1, sizeof *driver);
     enum status status = driver ? STATUS_OK : error_no_memory(err, "devices");
     if (driver) {
-        pthread_condattr_t attributes;
-        (void)pthread_condattr_init(&attributes);
-        (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-        (void)pthread_cond_init(&driver->changed, &attributes);
-        (void)pthread_condattr_destroy(&attributes);
+        (void)pthread_cond_init(&driver->changed, NULL);
         (void)pthread_mutex_init(&driver->lock, NULL);
         driver->lock_fd = lock_fd;
         status = thread_start(&driver->thread, "devices", run, driver, err);
@@ -135,13 +130,12 @@ static void stop(void *context, bool is_hung)
 {
     struct driver_thread *driver = context;
     const uint64_t until = clock_monotonic_ns() + (is_hung ? 0 : stop_wait_ns);
-    const struct timespec deadline = {.tv_sec = (time_t)(until / UINT64_C(1000000000)),
-                                      .tv_nsec = (long)(until % UINT64_C(1000000000))};
+    const struct timespec deadline = clock_timespec(until);
     (void)pthread_mutex_lock(&driver->lock);
     driver->stopping = true;
     (void)pthread_cond_signal(&driver->changed);
-    while (!driver->ended &&
-           pthread_cond_timedwait(&driver->changed, &driver->lock, &deadline) != ETIMEDOUT)
+    while (!driver->ended && pthread_cond_clockwait(&driver->changed, &driver->lock,
+                                                    CLOCK_MONOTONIC, &deadline) != ETIMEDOUT)
         ;
     const bool ended = driver->ended;
     driver->is_left_behind = !ended;

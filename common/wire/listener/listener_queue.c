@@ -301,8 +301,7 @@ void port_wait(struct port *const *ports, size_t count, int fd, uint64_t timeout
                uint32_t *ready)
 {
     struct pollfd items[WAIT_PORTS_MAX + 1];
-    const struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / UINT64_C(1000000000)),
-                                     .tv_nsec = (long)(timeout_ns % UINT64_C(1000000000))};
+    const struct timespec timeout = clock_timespec(timeout_ns);
     assert(count <= WAIT_PORTS_MAX);
     for (size_t i = 0; i < count; i++)
         items[i] = (struct pollfd){.fd = ports[i]->ready_fd, .events = POLLIN};

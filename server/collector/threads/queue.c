@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "common/sys/clock.h"
 
 struct queue {
     pthread_mutex_t lock;
@@ -105,7 +106,6 @@ int queue_fd(const struct queue *queue)
 void queue_wait(const struct queue *queue, int64_t timeout_ns)
 {
     struct pollfd event = {.fd = queue->event, .events = POLLIN};
-    const struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / 1000000000),
-                                     .tv_nsec = (long)(timeout_ns % 1000000000)};
+    const struct timespec timeout = clock_timespec((uint64_t)timeout_ns);
     (void)ppoll(&event, 1, &timeout, NULL);
 }

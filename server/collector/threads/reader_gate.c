@@ -1,7 +1,5 @@
 #include "server/collector/threads/reader_gate.h"
 
-#include <time.h>
-
 #include "common/sys/clock.h"
 
 // Longest waits.  One thread serves all clients of the query service, so a READER_SHORT waits until
@@ -19,12 +17,8 @@ enum { LOG_SHARE = 32 }; // of the store's limit; not for a READER_SHORT
 
 void reader_gate_init(struct reader_gate *gate)
 {
-    pthread_condattr_t monotonic;
-    (void)pthread_condattr_init(&monotonic);
-    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     (void)pthread_mutex_init(&gate->lock, NULL);
-    (void)pthread_cond_init(&gate->changed, &monotonic);
-    (void)pthread_condattr_destroy(&monotonic);
+    (void)pthread_cond_init(&gate->changed, NULL);
 }
 
 void reader_gate_deinit(struct reader_gate *gate)
@@ -51,10 +45,9 @@ void reader_gate_enter(struct reader_gate *gate, enum reader_kind kind)
                             : kind == READER_SCAN  ? now_ns + SCAN_NS
                             : gate->free_at_ns > 0 ? gate->free_at_ns + SHORT_NS
                                                    : now_ns + SHORT_NS;
-    const struct timespec end = {.tv_sec = (time_t)(end_ns / 1000000000),
-                                 .tv_nsec = (long)(end_ns % 1000000000)};
+    const struct timespec end = clock_timespec(end_ns);
     while (must_wait(gate, kind) &&
-           pthread_cond_timedwait(&gate->changed, &gate->lock, &end) == 0) {
+           pthread_cond_clockwait(&gate->changed, &gate->lock, CLOCK_MONOTONIC, &end) == 0) {
         // The gate has changed.
     }
     gate->readers[kind]++;

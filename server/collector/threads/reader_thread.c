@@ -1,21 +1,16 @@
 #include "server/collector/threads/reader_thread.h"
 
-#include <time.h>
-
 #include "common/store/store.h"
+#include "common/sys/clock.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 
 enum status reader_thread_open(struct reader_thread *out, const char *path,
                                struct reader_gate *gate, struct error *err)
 {
-    pthread_condattr_t monotonic;
     *out = (struct reader_thread){.gate = gate, .is_open = true};
     (void)pthread_mutex_init(&out->lock, NULL);
-    (void)pthread_condattr_init(&monotonic);
-    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&out->wake, &monotonic);
-    (void)pthread_condattr_destroy(&monotonic);
+    (void)pthread_cond_init(&out->wake, NULL);
     enum status status = store_open(&out->store, path, err);
     if (status == STATUS_OK)
         store_set_live(out->store);
@@ -30,10 +25,10 @@ enum status reader_thread_start(struct reader_thread *reader, const char *name,
 
 bool reader_thread_wait(struct reader_thread *reader, uint64_t until_ns)
 {
-    const struct timespec until = {.tv_sec = (time_t)(until_ns / SECOND_NS),
-                                   .tv_nsec = (long)(until_ns % SECOND_NS)};
+    const struct timespec until = clock_timespec(until_ns);
     (void)pthread_mutex_lock(&reader->lock);
-    while (!reader->must_end && pthread_cond_timedwait(&reader->wake, &reader->lock, &until) == 0) {
+    while (!reader->must_end &&
+           pthread_cond_clockwait(&reader->wake, &reader->lock, CLOCK_MONOTONIC, &until) == 0) {
         // Woken too early.
     }
     const bool must_end = reader->must_end;

@@ -312,9 +312,7 @@ static void wait_until(uint64_t deadline_ns)
         uint64_t now = clock_monotonic_ns();
         if (now >= deadline_ns || stop_requested())
             return;
-        uint64_t left = deadline_ns - now;
-        struct timespec timeout = {.tv_sec = (time_t)(left / 1000000000U),
-                                   .tv_nsec = (long)(left % 1000000000U)};
+        const struct timespec timeout = clock_timespec(deadline_ns - now);
         struct pollfd stop = {.fd = stop_fd(), .events = POLLIN};
         if (ppoll(&stop, 1, &timeout, NULL) < 0 && errno != EINTR)
             return;
