@@ -12,31 +12,14 @@
 
 // ---- Lists ----------------------------------------------------------------------------
 
-// Adds "    why: ..." of a text, escaped.
-static void add_text(struct table *table, const char *title, const struct result *result,
-                     size_t row, const char *key)
-{
-    const struct column column = {.key = key};
-    char *line = NULL, *text = NULL;
-    if (result_get(result, row, key).type == VALUE_NULL)
-        return;
-    text = column_value(&column, result, row);
-    if (text && asprintf(&line, "    %s%s", title, text) > 0)
-        table_add_below(table, line);
-    free(line);
-    free(text);
-}
-
 static void add_notes(struct table *table, const struct result *result, size_t row)
 {
-    static const struct column by = {.key = "acknowledged_by"};
-    char *who = column_value(&by, result, row), *title = NULL;
-    add_text(table, "", result, row, "why");
-    if (who && asprintf(&title, "acknowledged by %s: ", who) > 0)
-        add_text(table, title, result, row, "acknowledged_text");
-    add_text(table, "silenced until ", result, row, "silenced_until_ns");
-    free(title);
-    free(who);
+    char who[QUERY_TEXT_SIZE], title[QUERY_TEXT_SIZE + 32];
+    table_add_cell_below(table, "    ", result, row, "why");
+    (void)snprintf(title, sizeof title, "    acknowledged by %s: ",
+                   result_text(who, sizeof who, result, row, "acknowledged_by"));
+    table_add_cell_below(table, title, result, row, "acknowledged_text");
+    table_add_cell_below(table, "    silenced until ", result, row, "silenced_until_ns");
 }
 
 // "41.7 % in 5m": the value, and the window that it is of.

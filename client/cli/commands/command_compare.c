@@ -162,12 +162,7 @@ static char *what_text(const struct column *column, const struct result *result,
 // The note of a row, in the line below it.
 static void add_note(struct table *table, const struct result *result, size_t row)
 {
-    char line[512];
-    char *note = column_value(&(struct column){.key = "note"}, result, row);
-    (void)snprintf(line, sizeof line, "  %.500s", note ? note : "-");
-    if (strcmp(line, "  -") != 0)
-        table_add_below(table, line);
-    free(note);
+    table_add_cell_below(table, "  ", result, row, "note");
 }
 
 static const struct column columns[] = {

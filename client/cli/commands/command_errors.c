@@ -34,16 +34,8 @@ enum {
 // The text that arrived last, where it is not the one that is counted.
 static void add_example(struct table *table, const struct result *result, size_t row)
 {
-    static const struct column example = {.key = "example"};
-    char *line = NULL;
-    if (value_is_same(result_get(result, row, "error"), result_get(result, row, example.key)) ||
-        result_get(result, row, example.key).type == VALUE_NULL)
-        return;
-    char *text = column_value(&example, result, row);
-    if (text && asprintf(&line, "    such as: %s", text) > 0)
-        table_add_below(table, line);
-    free(text);
-    free(line);
+    if (!value_is_same(result_get(result, row, "error"), result_get(result, row, "example")))
+        table_add_cell_below(table, "    such as: ", result, row, "example");
 }
 
 static unsigned choose(struct column out[SHOWN_MAX], const struct query *query)

@@ -59,17 +59,6 @@ static int64_t find_rest(const struct part *parts, unsigned count, int64_t exces
     return is_seen && sum < excess ? excess - sum : 0;
 }
 
-// What the row lacks.
-static void add_note(struct table *table, const struct result *result, size_t row)
-{
-    char line[LINE_SIZE];
-    const struct value note = result_get(result, row, "note");
-    if (note.type != VALUE_TEXT)
-        return;
-    (void)snprintf(line, sizeof line, "    %s", note.text.bytes);
-    table_add_below(table, line);
-}
-
 // "    800.0ms more: throttle 580.0ms (power cap), tokens 200.0ms, rest 20.0ms".
 static void add_parts(struct table *table, const struct result *result, size_t row)
 {
@@ -77,7 +66,7 @@ static void add_parts(struct table *table, const struct result *result, size_t r
     struct part parts[PARTS_MAX];
     const int64_t excess = result_integer(result, row, "excess_ns", 0);
     const unsigned count = find_parts(parts, result, row);
-    add_note(table, result, row);
+    table_add_cell_below(table, "    ", result, row, "note"); // what the row lacks
     if (excess <= 0 || count == 0 || result_get(result, row, "blame").type != VALUE_TEXT)
         return;
     (void)snprintf(line, sizeof line,

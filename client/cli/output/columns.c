@@ -39,15 +39,7 @@ static void add_losses(struct table *table, const struct result *result, size_t 
 // Why the record's work failed.
 static void add_error(struct table *table, const struct result *result, size_t row)
 {
-    static const struct column error = {.key = "error"};
-    char *line = NULL;
-    if (result_get(result, row, error.key).type != VALUE_TEXT)
-        return;
-    char *text = column_value(&error, result, row);
-    if (text && asprintf(&line, "    error: %s", text) > 0)
-        table_add_below(table, line);
-    free(text);
-    free(line);
+    table_add_cell_below(table, "    error: ", result, row, "error");
 }
 
 static const struct column run_columns[] = {

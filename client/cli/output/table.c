@@ -174,6 +174,17 @@ void table_add_below(struct table *table, const char *line)
     table->belows[table->below_count++] = (struct below){.row = rows - 1, .line = copy};
 }
 
+void table_add_cell_below(struct table *table, const char *title, const struct result *result,
+                          size_t row, const char *key)
+{
+    char *text = column_value(&(struct column){.key = key}, result, row), *line = NULL;
+    if (text && result_get(result, row, key).type != VALUE_NULL &&
+        asprintf(&line, "%s%s", title, text) > 0)
+        table_add_below(table, line);
+    free(line);
+    free(text);
+}
+
 // ---- Laying out ---------------------------------------------------------------
 
 // Makes each column as wide as its cells need; an optional one without values needs nothing.

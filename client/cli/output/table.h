@@ -75,6 +75,10 @@ void table_add_row(struct table *table, const struct result *result, size_t row)
 // at blanks where it is too wide.
 void table_add_below(struct table *table, const char *line);
 
+// Adds such a line of the cell in the column `key`, behind `title` ("    error: "); none of a null.
+void table_add_cell_below(struct table *table, const char *title, const struct result *result,
+                          size_t row, const char *key);
+
 // Prints a text of words, of which the first begins at the column `at`, in `width` columns (0: no
 // limit); further lines begin at the column `indent`.
 void table_print_words(FILE *out, unsigned width, int at, int indent, const char *text);
