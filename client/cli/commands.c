@@ -41,6 +41,12 @@ enum status cli_command_find(const struct cli_command **out, const char *name, s
                      nearest ? "?" : "");
 }
 
+static const enum cli_option *options_of(const char *name)
+{
+    const struct cli_command *command;
+    return cli_command_find(&command, name, NULL) == STATUS_OK ? command->options : NULL;
+}
+
 // ---- Running ----------------------------------------------------------------------
 
 static enum status check_arguments(const struct cli *cli, struct error *err)
@@ -100,7 +106,7 @@ enum status cli_run(const struct cli_environment *env, int argc, char *const *ar
                     struct error *err)
 {
     struct cli cli = {.env = *env};
-    enum status status = options_parse(&cli.options, argc, argv, err);
+    enum status status = options_parse(&cli.options, argc, argv, options_of, err);
     if (status != STATUS_OK)
         return status;
     if (option_given(&cli.options, OPTION_HELP))

@@ -188,7 +188,8 @@ enum status option_unknown(const struct option_table *tables, size_t table_count
     unsigned count = 0;
     for (size_t t = 0; t < table_count; t++)
         for (size_t i = 0; i < tables[t].count && count < NAMES_MAX; i++)
-            names[count++] = tables[t].options[i].name;
+            if (!tables[t].suggested || tables[t].suggested[i])
+                names[count++] = tables[t].options[i].name;
     const char *nearest = parse_nearest(name, names, count);
     if (nearest)
         return error_set(err, STATUS_INVALID, "%s%.60s: unknown option (did you mean %s%s?)",

@@ -77,6 +77,7 @@ struct option_table {
     size_t count;
     void *target; // the structure that receives the values
     bool *given;  // output, by index: the option was on the command line; NULL: not recorded
+    const bool *suggested; // by index: what messages suggest; NULL: all
 };
 
 // Iterator over a command line.  Set all members but `words_only`, which is false.

@@ -84,10 +84,13 @@ static enum status finish(struct cli_options *options, struct error *err)
     return STATUS_OK;
 }
 
-enum status options_parse(struct cli_options *out, int argc, char *const *argv, struct error *err)
+enum status options_parse(struct cli_options *out, int argc, char *const *argv,
+                          options_of_command *options_of, struct error *err)
 {
     *out = (struct cli_options){0};
-    const struct option_table table = {
+    bool suggested[OPTION_COUNT];
+    const enum cli_option *list = NULL;
+    struct option_table table = {
         .options = rows, .count = OPTION_COUNT, .target = out, .given = out->given};
     struct option_reader reader = {.program = "inferstat",
                                    .words = argv,
@@ -106,6 +109,10 @@ enum status options_parse(struct cli_options *out, int argc, char *const *argv, 
             status = add_word(out, word, err);
         if (status != STATUS_OK)
             return status;
+        if (options_of && !list && out->command && (list = options_of(out->command)) != NULL)
+            table.suggested = suggested;
+        for (int i = 0; i < OPTION_COUNT && list; i++)
+            suggested[i] = options_contain(list, (enum cli_option)i);
     }
     return finish(out, err);
 }

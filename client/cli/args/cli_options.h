@@ -180,12 +180,16 @@ static inline bool option_given(const struct cli_options *options, enum cli_opti
     return options->given[option];
 }
 
+// Callback: the options that a command takes, ended by OPTION_COUNT; NULL: no such command.
+typedef const enum cli_option *options_of_command(const char *name);
+
 // Parses a command line; skips argv[0].  Options and arguments may be mixed.  An option's value
 // follows "=" or is the next word.  "--" ends the options.  After the commands that take a key, a
 // word that is a public key is an argument, even if it begins with "-".  Returns STATUS_INVALID if
-// an option is invalid, or excludes another one (--collector and --db); `err` names the option.
+// an option is invalid, or excludes another one (--collector and --db); `err` names the option, and
+// of an unknown one the nearest that its command takes (all, if `options_of` is NULL).
 MUST_CHECK enum status options_parse(struct cli_options *out, int argc, char *const *argv,
-                                     struct error *err);
+                                     options_of_command *options_of, struct error *err);
 
 // Returns STATUS_INVALID if an option was given that is not in `allowed` (ended by OPTION_COUNT).
 // `command` names the command in `err`.

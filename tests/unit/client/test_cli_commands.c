@@ -134,7 +134,8 @@ TEST_CASE(test_examples)
             assert_non_null(command->examples[i]);
             (void)snprintf(line, sizeof line, "inferstat %s", command->examples[i]);
             assert_int_equal(wordexp(line, &words, WRDE_NOCMD), 0);
-            enum status status = options_parse(&options, (int)words.we_wordc, words.we_wordv, &err);
+            enum status status =
+                options_parse(&options, (int)words.we_wordc, words.we_wordv, NULL, &err);
             if (status == STATUS_OK && !option_given(&options, OPTION_HELP))
                 status = options_check(&options, command->options, command->name, &err);
             if (status != STATUS_OK)

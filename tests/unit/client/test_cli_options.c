@@ -4,6 +4,12 @@
 
 enum { WORDS_MAX = 64 };
 
+static const enum cli_option *options_of(const char *name)
+{
+    static const enum cli_option alerts[] = {OPTION_COLLECTOR, OPTION_FOR, OPTION_COUNT};
+    return strcmp(name, "top") == 0 ? alerts + 2 : strcmp(name, "alerts") == 0 ? alerts : NULL;
+}
+
 // Parses a line of words with one blank between; "_" stands for an empty word.
 static enum status parse(struct cli_options *options, const char *line, struct error *err)
 {
@@ -15,7 +21,7 @@ static enum status parse(struct cli_options *options, const char *line, struct e
     (void)snprintf(copy, sizeof copy, "%s", line);
     for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
         words[count++] = strcmp(word, "_") == 0 ? empty : word;
-    return options_parse(options, count, words, err);
+    return options_parse(options, count, words, options_of, err);
 }
 
 // Exactly the options of a list that OPTION_COUNT ends were given.
@@ -124,6 +130,8 @@ TEST_CASE(test_refusals)
     } cases[] = {
         {"--jsn", "did you mean --json?"},
         {"loads --colector x", "did you mean --collector?"},
+        {"top --foo", "--foo: unknown option (see inferstat --help)"},
+        {"alerts --fo 2h", "did you mean --for?"},
         {"--zzzzzzzz", "see inferstat --help"},
         {"--", ""},
         {"-z", "-z: unknown option"},
@@ -160,11 +168,12 @@ TEST_CASE(test_words_at_their_limit)
     struct error err = {0};
     for (size_t i = 0; i < COUNT_OF(words); i++)
         words[i] = word;
-    assert_int_equal(options_parse(&options, CLI_ARGUMENTS_MAX + 2, words, &err),
+    assert_int_equal(options_parse(&options, CLI_ARGUMENTS_MAX + 2, words, NULL, &err),
                      STATUS_OK); // beside the program's name and the command
     assert_int_equal(options.argument_count, CLI_ARGUMENTS_MAX);
     words[CLI_ARGUMENTS_MAX + 2] = last;
-    assert_int_equal(options_parse(&options, CLI_ARGUMENTS_MAX + 3, words, &err), STATUS_INVALID);
+    assert_int_equal(options_parse(&options, CLI_ARGUMENTS_MAX + 3, words, NULL, &err),
+                     STATUS_INVALID);
     assert_string_equal(err.text, "unexpected argument 'last': at most 64");
 }
 
