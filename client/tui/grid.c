@@ -414,9 +414,9 @@ static void fit(const struct grid *grid, const struct grid_state *state,
                             glyph_text_width(sort_mark(mark_text, grid, state, i));
         if (is_sorted && fitted->width[i] < heading)
             fitted->width[i] = heading;
-        const bool is_optional = column->format == GRID_IF_ANY ||
-                                 column->format == GRID_CLOCK_IF_ANY ||
-                                 column->format == GRID_DRAWN;
+        const bool is_optional =
+            column->format == GRID_IF_ANY || column->format == GRID_CLOCK_IF_ANY ||
+            column->format == GRID_DRAWN || (grid->omits_absent && !column->is_text);
         if (!is_sorted &&
             ((state->hidden >> i & 1) || (is_optional && !has_value(result, fitted->found[i]))))
             fitted->width[i] = 0;

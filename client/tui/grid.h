@@ -67,7 +67,8 @@ struct grid {
     // True if the row is folded away, unless grid_state.unfolded.  NULL: no row is.
     bool (*is_folded)(const struct result *result, size_t row);
     const char *folded; // what folded rows are called: "ended"
-    bool omits_absent;  // cells without a value are empty, as rows differ in what they have
+    bool omits_absent;  // cells without a value are empty, as rows differ in what they have, and
+                        // columns of numbers without any are omitted like GRID_IF_ANY
     // The next four make a table a tree of two levels, together with `identity`; NULL: it is none.
     // is_group: true for the first row of a group; the rows after it for which is_in_group is true
     // belong to it.  is_kept: true for a row that is shown even while its group is closed. name_of:
@@ -82,7 +83,7 @@ struct grid {
 
 enum {
     GRID_UNSORTED = -1, // no column
-    GRID_COLUMNS_MAX = 24,
+    GRID_COLUMNS_MAX = 32,
     GRID_SORTS_MAX = 3,
     GRID_TOGGLED_MAX = 16,
     GRID_SMALL = 12, // in a tree of at most so many rows groups are open

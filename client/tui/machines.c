@@ -105,25 +105,18 @@ static size_t find_xid(const struct join *join, const struct result *of, size_t 
     return SIZE_MAX;
 }
 
-// The events that last, of a host or device; null of a window that has ended.
-static struct value lasting_of(const struct join *join, const struct result *of, size_t row)
-{
-    const struct value none = {.type = VALUE_NULL};
-    return join->from->is_past ? none : result_get(of, row, "events");
-}
-
 static void find_hosts(struct join *join)
 {
     const struct machines *from = join->from;
     for (size_t row = 0; row < rows_of(from->hosts); row++) {
         const size_t host = find_host(join, result_get(from->hosts, row, "host"));
         join->hosts[host].row = row;
-        join->hosts[host].in_trouble |= lasting_of(join, from->hosts, row).type != VALUE_NULL;
+        join->hosts[host].in_trouble |= result_get(from->hosts, row, "events").type != VALUE_NULL;
     }
     for (size_t row = 0; row < rows_of(from->devices); row++) {
         const size_t host = find_host(join, result_get(from->devices, row, "host"));
         join->host_of[row] = host;
-        join->hosts[host].in_trouble |= lasting_of(join, from->devices, row).type != VALUE_NULL;
+        join->hosts[host].in_trouble |= result_get(from->devices, row, "events").type != VALUE_NULL;
     }
     for (size_t row = 0; row < rows_of(from->events) && join->xid_count < XIDS_MAX; row++) {
         if (!result_is(from->events, row, "event", "xid") || // as older collectors answer
@@ -149,7 +142,7 @@ static void set_trouble(struct join *join, const struct result *of, size_t row)
 {
     char text[TROUBLE_SIZE] = "! ", *words = text + 2;
     const size_t xid = find_xid(join, of, row), size = sizeof text - 2;
-    const struct value events = lasting_of(join, of, row);
+    const struct value events = result_get(of, row, "events");
     if (events.type == VALUE_TEXT)
         record_event_words(words, size, events.text.bytes, NULL);
     if (result_get(of, row, "sampler_ended_ns").type == VALUE_INT)

@@ -2,8 +2,6 @@
 // each of its devices.  No I/O, no global state.
 #pragma once
 
-#include <stdbool.h>
-
 #include "common/core/query/result.h"
 
 // The answers, each of which may be NULL.
@@ -11,7 +9,6 @@ struct machines {
     const struct result *hosts;   // HOST_HEALTH
     const struct result *devices; // DEVICE_HEALTH
     const struct result *events;  // records of events in the window, the newest first
-    bool is_past;                 // the window has ended: what lasts now is no trouble of it
 };
 
 // Joins them; NULL if there are neither hosts nor devices, or memory is short.  The columns are

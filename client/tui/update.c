@@ -477,8 +477,7 @@ static void join_machines(struct model *model)
 {
     const struct machines machines = {.hosts = model_answer(model, POLL_HOSTS),
                                       .devices = model_answer(model, POLL_DEVICES),
-                                      .events = model_answer(model, POLL_EVENTS),
-                                      .is_past = model_is_past(model)};
+                                      .events = model_answer(model, POLL_EVENTS)};
     struct model_answer *answer = &model->answers[POLL_MACHINES];
     result_free(answer->result);
     answer->result = machines_join(&machines);

@@ -1,4 +1,5 @@
-// Hosts, each followed by its devices: their newest samples, and the trouble that lasts.
+// Hosts, each followed by its devices: their newest samples, and the trouble that lasts; of a
+// window that has ended its last samples, and means.
 #include "client/tui/view.h"
 
 #include <math.h>
@@ -12,17 +13,23 @@ static const struct grid_column columns[] = {
     {"host / device", "host", GRID_TREE, true, 13, 28, 0},
     {"trouble", "trouble", GRID_MARKED, true, 10, 60, 2},
     {"CPU, GPU", "util_ratio", GRID_DRAWN, false, 9, 14, 1},
+    {"CPU mean", "cpu_util_mean_ratio", GRID_UNIT, false, 8, 0, 2},
+    {"GPU mean", "gpu_util_mean_ratio", GRID_UNIT, false, 8, 0, 1},
     {"memory", "memory_used_ratio", GRID_DRAWN, false, 9, 14, 1},
     {"temp", "temperature_celsius", GRID_UNIT, false, 6, 0, 2},
+    {"hottest", "temperature_max_celsius", GRID_UNIT, false, 7, 0, 2},
     {"slowdown", "slowdown_celsius", GRID_UNIT, false, 8, 0, 7},
     {"power", "power_watts", GRID_UNIT, false, 7, 0, 3},
+    {"mean", "power_mean_watts", GRID_UNIT, false, 7, 0, 4},
     {"limit", "power_cap_watts", GRID_UNIT, false, 7, 0, 6},
     {"clock", "sm_clock_hz", GRID_UNIT, false, 7, 0, 5},
     {"most", "sm_clock_max_hz", GRID_UNIT, false, 7, 0, 10},
     {"PCIe", "pcie", GRID_MARKED, true, 4, 5, 2},
     {"throttled", "throttled_ratio", GRID_UNIT, false, 9, 0, 6},
+    {"mean", "throttled_mean_ratio", GRID_UNIT, false, 6, 0, 7},
     {"ECC", "ecc_uncorrected", GRID_LOSS, false, 3, 0, 8},
     {"pressure", "memory_pressure_ratio", GRID_UNIT, false, 8, 0, 4},
+    {"mean", "memory_pressure_mean_ratio", GRID_UNIT, false, 6, 0, 5},
     {"of CPU", "cpu_pressure_ratio", GRID_UNIT, false, 7, 0, 7},
     {"of I/O", "io_pressure_ratio", GRID_UNIT, false, 7, 0, 7},
     {"proc CPU", "processes_cpu_ratio", GRID_UNIT, false, 8, 0, 4},
@@ -103,7 +110,9 @@ static void facts(const struct model *model, struct rect area, struct segments *
 {
     const struct result *machines = model_answer(model, POLL_MACHINES);
     unsigned hosts = 0, troubled = 0, devices = 0;
-    view_present_facts(model, area, facts);
+    (void)area;
+    if (model_is_past(model))
+        segments_add(facts, 0, STYLE_PLAIN, "last samples and means of the window");
     for (size_t row = 0; machines && row < result_row_count(machines); row++) {
         hosts += is_host(machines, row);
         devices += !is_host(machines, row);

@@ -49,9 +49,10 @@ static const struct figure host_figures[] = {
     {"cpu_pressure_ratio", "cpu_pressure_mean_ratio", NULL, FIGURE_MAX},
 };
 
-// A column of the answer with its SQL expression: over c (the newest description or sample), r (its
-// run), d (the description of the device) and t (the newest sample; null if the run has ended: what
-// it said is no more).  $2 is the time of asking.
+// A column of the answer with its SQL expression: over c (the newest description or sample, of a
+// window the newest before its end), r (its run), d (the description of the device) and t (the
+// newest sample; null if the run has ended by then: what it said is no more).  $2 is the time of
+// asking.
 struct expression {
     struct answer_column column;
     const char *sql;
@@ -71,6 +72,7 @@ struct expression {
 // Of a run that is over or silent, before the end of the window, $4.
 #define ENDED         "coalesce(r.ended_ns, r.heard_ns)"
 #define SAMPLER_ENDED "iif(r.\"end\" AND " ENDED " < $4, " ENDED ", NULL)"
+#define IS_OPEN       SAMPLER_ENDED " IS NULL"
 #define AS_OF         "min($2, $4)"
 
 static const struct expression device_keys[] = {
@@ -93,7 +95,7 @@ static const struct expression device_facts[] = {
     {{"pcie_generation_max", UNIT_NONE}, "d.pcie_generation_max"},
     {{"pcie_width_max", UNIT_NONE}, "d.pcie_width_max"},
     {{"processes", UNIT_NONE},
-     "CASE WHEN r.\"end\" = 0 AND coalesce(t.process_count, 1) > 0 THEN (SELECT group_concat(text, "
+     "CASE WHEN " IS_OPEN " AND coalesce(t.process_count, 1) > 0 THEN (SELECT group_concat(text, "
      "', ') FROM"
      " (SELECT coalesce(p.name || ' ', '') || p.pid || CASE WHEN p.memory_bytes IS NULL THEN ''"
      " WHEN p.memory_bytes < 1073741824 THEN printf(' %.1f MB', p.memory_bytes / 1048576.0)"
@@ -149,7 +151,7 @@ static const struct subject devices = {
             " sample DESC, id DESC) AS place FROM (SELECT *, coalesce(uuid, max(uuid) OVER"
             " (PARTITION BY host, name), name) AS key FROM known)) c"
             " JOIN main.run r ON r.run = c.run LEFT JOIN device d ON d.id = c.id"
-            " LEFT JOIN device_sample t ON t.id = c.sample AND r.\"end\" = 0 WHERE c.place = 1"
+            " LEFT JOIN device_sample t ON t.id = c.sample AND " IS_OPEN " WHERE c.place = 1"
             " ORDER BY host, rtrim(" NAME_OF("c.name") ", '0123456789'),"
                                                        " length(" NAME_OF("c.name") "), \"device\"",
 };
@@ -163,17 +165,19 @@ static const struct subject hosts = {
     .fact_count = sizeof host_facts / sizeof *host_facts,
     .figures = host_figures,
     .figure_count = sizeof host_figures / sizeof *host_figures,
-    // The sums are those of the newest samples of the host's processes that run.
+    // The sums are those of the newest samples of the host's processes that run, now.
     .from =
         " FROM (SELECT o.host, o.run, 0 AS name, o.sample, row_number() OVER (PARTITION BY o.host"
         " ORDER BY o.sample DESC) AS place, sum(p.cpu_ratio) OVER (PARTITION BY o.host) AS cpu,"
         " sum(p.host_memory_bytes * 1.0) OVER (PARTITION BY o.host) AS memory"
         " FROM (SELECT host, run, (SELECT s.id FROM host_sample s WHERE s.run = o.run"
-        " ORDER BY s.started_ns DESC LIMIT 1) AS sample, CASE WHEN \"end\" = 0 THEN"
-        " (SELECT max(i.id) FROM process_sample i WHERE i.run = o.run) END AS spent"
+        " AND s.started_ns < $4 ORDER BY s.started_ns DESC LIMIT 1) AS sample, CASE WHEN \"end\" = "
+        "0"
+        " AND $4 > $2 THEN (SELECT max(i.id) FROM process_sample i WHERE i.run = o.run) END AS "
+        "spent"
         " FROM recent o) o LEFT JOIN process_sample p ON p.id = o.spent) c"
         " JOIN main.run r ON r.run = c.run"
-        " LEFT JOIN host_sample t ON t.id = c.sample AND r.\"end\" = 0"
+        " LEFT JOIN host_sample t ON t.id = c.sample AND " IS_OPEN
         " WHERE c.place = 1 AND c.sample IS NOT NULL ORDER BY host",
 };
 
@@ -249,7 +253,8 @@ static enum status add_expressions(struct health *health, sqlite3_str *sql,
 #define PCIE                                                                                       \
     ", coalesce(t.\"%w\", (SELECT s.\"%w\" FROM device_sample s WHERE s.run = c.run"               \
     " AND s.device = c.name AND s.pcie_rx_bytes_per_second IS NOT NULL"                            \
-    " AND s.started_ns >= t.started_ns - 120000000000 ORDER BY s.started_ns DESC LIMIT 1))"
+    " AND s.started_ns BETWEEN t.started_ns - 120000000000 AND t.started_ns"                       \
+    " ORDER BY s.started_ns DESC LIMIT 1))"
 
 // All columns of the newest sample but the device, and what is derived from them.
 static enum status add_sample(struct health *health, sqlite3_str *sql)
@@ -308,13 +313,14 @@ static void append_newest(sqlite3_str *sql, const char *table, const char *colum
             sql,
             "%s SELECT %s FROM (SELECT run FROM recent WHERE run %s (SELECT run FROM many)) r"
             " CROSS JOIN %s s ON s.id IN (SELECT i.id FROM %s i WHERE i.run = r.run"
-            " ORDER BY i.started_ns DESC LIMIT %d)",
+            " AND i.started_ns < $4 ORDER BY i.started_ns DESC LIMIT %d)",
             i == 0 ? " FROM (" : " UNION ALL", columns, sizes[i].runs, table, table, sizes[i].rows);
     sqlite3_str_appendall(sql, ") t");
 }
 
 // Runs that are open or were heard of in the last 24 hours (or in the window), what they say of
-// their devices, their newest samples and processes, and what is wrong with them now.
+// their devices, their newest samples and processes before the window's end, and, unless it is
+// past, what is wrong with them now.
 static void append_tables(sqlite3_str *sql, const struct query *query)
 {
     struct query_filter of_device = query->filter;
@@ -352,7 +358,7 @@ static void append_tables(sqlite3_str *sql, const struct query *query)
                                " text || iif(text = 'xid', coalesce(' ' || detail, ''), '') AS text"
                                " FROM (");
     lasting_select(sql, "recent", "newest");
-    sqlite3_str_appendall(sql, ")) ");
+    sqlite3_str_appendall(sql, ") WHERE $4 > $2) ");
 }
 
 enum { FIRST_COLUMN = 2 }; // before it the host and the device, as ids

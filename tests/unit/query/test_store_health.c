@@ -222,7 +222,8 @@ TEST_CASE(a_run_of_long_ago_counts_only_in_its_window)
                  STATUS_NO_DATA, "no device");
 }
 
-// What a sampler said last is no more once it has ended; its window has its means.
+// What a sampler said last is no more once it has ended; its window has its means, and one that
+// ended before it what it said last.
 TEST_CASE(a_sampler_that_has_ended)
 {
     add_run(1, "a", RECORD_RUN_END_KILLED, START_NS + 9 * SECOND);
@@ -257,9 +258,16 @@ TEST_CASE(a_sampler_that_has_ended)
         result = ask(&query);
         expect_text(result, 0, "sampler_ended_ns", NULL);
         assert_int_equal(result_integer(result, 0, "as_of_ns", 0), query.filter.until_ns);
+        assert_true(result_number(result, 0, "cpu_util_ratio", -1) >= 0);
+        result_free(result);
+        query.kind = QUERY_DEVICE_HEALTH;
+        result = ask(&query);
+        assert_true(result_number(result, 0, "gpu_util_ratio", 0) == 0.25);
+        expect_text(result, 0, "processes", "gone 7 0.0 MB");
         result_free(result);
         query.filter.until_ns = 0;
     }
+    query.kind = QUERY_HOST_HEALTH;
     exec("UPDATE run SET \"end\" = 0");
     struct result *result = ask(&query);
     expect_text(result, 0, "sampler_ended_ns", NULL);
@@ -378,7 +386,8 @@ TEST_CASE(figures_of_a_window)
     assert_true(result_number(result, 0, "sm_clock_min_hz", 0) == 1.6e9);
     assert_true(result_number(result, 0, "energy_window_joules", 0) == 1000);
     assert_true(result_number(result, 0, "throttled_mean_ratio", 0) == 0.25);
-    assert_true(result_number(result, 0, "gpu_util_ratio", 0) == 0.9);
+    assert_true(result_number(result, 0, "gpu_util_ratio", 0) == 0.5); // the last sample's
+    assert_int_equal(result_integer(result, 0, "sampled_ns", 0), START_NS + 6 * SECOND);
     assert_int_equal(result_integer(result, 1, "samples", 9), 0);
     expect_text(result, 1, "gpu_util_mean_ratio", NULL);
     result_free(result);

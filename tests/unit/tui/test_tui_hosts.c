@@ -84,7 +84,8 @@ TEST_CASE(a_detail_tells_each_figure_once)
     fixture_free(model);
 }
 
-// Without samples in a window of the past a sampler may well run; what lasts now is none of it.
+// Without samples in a window of the past a sampler may well run; with some, they are its last
+// ones.
 TEST_CASE(a_past_window_without_samples_asks_for_no_sampler)
 {
     static const char *const texts[] = {"no samples: inferstat-worker watch makes them",
@@ -96,10 +97,10 @@ TEST_CASE(a_past_window_without_samples_asks_for_no_sampler)
         assert_true(fixture_shows(model, texts[is_past]));
         fixture_key(model, '[');
     }
-    answer_hosts(model, "host|events\na|disk_full\n");
-    assert_true(fixture_shows(model, "now, not the window"));
+    answer_hosts(model, "host|cpu_util_ratio|cpu_util_mean_ratio:ratio\na|0.25|0.125\n");
+    assert_true(fixture_shows(model, "last samples and means of the window"));
     assert_true(fixture_shows(model, "\n of all time · "));
-    assert_false(fixture_shows(model, "! disk"));
+    assert_true(fixture_shows(model, "25%") && fixture_shows(model, "12.5 %"));
     fixture_free(model);
 }
 

@@ -102,6 +102,28 @@ static void equipped(struct model *model)
     fixture_round(model, STATUS_OK, NULL);
 }
 
+// The last samples of a window that has ended, and its means.
+static void machines_before(struct model *model)
+{
+    fixture_normal(model);
+    fixture_key(model, '2');
+    fixture_key(model, '[');
+    fixture_answer(
+        model, POLL_HOSTS,
+        "host|events|cpu_util_ratio:ratio|cpu_util_mean_ratio:ratio|memory_available_bytes:bytes|"
+        "memory_total_bytes:bytes|memory_pressure_ratio:ratio|memory_pressure_mean_ratio:ratio|"
+        "sampled_ns:unix_ns\n"
+        "gpu-17|-|0.125|0.375|17179869184|34359738368|0.01|0.2|1774785299000000000\n");
+    fixture_answer(model, POLL_DEVICES,
+                   "host|device|events|gpu_util_ratio:ratio|gpu_util_mean_ratio:ratio|"
+                   "memory_used_bytes:bytes|memory_bytes:bytes|temperature_celsius:celsius|"
+                   "temperature_max_celsius:celsius|power_watts:watts|power_mean_watts:watts|"
+                   "throttled_ratio:ratio|throttled_mean_ratio:ratio|sampled_ns:unix_ns\n"
+                   "gpu-17|cuda:0|-|0.97|0.5|75161927680|150323855360|61|92|540.5|410|0|0.25|"
+                   "1774785299000000000\n");
+    fixture_round(model, STATUS_OK, NULL);
+}
+
 // An alert that is silenced, and one that fires beside it.
 static void silenced(struct model *model)
 {
@@ -357,6 +379,7 @@ static const struct {
     {"averages", fixture_many, "ttt", W120 | AGAIN},
     {"hosts", fixture_normal, "2", ALL | SIZES},
     {"hosts-equipped", equipped, "2", W80 | W120 | W200 | MONO | SIZES},
+    {"hosts-past", machines_before, "", W80 | W120 | W200},
     {"requests", fixture_normal, "3", ALL | SIZES},
     {"requests-paged", fixture_normal, "3" PAGE_DOWN, W60},
     {"requests-items", items, "3m", W80},
