@@ -153,24 +153,22 @@ print(len(rows), sum(row["generated_tokens"] for row in rows))' "$WORK/out")
 expect_exit 0 "$INFERSTAT" export inference --csv --output "$WORK/out.csv"
 [ "$(wc -l <"$WORK/out.csv")" -eq 6 ] || fail "the exported CSV has not 5 rows"
 
-# It replaces the file that is there, keeps its rights and what links to it, and
-# writes to what is no file as it is; what cannot be answered leaves all alone.
-chmod 600 "$WORK/out.csv"
+# Like a backup it never replaces a file, nor one by a link, and writes to what is no file as it is;
+# what cannot be answered leaves no file.
 ln -s out.csv "$WORK/link.csv"
-expect_exit 0 "$INFERSTAT" export load --csv --output "$WORK/link.csv"
-[ "$(wc -l <"$WORK/out.csv")" -eq 2 ] || fail "the exported CSV has not 1 row"
-[ "$(stat -c %a "$WORK/out.csv")" = 600 ] || fail "export changes a file's rights"
-[ -L "$WORK/link.csv" ] || fail "export replaces a link"
+for name in out link; do
+  expect_exit 4 "$INFERSTAT" export load --csv --output "$WORK/$name.csv"
+  expect_text "$WORK/err" "$WORK/$name.csv: already exists (name another file, or remove it)"
+done
+[ "$(wc -l <"$WORK/out.csv")" -eq 6 ] || fail "export writes to a file that exists"
 expect_exit 0 "$INFERSTAT" export load --csv --output /dev/stdout
 [ "$(wc -l <"$WORK/out")" -eq 2 ] || fail "the CSV on standard output has not 1 row"
-expect_exit 3 "$INFERSTAT" export load --csv --host nobody --output "$WORK/out.csv"
+expect_exit 3 "$INFERSTAT" export load --csv --host nobody --output "$WORK/new.csv"
 expect_exit 4 "$INFERSTAT" export load --csv --output "$WORK/none/out.csv"
-[ "$(wc -l <"$WORK/out.csv")" -eq 2 ] || fail "export without records empties the old file"
 limited() { (ulimit -f 1 && exec "$@"); } # no file grows beyond 1 KiB
-expect_exit 4 limited "$INFERSTAT" export --output "$WORK/out.csv"
-expect_text "$WORK/err" "$WORK/out.csv was not written"
-[ "$(wc -l <"$WORK/out.csv")" -eq 2 ] || fail "an export that is cut short empties the old file"
-[ "$(find "$WORK" -name '*.tmp-*' | wc -l)" -eq 0 ] || fail "export leaves files behind"
+expect_exit 4 limited "$INFERSTAT" export --output "$WORK/new.csv"
+expect_text "$WORK/err" "$WORK/new.csv was not written"
+[ "$(find "$WORK" -name 'new.csv*' | wc -l)" -eq 0 ] || fail "export leaves files behind"
 
 # ---- Output that cannot be written ---------------------------------------------------
 

@@ -102,7 +102,7 @@
       "list the columns of every kind of record, as on the wire")                                  \
     X(FORMAT, "format", 0, "FORMAT", CHOICE_AT(file_format, format_word),                          \
       "csv, json or jsonl (default jsonl)")                                                        \
-    X(OUTPUT, "output", 'o', "FILE", TEXT_AT(output), "write to FILE, which is replaced")          \
+    X(OUTPUT, "output", 'o', "FILE", TEXT_AT(output), "write to FILE, which must not exist")       \
     X(YES, "yes", 'y', NULL, OPTION_IS_GIVEN, "do not ask")                                        \
     X(ROLE, "role", 0, "LIST", SET_AT(roles, role_word),                                           \
       "roles of a key: producer, reader, admin (separated by commas)")                             \

@@ -1,6 +1,7 @@
 // inferstat export [KIND]... | --query TEXT | --bundle FILE
 #include <inttypes.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "client/cli/commands/record_pages.h"
 #include "client/cli/output/progress.h"
@@ -79,9 +80,13 @@ static enum status write_out(struct cli *cli, const struct query *query, uint32_
         .out = cli->env.out,
         .format = cli->options.format,
     };
+    struct output output;
+    struct stat there;
     if (!path)
         return write_rows(cli, query, kinds, &rows, err);
-    struct output output;
+    if (stat(path, &there) == 0 && S_ISREG(there.st_mode)) // as of a backup
+        return error_set(err, STATUS_BUSY, "%s: already exists (name another file, or remove it)",
+                         path);
     enum status status = output_open(&output, path, err);
     if (status != STATUS_OK)
         return status;
