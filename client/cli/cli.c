@@ -218,19 +218,25 @@ void cli_say(const struct cli *cli, const char *format, ...)
     free(line);
 }
 
-void cli_note_file(struct cli *cli)
+int64_t cli_as_of(struct cli *cli)
 {
     const struct query query = {.kind = QUERY_PING};
     struct result *result = NULL;
-    char time[UNIT_TEXT_SIZE];
-    if (cli->options.format != FORMAT_TEXT || !option_given(&cli->options, OPTION_DB) ||
+    if (!option_given(&cli->options, OPTION_DB) || open_remote(cli, NULL) != STATUS_OK ||
         remote_query(cli->remote, &query, &result, NULL) != STATUS_OK)
-        return;
+        return 0;
     const int64_t as_of_ns = result_integer(result, 0, "as_of_ns", 0);
+    result_free(result);
+    return as_of_ns;
+}
+
+void cli_note_file(struct cli *cli)
+{
+    char time[UNIT_TEXT_SIZE];
+    const int64_t as_of_ns = cli->options.format == FORMAT_TEXT ? cli_as_of(cli) : 0;
     if (as_of_ns != 0)
         (void)fprintf(cli->env.out, "\nAs of %s, the last message in this file.\n",
                       unit_format_int(time, UNIT_TIME, as_of_ns));
-    result_free(result);
 }
 
 void cli_note_limit(const struct cli *cli, uint64_t shown, uint64_t all)

@@ -136,6 +136,10 @@ void cli_say(const struct cli *cli, const char *format, ...) __attribute__((form
 // Prints each line of a text so, which it changes.
 void cli_print_lines(const struct cli *cli, int indent, char *text);
 
+// The time of the last message in the store file that the options name; 0: they name none, or it
+// cannot be read.
+int64_t cli_as_of(struct cli *cli);
+
 // After a table of what is now: says that it is not, if it is of a file.
 void cli_note_file(struct cli *cli);
 

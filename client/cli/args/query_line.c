@@ -292,7 +292,7 @@ enum status query_line_read(struct cli *cli, struct error *err)
         return error_set(err, STATUS_INVALID, "%s: the options are too long", cli->command->name);
     *out = (struct query){.kind = QUERY_SUMMARY};
     enum status status =
-        verb ? query_text_read(out, line.text, when, &cli->env, &place, err)
-             : query_text_read_filter(&out->filter, line.text, when, &cli->env, &place, err);
+        verb ? query_text_read(out, line.text, when, cli, &place, err)
+             : query_text_read_filter(&out->filter, line.text, when, cli, &place, err);
     return status == STATUS_OK ? status : blame(&line, place, err);
 }

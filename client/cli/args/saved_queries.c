@@ -102,12 +102,11 @@ static void point(FILE *notes, const char *line, struct query_place place)
     free(marked);
 }
 
-static enum status read_text(const struct cli *cli, const char *text, struct query *out,
+static enum status read_text(struct cli *cli, const char *text, struct query *out,
                              struct error *err)
 {
-    struct cli_environment env = cli->env;
     struct query_place place = {0};
-    enum status status = query_text_read(out, text, time_arg_read, &env, &place, err);
+    enum status status = query_text_read(out, text, time_arg_read, cli, &place, err);
     if (status != STATUS_OK)
         point(cli->env.notes, text, place);
     return status;
@@ -126,7 +125,7 @@ static enum status unknown_name(const struct result *list, const char *name, str
                    : STATUS_OK;
 }
 
-static enum status read_word(const struct cli *cli, const char *word, struct query *out,
+static enum status read_word(struct cli *cli, const char *word, struct query *out,
                              struct error *err)
 {
     struct result *list = NULL;
@@ -147,7 +146,7 @@ static enum status read_word(const struct cli *cli, const char *word, struct que
     return status;
 }
 
-enum status saved_queries_read(const struct cli *cli, const char *text, struct query *out,
+enum status saved_queries_read(struct cli *cli, const char *text, struct query *out,
                                struct error *err)
 {
     // Only a single word can be a name: for other text the file is not read.

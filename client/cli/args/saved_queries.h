@@ -9,8 +9,8 @@
 
 // Parses `text`: the name of a saved query, or a query in the query language.  On a syntax error
 // prints the query to cli->env.notes with the invalid part underlined, and returns STATUS_INVALID.
-MUST_CHECK enum status saved_queries_read(const struct cli *cli, const char *text,
-                                          struct query *out, struct error *err);
+MUST_CHECK enum status saved_queries_read(struct cli *cli, const char *text, struct query *out,
+                                          struct error *err);
 
 // Lists the saved queries in columns "name" and "text".  Without the file the list is empty.
 // Skips invalid lines, with a warning on cli->env.notes.  The caller frees `*out`.

@@ -75,17 +75,19 @@ static void warn_if_ambiguous(const struct cli_environment *env, const char *tex
         zoned(other, latest ? first_ns : second_ns));
 }
 
-enum status time_arg_parse(const struct cli_environment *env, int64_t *out_ns, const char *text,
-                           bool latest, const char *what, struct error *err)
+enum status time_arg_parse(struct cli *cli, int64_t *out_ns, const char *text, bool latest,
+                           const char *what, struct error *err)
 {
-    enum status status = when_parse(out_ns, text, env->now_ns, latest, what, err);
+    const int64_t as_of_ns = cli_as_of(cli);
+    enum status status =
+        when_parse(out_ns, text, as_of_ns ? as_of_ns : cli->env.now_ns, latest, what, err);
     if (status == STATUS_OK)
-        warn_if_ambiguous(env, text, latest, what);
+        warn_if_ambiguous(&cli->env, text, latest, what);
     return status;
 }
 
-enum status time_arg_read(void *env, int64_t *out_ns, const char *text, bool latest,
+enum status time_arg_read(void *cli, int64_t *out_ns, const char *text, bool latest,
                           struct error *err)
 {
-    return time_arg_parse(env, out_ns, text, latest, "time", err);
+    return time_arg_parse(cli, out_ns, text, latest, "time", err);
 }

@@ -11,14 +11,14 @@
 MUST_CHECK enum status key_arg_parse(char key[WIRE_KEY_TEXT_SIZE], const char *word,
                                      const char *what, struct error *err);
 
-// Parses a time, or a duration before env->now_ns, as when_parse (common/sys/when.h) does.  `what`
-// names the option in `err`.  A local time occurs twice when clocks are set back: then `latest`
-// selects the second instant, and a warning on env->notes shows both and the one used.
-MUST_CHECK enum status time_arg_parse(const struct cli_environment *env, int64_t *out_ns,
-                                      const char *text, bool latest, const char *what,
-                                      struct error *err);
+// Parses a time, or a duration before now, as when_parse (common/sys/when.h) does; now is the time
+// of a store file's last message (cli_as_of), else the clock's.  `what` names the option in `err`.
+// A local time occurs twice when clocks are set back: then `latest` selects the second instant, and
+// a warning on env.notes shows both and the one used.
+MUST_CHECK enum status time_arg_parse(struct cli *cli, int64_t *out_ns, const char *text,
+                                      bool latest, const char *what, struct error *err);
 
-// Callback of the query parser (query_when in query_text.h): calls time_arg_parse; `env` is a
-// struct cli_environment.
-MUST_CHECK enum status time_arg_read(void *env, int64_t *out_ns, const char *text, bool latest,
+// Callback of the query parser (query_when in query_text.h): calls time_arg_parse; `cli` is a
+// struct cli.
+MUST_CHECK enum status time_arg_read(void *cli, int64_t *out_ns, const char *text, bool latest,
                                      struct error *err);

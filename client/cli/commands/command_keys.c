@@ -28,7 +28,7 @@ static enum status copy_text(char out[QUERY_KEY_SIZE], const char *text, const c
 }
 
 // A period from now, or a time to come.
-static enum status parse_expires(int64_t *out_ns, const struct cli *cli, struct error *err)
+static enum status parse_expires(int64_t *out_ns, struct cli *cli, struct error *err)
 {
     const char *text = cli->options.expires;
     const size_t size = strlen(text);
@@ -41,7 +41,7 @@ static enum status parse_expires(int64_t *out_ns, const struct cli *cli, struct 
                    ? error_set(err, STATUS_INVALID, "--expires: 0 would end it at once")
                    : status;
     }
-    enum status status = time_arg_parse(&cli->env, out_ns, text, false, "--expires", err);
+    enum status status = time_arg_parse(cli, out_ns, text, false, "--expires", err);
     if (status == STATUS_OK && *out_ns <= now_ns)
         status = error_set(err, STATUS_INVALID, "--expires: %.60s is in the past", text);
     return status;

@@ -168,7 +168,7 @@ static enum status read_side(struct cli *cli, const char *text, struct query_fil
     if (size >= 4 && size <= 36 && strspn(text, "0123456789abcdefABCDEF-") == size)
         memcpy(side.by[QUERY_BY_RUN], text, size + 1);
     else
-        status = query_text_read_filter(&side, text, time_arg_read, &cli->env, NULL, err);
+        status = query_text_read_filter(&side, text, time_arg_read, cli, NULL, err);
     if (status != STATUS_OK)
         return error_prefix(err, status, "loads --compare");
     *out = cli->query.filter;

@@ -25,7 +25,7 @@ static enum status check_filter(const struct query_filter *filter, struct error 
 static enum status read_filter(const struct model *model, struct query_filter *filter,
                                struct query_place *place, struct error *err)
 {
-    int64_t now_ns = model->wall_now_ns;
+    int64_t now_ns = model_reference_ns(model);
     enum status status =
         query_text_read_filter(filter, model->prompt.text, model->when, &now_ns, place, err);
     if (status != STATUS_OK)

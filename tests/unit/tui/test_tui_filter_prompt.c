@@ -101,6 +101,10 @@ TEST_CASE(a_filter_is_applied)
     assert_string_equal(model->scope.filter.by[QUERY_BY_MODEL], "x y");
     assert_string_equal(model->scope.filter.by[QUERY_BY_HOST], "q");
     assert_int_equal(model->scope.filter.since_ns, FIXTURE_WALL_NS - HOUR_NS);
+    model->scope.now_ns = FIXTURE_WALL_NS - 9 * HOUR_NS; // of an old file
+    fixture_key(model, KEY_CODE_F4);
+    fixture_key(model, KEY_CODE_ENTER);
+    assert_int_equal(model->scope.filter.since_ns, FIXTURE_WALL_NS - 10 * HOUR_NS);
 
     // The next time it is there to be changed; nothing of it is left when it is emptied.
     fixture_key(model, KEY_CODE_F4);
