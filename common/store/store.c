@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <sqlite3.h>
 
+#include "common/core/base/text.h"
 #include "common/store/audit/audit.h"
 #include "common/store/compare/baseline.h"
 #include "common/store/transfer/copy.h"
@@ -93,20 +93,17 @@ static enum status cannot(const char *path, const char *what, struct error *err)
 
 static enum status find_names(struct restoring *restoring, const char *path, struct error *err)
 {
-    char time_text[24] = "";
+    char time_text[24];
     const int64_t now_ns = clock_wall_ns();
-    const time_t seconds = (time_t)(now_ns / 1000000000);
-    struct tm parts;
     char *real = realpath(path, NULL);
     const int n = snprintf(restoring->path, STEM_SIZE, "%s", real ? real : path);
     restoring->has_before = real != NULL;
     free(real);
     if (n < 0 || n >= STEM_SIZE)
         return error_set(err, STATUS_INVALID, "%.60s...: the path is too long", path);
-    if (gmtime_r(&seconds, &parts))
-        (void)strftime(time_text, sizeof time_text, "%Y%m%dT%H%M%S", &parts);
     (void)snprintf(restoring->before, QUERY_PATH_SIZE, "%s.before-%s.%03uZ", restoring->path,
-                   time_text, (unsigned)(now_ns / 1000000 % 1000) % 1000U);
+                   text_from_time(time_text, sizeof time_text, "%Y%m%dT%H%M%S", now_ns),
+                   (unsigned)(now_ns / 1000000 % 1000) % 1000U);
     (void)snprintf(restoring->fresh, QUERY_PATH_SIZE, "%s.restored", restoring->path);
     if (restoring->has_before && stat(restoring->path, &restoring->about) != 0)
         return cannot(restoring->path, "read", err);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 size_t text_character(const char *text, size_t size, uint32_t *out)
 {
@@ -198,6 +199,19 @@ char *text_from_real(char out[TEXT_NUMBER_SIZE], double value)
         if (!(back < value) && !(back > value))
             break;
     }
+    return out;
+}
+
+char *text_from_time(char *out, size_t size, const char *format, int64_t time_ns)
+{
+    const time_t seconds = (time_t)(time_ns / INT64_C(1000000000));
+    struct tm parts = {0};
+    (void)gmtime_r(&seconds, &parts); // cannot fail: the years are 1677 to 2262
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral" // those of the callers are checked
+    if (strftime(out, size, format, &parts) == 0)
+        out[0] = '\0';
+#pragma GCC diagnostic pop
     return out;
 }
 

@@ -53,6 +53,11 @@ char *text_append(char *text, size_t size, const char *between, const char *form
 enum { TEXT_NUMBER_SIZE = 32 };
 char *text_from_real(char out[TEXT_NUMBER_SIZE], double value);
 
+// Formats a time (unix ns), in UTC, as strftime does with `format`; "" if that does not fit `size`
+// bytes.  Returns `out`.
+char *text_from_time(char *out, size_t size, const char *format, int64_t time_ns)
+    __attribute__((format(strftime, 3, 0)));
+
 // text_from_uuid formats a UUID as 36 characters and a NUL.  text_to_uuid parses a UUID; it returns
 // false unless `text` is a UUID of exactly 36 characters.
 void text_from_uuid(char out[37], const unsigned char uuid[16]);

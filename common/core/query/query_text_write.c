@@ -3,8 +3,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <time.h>
 
+#include "common/core/base/text.h"
 #include "common/core/query/query_text.h"
 
 // A line being written.
@@ -42,16 +42,13 @@ static void put_word(struct writer *writer, const char *word)
 static void put_time(struct writer *writer, int64_t time_ns)
 {
     static const int64_t second_ns = INT64_C(1000000000);
-    enum { YEAR_LAST = 2261 };
-    const time_t seconds = (time_t)(time_ns / second_ns);
-    struct tm utc;
+    static const int64_t year_2262_ns = INT64_C(9214646400000000000);
     char text[32];
-    if (time_ns < 0 || !gmtime_r(&seconds, &utc) || utc.tm_year + 1900 > YEAR_LAST ||
-        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &utc) == 0) {
+    if (time_ns < 0 || time_ns >= year_2262_ns) {
         writer->timeless = true;
         return;
     }
-    put(writer, " %s", text);
+    put(writer, " %s", text_from_time(text, sizeof text, "%Y-%m-%dT%H:%M:%S", time_ns));
     if (time_ns % second_ns != 0)
         put(writer, ".%09" PRId64, time_ns % second_ns);
     put(writer, "Z");

@@ -2,7 +2,6 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <time.h>
 
 #include <sqlite3.h>
 
@@ -93,11 +92,7 @@ enum { TIME_SIZE = 32, WIDENED_BUCKETS_LEAST = 10 };
 // "2026-03-28 12:00", in UTC.
 static const char *time_text(char text[TIME_SIZE], int64_t time_ns)
 {
-    const time_t seconds = (time_t)(time_ns / NS_A_SECOND);
-    struct tm parts;
-    if (!gmtime_r(&seconds, &parts) || strftime(text, TIME_SIZE, "%F %R", &parts) == 0)
-        (void)snprintf(text, TIME_SIZE, "%lld", (long long)time_ns);
-    return text;
+    return text_from_time(text, TIME_SIZE, "%F %R", time_ns);
 }
 
 static void say_widened(struct aggregate_scan *scan, enum rollup_level level)

@@ -122,12 +122,9 @@ static enum status answer_lookup(struct store *store, sqlite3_stmt *stmt, struct
     if (id == GROUP_KEY_NONE)
         return STATUS_OK;
     (void)sqlite3_bind_int64(stmt, 1, id);
-    const int rc = sqlite3_step(stmt);
     enum status status = STATUS_OK;
-    if (rc == SQLITE_ROW)
+    if (database_step(store->db, stmt, &status, err))
         status = answer_cell(answer, column, stmt, 0, err);
-    else if (rc != SQLITE_DONE)
-        status = database_error(store->db, "store", err);
     (void)sqlite3_reset(stmt);
     return status;
 }

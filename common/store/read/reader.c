@@ -4,12 +4,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <sqlite3.h>
 
 #include "common/core/base/parse.h"
 #include "common/core/base/saturate.h"
+#include "common/core/base/text.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/read/filter.h"
 #include "common/store/read/session.h"
@@ -236,13 +236,8 @@ enum status expiry_info_until(struct store *store, enum record_kind kind,
 
 const char *expiry_info_text(char text[EXPIRY_TEXT_SIZE], int64_t until_ns)
 {
-    const time_t seconds = (time_t)(until_ns / 1000000000);
-    struct tm parts;
-    (void)snprintf(text, EXPIRY_TEXT_SIZE, "records have expired");
-    if (gmtime_r(&seconds, &parts))
-        (void)strftime(text, EXPIRY_TEXT_SIZE, "records before %Y-%m-%d %H:%M UTC have expired",
-                       &parts);
-    return text;
+    return text_from_time(text, EXPIRY_TEXT_SIZE, "records before %Y-%m-%d %H:%M UTC have expired",
+                          until_ns);
 }
 
 enum status expiry_info_error(int64_t until_ns, struct error *err)

@@ -67,14 +67,11 @@ static enum status refuse_columns(sqlite3 *db, const char *table, const char *ma
         return status;
     (void)sqlite3_bind_text(stmt, 1, table, -1, SQLITE_STATIC);
     (void)sqlite3_bind_text(stmt, 2, made, -1, SQLITE_STATIC);
-    const int rc = sqlite3_step(stmt);
-    if (rc == SQLITE_ROW)
+    if (database_step(db, stmt, &status, err))
         status = error_set(err, STATUS_UNSUPPORTED,
                            "table %s has a column \"%.100s\" that is not inferstat's and would be"
                            " lost (keep it in a table of its own and drop it from this one)",
                            table, (const char *)sqlite3_column_text(stmt, 0));
-    else if (rc != SQLITE_DONE)
-        status = database_error(db, "store", err);
     (void)sqlite3_finalize(stmt);
     return status;
 }

@@ -465,13 +465,11 @@ static enum status apply_baseline(sqlite3 *db, struct baseline *baseline, struct
                                   " LEFT JOIN main.name n ON n.text = b.subject"
                                   " LEFT JOIN main.name d ON d.text = b.device ORDER BY b.rowid",
                                   false, err);
-    for (size_t i = 0; status == STATUS_OK && sqlite3_step(row) == SQLITE_ROW; i++) {
+    for (size_t i = 0; database_step(db, row, &status, err); i++) {
         struct sample_group *group = samples_at(&baseline->samples, i);
         group->key.subject = sqlite3_column_int64(row, 0); // 0: none
         group->key.device = sqlite3_column_int64(row, 1);
     }
-    if (status == STATUS_OK && sqlite3_reset(row) != SQLITE_OK)
-        status = database_error(db, "store", err);
     (void)sqlite3_finalize(row);
     return status == STATUS_OK ? baseline_insert(db, baseline, false, err) : status;
 }

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/core/base/array.h"
 #include "common/store/query/now.h"
@@ -192,10 +191,9 @@ static enum status set_window(struct why_reader *reader, int64_t asked_ns, struc
     if (reader->window_ns <= 0)
         return error_set(err, STATUS_INVALID, "why: the window has up to 7 days before now");
     out->since_ns = out->as_of_ns - reader->window_ns;
-    const time_t start = (time_t)(out->since_ns / SECOND_NS);
-    struct tm parts;
-    if (!reader->store->is_live && gmtime_r(&start, &parts))
-        (void)strftime(reader->since, sizeof reader->since, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    if (!reader->store->is_live)
+        (void)text_from_time(reader->since, sizeof reader->since, "%Y-%m-%dT%H:%M:%SZ",
+                             out->since_ns);
     else
         (void)snprintf(reader->since, sizeof reader->since,
                        reader->window_ns % MINUTE_NS ? "%llds" : "%lldm",

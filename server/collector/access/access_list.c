@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/core/base/array.h"
 #include "common/core/base/text.h"
@@ -378,12 +377,9 @@ static enum status splice(char **out, const char *text, size_t size, size_t begi
 // " expires TIME", or "" for 0.
 static const char *expires_text(char text[TIME_SIZE + 10], int64_t expires_ns)
 {
-    const time_t seconds = (time_t)(expires_ns / SECOND_NS);
-    struct tm parts;
-    if (expires_ns == 0 || !gmtime_r(&seconds, &parts) ||
-        strftime(text, TIME_SIZE + 10, " expires %Y-%m-%dT%H:%M:%SZ", &parts) == 0)
-        text[0] = '\0';
-    return text;
+    return expires_ns
+               ? text_from_time(text, TIME_SIZE + 10, " expires %Y-%m-%dT%H:%M:%SZ", expires_ns)
+               : "";
 }
 
 enum status access_text_with(char **out, const char *text, size_t size,

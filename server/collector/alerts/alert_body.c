@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/core/base/text.h"
 #include "common/core/query/json_writer.h"
@@ -109,13 +108,10 @@ static void write_slack(struct json_writer *json, const struct alert_call *call,
 static void write_instant(struct json_writer *json, const char *key, int64_t time_ns)
 {
     char text[TIME_SIZE];
-    struct tm parts = {0};
-    const time_t seconds = (time_t)(time_ns / 1000000000);
-    (void)gmtime_r(&seconds, &parts);
-    const size_t size = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
-    (void)snprintf(text + size, sizeof text - size, ".%03dZ",
-                   (int)(time_ns % 1000000000 / 1000000));
-    json_write_text(json, key, text);
+    (void)text_from_time(text, sizeof text, "%Y-%m-%dT%H:%M:%S", time_ns);
+    json_write_text(
+        json, key,
+        text_append(text, sizeof text, "", ".%03dZ", (int)(time_ns % 1000000000 / 1000000)));
 }
 
 // Alertmanager knows an alert by its labels.

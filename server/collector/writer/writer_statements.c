@@ -98,10 +98,9 @@ bool statement_row(struct statements *statements, enum statement which, enum sta
                    struct error *err)
 {
     sqlite3_stmt *stmt = statements->list[which];
-    const int rc = sqlite3_step(stmt);
-    if (rc == SQLITE_ROW)
+    *status = STATUS_OK;
+    if (database_step(statements->db, stmt, status, err))
         return true;
-    *status = rc == SQLITE_DONE ? STATUS_OK : database_error(statements->db, "store", err);
     (void)sqlite3_reset(stmt);
     return false;
 }
