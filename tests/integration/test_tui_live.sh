@@ -49,7 +49,7 @@ ended 0
 open_terminal 80 24 "$INFERSTAT" top --collector "$COLLECTOR" --interval 1h
 shows "ended"
 press 5
-shows "Pipeline runs"
+shows "Newest pipeline runs"
 start encoder "$WORKER" --collector "$COLLECTOR" encode --encoder iqp --qubits 8 --batches 4
 shows " encode "
 wait_ended encoder 30

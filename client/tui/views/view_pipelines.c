@@ -211,14 +211,14 @@ static void lane_facts(const struct model *model, struct rect area, struct segme
 enum panel_number { PANEL_RUNS, PANEL_LANES, PANELS };
 
 static const struct panel panels[PANELS] = {
-    [PANEL_RUNS] = {.title = "Pipeline runs",
+    [PANEL_RUNS] = {.title = "Newest pipeline runs",
                     .none = "no pipeline run in the window: inferstat-worker encode makes one",
                     .polled = POLL_PIPELINES,
                     .grid = &pipeline_grid,
                     .facts = facts,
                     .head_rows = chart_rows,
                     .draw_head = draw_charts},
-    [PANEL_LANES] = {.title = "Totals of the run, to scale (they overlap)",
+    [PANEL_LANES] = {.title = "Totals of the whole run (they overlap)",
                      .none = "the run's times were not measured",
                      .polled = POLL_PIPELINES,
                      .facts = lane_facts,
