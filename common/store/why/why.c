@@ -140,13 +140,15 @@ static enum status explain_models(struct why_reader *reader, struct error *err)
 
 // ---- All together -------------------------------------------------------------------------------
 
-// Processes first, then parts of differences, losses and verdicts.  Parts model by model, the one
-// that is slowest against its usual first; by their shares, but what is unexplained last.
+// Processes first, then that all requests failed, parts of differences, losses and verdicts.  Parts
+// model by model, the one that is slowest against its usual first; by their shares, but what is
+// unexplained last.
 static int rank_of(const struct why_cause *cause)
 {
-    if (cause->kind <= WHY_KILLED)
-        return cause->kind == WHY_KILLED ? 1 : 0;
-    return cause->kind <= WHY_UNEXPLAINED ? 2 : (int)cause->kind;
+    if (cause->kind <= WHY_SILENT)
+        return 0;
+    return cause->kind <= WHY_FAILED || cause->kind > WHY_UNEXPLAINED ? (int)cause->kind
+                                                                      : WHY_UNEXPLAINED;
 }
 
 static int by_rank(const void *left, const void *right)
@@ -154,7 +156,7 @@ static int by_rank(const void *left, const void *right)
     const struct why_cause *a = left, *b = right;
     const bool is_rest = a->kind == WHY_UNEXPLAINED, is_other_rest = b->kind == WHY_UNEXPLAINED;
     const int ranks = rank_of(a) - rank_of(b);
-    if (ranks != 0 || a->kind <= WHY_KILLED)
+    if (ranks != 0 || a->kind <= WHY_FAILED)
         return ranks;
     if (a->subject != b->subject)
         return a->excess > b->excess || (!(b->excess > a->excess) && a->subject < b->subject) ? -1
@@ -215,15 +217,17 @@ static enum status begin(struct why_reader *reader, const struct why_question *q
 
 static enum status read_all(struct why_reader *reader, bool with_peers, struct error *err)
 {
-    enum status status = why_add_processes(reader, err);
+    enum status status = why_read_requests(reader, err);
     if (status == STATUS_OK)
-        status = why_read_requests(reader, err);
+        status = why_add_processes(reader, err);
     if (status == STATUS_OK)
         status = make_entries(reader, err);
     if (status == STATUS_OK)
         status = compare_models(reader, err);
     if (status == STATUS_OK)
         status = explain_models(reader, err);
+    if (status == STATUS_OK && reader->request_count == 0 && reader->failed > 0)
+        status = why_add_failed(reader, err);
     if (status == STATUS_OK)
         status = why_add_lasting(reader, err);
     if (status == STATUS_OK)

@@ -72,6 +72,8 @@ struct why_cause {
     // NaN: it is no part of a difference.
     double explained_ns, share;
     double excess;            // of the subject: that quantile / the usual one; 0: none
+    int64_t began_ns;         // of no part of a difference: when it happened or began; 0: unknown
+    bool is_moment;           // it does not last
     char text[WHY_TEXT_SIZE]; // one sentence, without a full stop
     size_t untimed_size; // of the text without for how long, or how long ago, at its end; 0: all
     char evidence[WHY_EVIDENCE_SIZE]; // the command that shows it
@@ -81,9 +83,10 @@ struct why {
     int64_t since_ns, as_of_ns; // the window
     struct why_subject *subjects;
     size_t subject_count;
-    // First processes that are down, silent or were replaced; then model by model, the one that is
-    // slowest against its usual first, by the share that is explained, the unexplained rest last;
-    // then losses; then models that are as usual; then models of which the host is worse.
+    // First processes that are down, silent or were replaced, or that all requests failed; then
+    // model by model, the one that is slowest against its usual first, by the share that is
+    // explained, the unexplained rest last; then losses; then models that are as usual; then models
+    // of which the host is worse.
     struct why_cause *causes;
     size_t cause_count; // at least 1 after success
 };

@@ -16,6 +16,7 @@ enum why_metric { WHY_E2E, WHY_TTFT, WHY_METRICS };
     X(DOWN, "down", "a process ended without closing", "runs")                                     \
     X(SILENT, "silent", "nothing was heard of a process", "runs")                                  \
     X(KILLED, "killed", "a process ended without closing and was replaced", "runs")                \
+    X(FAILED, "failed", "no request succeeded", "errors")                                          \
     X(THROTTLING, "throttling", "clocks of the device were reduced", "events")                     \
     X(XID, "xid", "the driver reported an error of the device (XID)", "events")                    \
     X(PCIE_DOWNGRADE, "pcie_downgrade", "the device's PCIe link was below its best", "events")     \

@@ -11,7 +11,8 @@
 #include "common/store/read/reader.h"
 #include "common/store/read/session.h"
 
-#define DAY_NS INT64_C(86400000000000)
+#define MINUTE_NS INT64_C(60000000000)
+#define DAY_NS    (24 * 60 * MINUTE_NS)
 
 #define LEAST_COVERAGE 0.99 // of the records; more losses are told
 
@@ -24,7 +25,16 @@ static bool is_known(const struct why *why, enum why_cause_kind kind, const char
     return false;
 }
 
-// Host, model, kind, time.
+// Whether the model that is asked for has requests on the host, in the window or shortly before.
+static bool has_requests(const struct why_reader *reader, int64_t host)
+{
+    bool found = reader->model == 0;
+    for (size_t i = 0; i < reader->request_count && !found; i++)
+        found = reader->requests[i].host == host && reader->requests[i].side != WHY_DAYS;
+    return found;
+}
+
+// Host, model, kind, time, whether its host ran the model that is asked for.
 static enum status on_process(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct why_reader *reader = context;
@@ -34,11 +44,13 @@ static enum status on_process(void *context, sqlite3_stmt *row, struct error *er
     char name[QUERY_TEXT_SIZE], ago[UNIT_TEXT_SIZE];
     struct why_cause *cause;
     (void)answer_name_text(reader->store, host, name);
-    if (is_known(reader->out, kind, name))
+    if (is_known(reader->out, kind, name) ||
+        (model == 0 && !sqlite3_column_int(row, 4) && !has_requests(reader, host)))
         return STATUS_OK;
     enum status status = why_add_cause(reader, &cause, kind, model, host, err);
     if (status != STATUS_OK)
         return status;
+    cause->began_ns = reader->out->as_of_ns - ago_ns;
     cause->untimed_size = strlen(cause->text);
     if (ago_ns > 0)
         why_say(cause, kind == WHY_SILENT ? " for %s" : " %s ago",
@@ -47,7 +59,7 @@ static enum status on_process(void *context, sqlite3_stmt *row, struct error *er
 }
 
 // Runs without an owner are imported: this collector never heard of them.  A process that never
-// described a model may be of any.
+// described a model may be of any that ran on its host.
 enum status why_add_processes(struct why_reader *reader, struct error *err)
 {
     const int64_t numbers[] = {reader->out->as_of_ns - DAY_NS, reader->out->since_ns, reader->model,
@@ -56,14 +68,17 @@ enum status why_add_processes(struct why_reader *reader, struct error *err)
     sqlite3_str_appendf(
         sql,
         "WITH lost AS MATERIALIZED (SELECT r.*, coalesce(r.ended_ns, r.heard_ns) AS at,"
-        " (SELECT m.name FROM main.model m WHERE m.run = r.run LIMIT 1) AS model"
+        " (SELECT m.name FROM main.model m WHERE m.run = r.run ORDER BY m.name = $3 DESC LIMIT 1)"
+        " AS model"
         " FROM main.run r WHERE r.heard_ns >= $1 AND r.\"end\" IN (%d, %d) AND (r.\"end\" = %d"
         " OR r.owner <> 0)), judged AS (SELECT *, EXISTS (SELECT 1 FROM main.run n"
         " WHERE n.host = l.host AND n.run <> l.run AND n.started_ns > l.at"
         " AND (l.model IS NULL OR EXISTS (SELECT 1 FROM main.model m WHERE m.run = n.run"
         " AND m.name = l.model))) AS replaced FROM lost l)"
         " SELECT host, coalesce(model, 0), CASE WHEN replaced THEN %d WHEN ended_ns THEN %d ELSE %d"
-        " END, at FROM judged WHERE (at >= $2 OR NOT replaced) AND $3 IN (0, coalesce(model, $3))"
+        " END, at, EXISTS (SELECT 1 FROM main.run n CROSS JOIN main.model m ON m.run = n.run"
+        " WHERE n.host = j.host AND m.name = $3) FROM judged j"
+        " WHERE (at >= $2 OR NOT replaced) AND $3 IN (0, coalesce(model, $3))"
         " AND $4 IN (0, host) ORDER BY at DESC",
         RECORD_RUN_END_KILLED, RECORD_RUN_END_SILENT, RECORD_RUN_END_KILLED, WHY_KILLED, WHY_DOWN,
         WHY_SILENT);
@@ -89,27 +104,19 @@ static enum status add_event(struct why_reader *reader, const struct lasting_eve
         return status;
     lasting_append(cause->text, sizeof cause->text, event);
     cause->untimed_size = strlen(cause->text);
+    cause->is_moment = event->is_moment;
+    cause->began_ns = event->is_moment ? event->newest_ns : event->since_ns;
     if (event->times == 0)
         return STATUS_OK;
-    (void)unit_format_int(ago, UNIT_DURATION,
-                          reader->out->as_of_ns -
-                              (event->is_moment ? event->newest_ns : event->since_ns));
+    (void)unit_format_int(ago, UNIT_DURATION, reader->out->as_of_ns - cause->began_ns);
     if (!event->is_moment)
         why_say(cause, ", for %s", ago);
     else if (event->times == 1)
         why_say(cause, ", %s ago", ago);
     else
-        why_say(cause, ", %u times, last %s ago", event->times, ago);
+        why_say(cause, ", %u times in %d minutes, last %s ago", event->times,
+                (int)(LASTING_ERROR_NS / MINUTE_NS), ago);
     return STATUS_OK;
-}
-
-// Whether the model that is asked for has requests on the host, in the window or shortly before.
-static bool has_requests(const struct why_reader *reader, int64_t host)
-{
-    bool found = reader->model == 0;
-    for (size_t i = 0; i < reader->request_count && !found; i++)
-        found = reader->requests[i].host == host && reader->requests[i].side != WHY_DAYS;
-    return found;
 }
 
 enum status why_add_lasting(struct why_reader *reader, struct error *err)

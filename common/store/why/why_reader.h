@@ -28,6 +28,7 @@ struct why_reader {
     double seconds[WHY_READ]; // of which all requests that match were read; without times that have
                               // none
     bool is_sampled[WHY_READ]; // some of the requests were not read
+    size_t failed;             // requests of the window
     struct why_span *spans;
     size_t request_count, request_room, span_count, span_room;
     struct device_names names;
@@ -69,8 +70,11 @@ MUST_CHECK enum status why_split_model(struct why_reader *reader, const struct w
 // Adds the causes of a model that is slower, or else its verdict.  `subject` is its index.
 MUST_CHECK enum status why_add_model(struct why_reader *reader, size_t subject, struct error *err);
 
+// Adds that all requests of the window failed.
+MUST_CHECK enum status why_add_failed(struct why_reader *reader, struct error *err);
+
 // Adds processes that ended without closing or are silent: unless they were replaced, in the last
-// 24 h, else in the window.
+// 24 h, else in the window; after the requests are read.
 MUST_CHECK enum status why_add_processes(struct why_reader *reader, struct error *err);
 
 // Adds what lasts on the hosts (of the model) and is no cause yet, after the requests are read.

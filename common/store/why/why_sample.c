@@ -61,8 +61,12 @@ static enum status on_request(void *context, sqlite3_stmt *row, struct error *er
     reader->read++;
     reader->last_ns = sqlite3_column_int64(row, ROW_STARTED);
     if ((of->model && model != of->model) || (of->host && host != of->host) ||
-        finish == RECORD_FINISH_ERROR || finish == RECORD_FINISH_CANCELLED)
+        finish == RECORD_FINISH_CANCELLED)
         return STATUS_OK;
+    if (finish == RECORD_FINISH_ERROR) {
+        of->failed += reader->side == WHY_NOW;
+        return STATUS_OK;
+    }
     reader->kept++;
     if (!ARRAY_RESERVE(&of->requests, &of->request_room, of->request_count + 1))
         return error_no_memory(err, "store");

@@ -47,7 +47,8 @@ static void set_evidence(struct why_cause *cause, const struct why_reader *reade
                       reader->window_ns <= HOUR_NS        ? "1m"
                       : reader->window_ns <= 24 * HOUR_NS ? "30m"
                                                           : "6h");
-    if (kind >= WHY_CONCURRENCY && kind != WHY_SETTING && kind != WHY_LOSSES)
+    if (kind == WHY_FAILED ||
+        (kind >= WHY_CONCURRENCY && kind != WHY_SETTING && kind != WHY_LOSSES))
         append_option(cause, "--model", cause->model);
     if (strcmp(command, "fleet") != 0)
         append_option(cause, "--host", cause->host);
@@ -201,14 +202,25 @@ static enum status add_verdict(struct why_reader *reader, size_t index, struct e
         why_say(cause, ": %s request%s%s in the window, none before it; fleet compares hosts", now,
                 subject->requests == 1 ? "" : "s", is_sampled[WHY_NOW] ? " sampled" : "");
     else if (subject->verdict == STATS_UNDECIDED)
-        why_say(cause, ": %srequests %s, usually %s", is_sampled[WHY_NOW] ? "sampled " : "", now,
-                usual);
+        why_say(cause, ": %srequests %s, usually %s%s", is_sampled[WHY_NOW] ? "sampled " : "", now,
+                usual, is_sampled[WHY_USUAL] && !reader->model ? " (--model reads more)" : "");
     for (int q = 0; q < WHY_QUANTILES && subject->usual_requests > 0; q++)
         why_say(
             cause, "%s %s %s, usually %s", q > 0 || subject->verdict == STATS_UNDECIDED ? ";" : ":",
             q == WHY_P50 ? "median" : "p95", unit_format(now, UNIT_DURATION, subject->now_ns[q]),
             unit_format(usual, UNIT_DURATION, subject->usual_ns[q]));
     return STATUS_OK;
+}
+
+enum status why_add_failed(struct why_reader *reader, struct error *err)
+{
+    struct why_cause *cause;
+    enum status status =
+        why_add_cause(reader, &cause, WHY_FAILED, reader->model, reader->host, err);
+    if (status == STATUS_OK)
+        why_say(cause, ": %zu failed%s", reader->failed,
+                reader->is_sampled[WHY_NOW] ? " of those sampled" : "");
+    return status;
 }
 
 enum status why_add_model(struct why_reader *reader, size_t subject, struct error *err)

@@ -290,15 +290,53 @@ TEST_CASE(test_window_of_file)
     }
 }
 
-// A process that is down comes first, also with a filter on a model that it never described.
+// A process that is down comes first, also with a filter on a model that it never described, if
+// that ran on its host; with one on any of its own models.
 TEST_CASE(test_down_of_model)
 {
-    struct query query = {.kind = QUERY_WHY, .filter.by[QUERY_BY_MODEL] = "llama"};
+    static const struct {
+        const char *host, *models[2];
+        bool is_named;
+    } cases[] = {{"gpu00", {NULL}, true},
+                 {"gone", {NULL}, false},
+                 {"gone", {"other"}, false},
+                 {"gone", {"other", "llama"}, true}};
+    const struct query query = {.kind = QUERY_WHY, .filter.by[QUERY_BY_MODEL] = "llama"};
     why_fleet_make(&(struct why_planted){.since_ns = 0});
-    rows_run(db, 900, "gone", as_of() - HOUR, as_of() - SECOND);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        exec("DELETE FROM run WHERE run = 900; DELETE FROM model WHERE run = 900");
+        rows_run(db, 900, cases[i].host, as_of() - HOUR, as_of() - SECOND);
+        exec("UPDATE run SET \"end\" = 2, owner = 1, ended_ns = heard_ns WHERE run = 900");
+        for (int k = 0; k < 2 && cases[i].models[k]; k++)
+            execf("INSERT INTO model(run, stream, number, started_ns, received_ns, name, format)"
+                  " VALUES(900, 0, %d, 1, 1, %u, 'gguf')",
+                  k, rows_name(db, cases[i].models[k]));
+        struct result *result = ask(&query);
+        if (is_cause(result, 0, WHY_DOWN) != cases[i].is_named)
+            fail_msg("case %zu", i);
+        result_free(result);
+    }
+}
+
+// Requests that all failed are no reason to say that there were none.
+TEST_CASE(test_all_failed)
+{
+    const struct query query = {.kind = QUERY_WHY, .filter.by[QUERY_BY_MODEL] = "llama"};
+    why_fleet_make(&(struct why_planted){.since_ns = 0});
+    execf("DELETE FROM inference WHERE started_ns < %lld OR id %% 100 > 0;"
+          "UPDATE inference SET finish = 3",
+          (long long)window());
+    const int64_t count = integer("SELECT count(*) FROM inference");
+    rows_run(db, 900, "gpu00", as_of() - HOUR, as_of() - SECOND);
     exec("UPDATE run SET \"end\" = 2, owner = 1, ended_ns = heard_ns WHERE run = 900");
     struct result *result = ask(&query);
+    assert_int_equal(result_row_count(result), 2);
     assert_true(is_cause(result, 0, WHY_DOWN));
+    assert_true(is_cause(result, 1, WHY_FAILED));
+    assert_true(result_is(result, 1, "text",
+                          format_text("no request succeeded: %lld failed", (long long)count)));
+    assert_non_null(
+        strstr(result_get(result, 1, "evidence").text.bytes, "inferstat errors --model llama "));
     result_free(result);
 }
 
@@ -383,8 +421,8 @@ TEST_CASE(test_trouble_of_devices)
     assert_true(result_is(result, 0, "text", "the device had uncorrected memory errors (cuda:6)"));
     assert_true(is_cause(result, 1, WHY_MEMORY_FULL));
     assert_true(is_cause(result, 2, WHY_XID));
-    assert_non_null(
-        strstr(result_get(result, 2, "text").text.bytes, "48 (cuda:5), 3 times, last 1m 00s ago"));
+    assert_non_null(strstr(result_get(result, 2, "text").text.bytes,
+                           "48 (cuda:5), 3 times in 10 minutes, last 1m 00s ago"));
     assert_true(is_cause(result, 3, WHY_AS_USUAL));
     result_free(result);
     result = ask(&(struct query){.kind = QUERY_NOW, .filter.by[QUERY_BY_HOST] = "gpu00"});
@@ -465,5 +503,5 @@ TEST_MAIN_EACH(why_fleet_set_up, why_fleet_tear_down, test_items_and_closed_loop
                test_weak_effects, test_budget, test_budget_of_loops, test_planted_causes_come_first,
                test_no_change_is_as_usual, test_replaced_process_and_losses,
                test_refusals_and_absurd_rows, test_slow_in_different_quantiles, test_window_of_file,
-               test_pattern_of_host, test_down_of_model, test_nothing_before, test_always_slow,
-               test_trouble_of_devices)
+               test_pattern_of_host, test_down_of_model, test_all_failed, test_nothing_before,
+               test_always_slow, test_trouble_of_devices)
