@@ -24,6 +24,7 @@ enum {
 };
 #define ALERT_UNREAD_NS INT64_C(60000000000)
 #define REASON_AGE_NS   INT64_C(86400000000000)
+#define MOMENT_AGE_NS   INT64_C(60000000000) // an error causes what begins so long after it
 
 struct alert_evaluator {
     const struct alert_file *file;
@@ -376,6 +377,7 @@ static bool is_own_condition(const char *given, enum why_cause_kind kind)
         {WHY_SILENT, "host_silent_ns"},
         {WHY_DOWN, "runs_killed"},
         {WHY_KILLED, "runs_killed"},
+        {WHY_FAILED, "error_ratio"},
         {WHY_LOSSES, "records_dropped"},
         {WHY_XID, "xid_count"},
         {WHY_ECC_UNCORRECTED, "ecc_uncorrected_count"},
@@ -397,6 +399,13 @@ static bool is_own_condition(const char *given, enum why_cause_kind kind)
             return true;
     }
     return false;
+}
+
+// True if the cause was there when the alert fired, and an error shortly before its condition held.
+static bool was_there(const struct alert_series *series, const struct why_cause *cause)
+{
+    return cause->began_ns <= series->firing_ns &&
+           (!cause->is_moment || cause->began_ns >= series->started_ns - MOMENT_AGE_NS);
 }
 
 static enum status on_reason(void *context, sqlite3_stmt *row, struct error *err)
@@ -450,6 +459,7 @@ static enum status read_why(struct store *store, const struct query *query, void
         status = why_read(&why, store, &question, err);
     size_t first = 0;
     while (first < why.cause_count && (why.causes[first].kind >= WHY_AS_USUAL ||
+                                       !was_there(&row->series, &why.causes[first]) ||
                                        is_own_condition(query->metric, why.causes[first].kind)))
         first++;
     if (status == STATUS_OK && first < why.cause_count) {
@@ -490,7 +500,8 @@ static bool fired_after(const struct alert_row *row, int64_t firing_ns, int64_t 
            (row->series.firing_ns == firing_ns && row->id > id);
 }
 
-// The first that fired of the alerts in the table of which no cause was looked for; NULL: none.
+// The first that fired of the alerts in the table of which no cause was looked for, and whose time
+// WHY still looks at; NULL: none.
 static struct alert_row *next_unasked(const struct alert_evaluator *evaluator,
                                       const struct alert_pass *pass)
 {
@@ -499,6 +510,7 @@ static struct alert_row *next_unasked(const struct alert_evaluator *evaluator,
         struct alert_row *row = &pass->rows[i];
         if (row->id && row->series.state == ALERT_FIRING && !row->why[0] &&
             row->series.firing_ns <= pass->now_ns && // unless the clock was set back
+            row->series.firing_ns > pass->now_ns - WHY_WINDOW_NS &&
             fired_after(row, evaluator->asked_ns, evaluator->asked_id) &&
             (!next || fired_after(next, row->series.firing_ns, row->id)))
             next = row;

@@ -414,7 +414,7 @@ TEST_CASE(test_cause)
          " SELECT 1, 0, 1, started_ns, received_ns, model, 'gguf' FROM inference");
     execf("UPDATE run SET owner = 1, \"end\" = iif(run = 1, 2, 0), heard_ns = %lld,"
           " ended_ns = iif(run = 1, %lld, NULL)",
-          (long long)now_ns + 30 * SECOND, (long long)now_ns + 10 * SECOND);
+          (long long)now_ns + 20 * SECOND, (long long)now_ns);
     pass_after(0);
     assert_int_equal(integer("SELECT count(why) FROM alert WHERE rule = 'slow'"), 0); // pending
     assert_int_equal(integer("SELECT count(*) FROM alert WHERE rule = 'anywhere'"), 1);
@@ -484,6 +484,44 @@ TEST_CASE(test_causes_go_one_way)
                              " WHERE rule = 'device_xid'"),
                      1);
     assert_int_equal(integer("SELECT why IS NULL FROM alert WHERE rule = 'ecc_uncorrected'"), 1);
+}
+
+// What happened after an alert fired, or a moment some time before, is no cause of it.
+TEST_CASE(test_causes_are_of_the_time)
+{
+    static const struct {
+        bool is_error;     // an XID; else a process ended
+        int at_s, until_s; // when, and when a cause is looked for: after the alert fired
+        const char *why;   // NULL: none
+    } cases[] = {{true, -30, 0, "%(XID)%"},   {true, -240, 0, NULL},  {true, 30, 60, NULL},
+                 {false, -240, 0, "%ended%"}, {false, 60, 120, NULL}, {false, -240, 900, NULL}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        exec("DELETE FROM alert; DELETE FROM event; DELETE FROM inference; DELETE FROM model");
+        now_ns += 7200 * SECOND;
+        const int64_t fired_ns = now_ns, at_ns = fired_ns + cases[i].at_s * SECOND;
+        request(1, 5 * SECOND);
+        exec("INSERT INTO model(run, stream, number, started_ns, received_ns, name, format)"
+             " SELECT 1, 0, 1, started_ns, received_ns, model, 'gguf' FROM inference");
+        for (int is_after = 0; is_after < 2; is_after++) { // with another collector
+            read_rules("disable run_killed\ndisable device_xid\n"
+                       "alert slower: avg ttft_ns by model,host over 1h when max > 4s\n");
+            now_ns = at_ns;
+            if (cases[i].is_error && is_after == (cases[i].at_s > 0))
+                device_event("xid", 48, NULL);
+            now_ns = fired_ns + is_after * cases[i].until_s * SECOND;
+            execf("UPDATE run SET owner = 1, heard_ns = %lld, ended_ns = nullif(%lld, 0),"
+                  " \"end\" = iif(%d, 2, 0)",
+                  (long long)now_ns, cases[i].is_error ? 0 : (long long)at_ns,
+                  !cases[i].is_error && at_ns <= now_ns);
+            exec("UPDATE alert SET why = NULL");
+            pass_after(0);
+        }
+        const char *sql =
+            format_text("SELECT count(*) FROM alert WHERE rule = 'slower' AND %s",
+                        cases[i].why ? format_text("why LIKE '%s'", cases[i].why) : "why IS NULL");
+        if (integer(sql) != 1)
+            fail_msg("case %zu: no alert has %s", i, cases[i].why ? cases[i].why : "no cause");
+    }
 }
 
 // An alert of a device says what its newest event tells: which XID, why clocks are reduced, lanes.
@@ -589,5 +627,5 @@ TEST_CASE(test_try)
 TEST_MAIN_EACH(set_up, tear_down, test_life, test_rule_gone, test_silence,
                test_escalation_in_a_silence, test_silence_of_an_unknown_rule, test_unreadable_rule,
                test_shared_reads, test_trouble, test_disk_samples, test_cause,
-               test_own_condition_is_no_cause, test_causes_go_one_way, test_reason,
-               test_causes_of_many, test_acknowledge, test_try)
+               test_own_condition_is_no_cause, test_causes_go_one_way, test_causes_are_of_the_time,
+               test_reason, test_causes_of_many, test_acknowledge, test_try)
