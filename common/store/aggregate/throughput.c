@@ -331,8 +331,8 @@ static enum status on_gaps(void *context, sqlite3_stmt *row, struct error *err)
     return status == STATUS_OK ? spread_tokens(moving, &span, err) : status;
 }
 
-// Looks at the records that began in a span.
-static enum status move_gaps(struct moving *moving, struct store *store,
+// Looks at the records that began in a span and do not end in the future.
+static enum status move_gaps(struct moving *moving, struct store *store, int64_t now_ns,
                              const struct rollup_span *starts, struct error *err)
 {
     const struct query *query = moving->query;
@@ -345,13 +345,14 @@ static enum status move_gaps(struct moving *moving, struct store *store,
         sqlite3_str_appendf(sql, ", %s", schema_dimension(RECORD_KIND_ITL, query->group_by[i]));
     sqlite3_str_appendall(sql, " FROM itl t");
     filter_where(sql, RECORD_KIND_ITL, &filter);
-    sqlite3_str_appendall(sql, " AND t.started_ns BETWEEN $1 AND $2 AND " SCHEMA_IS_PLACED);
-    const int64_t of[] = {starts->first_ns, starts->last_ns};
-    return reader_scan_with(store, sql, &filter, of, 2, on_gaps, moving, err);
+    sqlite3_str_appendall(sql, " AND t.started_ns BETWEEN $1 AND $2"
+                               " AND t.started_ns + t.duration_ns <= $3 AND " SCHEMA_IS_PLACED);
+    const int64_t of[] = {starts->first_ns, starts->last_ns, now_ns};
+    return reader_scan_with(store, sql, &filter, of, 3, on_gaps, moving, err);
 }
 
 // Of steps that rollups have, gaps move only where the window begins and ends.
-static enum status spread_gaps(struct throughput *throughput, struct store *store,
+static enum status spread_gaps(struct throughput *throughput, struct store *store, int64_t now_ns,
                                const struct aggregate_scan *scan, struct error *err)
 {
     const struct query *query = scan->query;
@@ -365,15 +366,15 @@ static enum status spread_gaps(struct throughput *throughput, struct store *stor
     struct moving moving = {throughput, query, NULL};
     if (sketch_new(&moving.scratch) != STATUS_OK)
         return error_no_memory(err, "store");
-    enum status status = move_gaps(&moving, store, &spans[0], err);
+    enum status status = move_gaps(&moving, store, now_ns, &spans[0], err);
     if (status == STATUS_OK)
-        status = move_gaps(&moving, store, &spans[1], err);
+        status = move_gaps(&moving, store, now_ns, &spans[1], err);
     sketch_free(moving.scratch);
     return status;
 }
 
 static enum status add_gaps(struct throughput *throughput, struct store *store,
-                            const struct query *query, struct error *err)
+                            const struct query *query, int64_t now_ns, struct error *err)
 {
     struct aggregate_scan scan = {.query = query, .kind = RECORD_KIND_ITL};
     aggregate_scan_want(&scan, QUERY_METRIC_ITL, false);
@@ -389,7 +390,7 @@ static enum status add_gaps(struct throughput *throughput, struct store *store,
             sums[THROUGHPUT_GAPS] += (double)aggregate_scan_ratio(group, 0)->values.count;
     }
     if (status == STATUS_OK)
-        status = spread_gaps(throughput, store, &scan, err);
+        status = spread_gaps(throughput, store, now_ns, &scan, err);
     aggregate_scan_deinit(&scan);
     return status;
 }
@@ -672,7 +673,7 @@ static enum status read_all(struct throughput *throughput, struct store *store,
 {
     enum status status = read_inferences(throughput, store, query, metric, scan, now_ns, err);
     if (status == STATUS_OK && can_stream(throughput, query, scan)) {
-        status = add_gaps(throughput, store, query, err);
+        status = add_gaps(throughput, store, query, now_ns, err);
         if (status == STATUS_OK)
             status = use_gaps(throughput, query->group_count, err);
     }

@@ -473,6 +473,18 @@ TEST_CASE(test_a_steady_engine)
         if (!(fabs(sums[0] - sums[1]) < 1e-3))
             fail_msg("case %zu: %g in all, %g in steps", k, sums[0], sums[1]);
     }
+    // A record that would end in the future counts where it began.
+    execf("DELETE FROM itl WHERE started_ns > %" PRId64 "; UPDATE run SET heard_ns = %" PRId64,
+          start_ns + 60 * SECOND_NS, start_ns + 60 * SECOND_NS);
+    const struct query query = {.kind = QUERY_AVERAGE,
+                                .metric = "output_token_rate",
+                                .filter.since_ns = start_ns,
+                                .step_ns = SECOND_NS};
+    struct error err = {0};
+    struct result *result = NULL;
+    expect_ok(store_query(opened, &query, &result, &err), &err);
+    assert_int_equal(result_row_count(result), 60);
+    result_free(result);
     store_close(opened);
     drop_store();
 }
