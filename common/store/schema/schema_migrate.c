@@ -359,8 +359,11 @@ static enum status rebuild_tables(sqlite3 *db, struct error *err)
                             &rebuilds, err);
         if (status == STATUS_OK && kind == RECORD_KIND_DEVICE_SAMPLE)
             status = has_scaled(db, &is_scaled, err);
-        if (status == STATUS_OK && (rebuilds || !is_scaled))
-            status = schema_rebuild(db, (enum record_kind)kind, err);
+        if (status != STATUS_OK || (!rebuilds && is_scaled))
+            continue;
+        log_write(LOG_LEVEL_INFO, "store: the records of kind %s are rewritten",
+                  record_kind_info((enum record_kind)kind)->name);
+        status = schema_rebuild(db, (enum record_kind)kind, err);
     }
     return status;
 }

@@ -305,6 +305,8 @@ enum status unseal(sqlite3 *db, struct error *err)
     enum status status = database_integer(
         db, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'sealed'", &tables,
         err);
+    if (status == STATUS_OK && tables > 0)
+        log_write(LOG_LEVEL_INFO, "store: its sealed records are unpacked");
     for (struct segment segment = {.id = 1}; status == STATUS_OK && tables > 0 && segment.id;) {
         status = load(&segment, db, err);
         if (status == STATUS_OK && segment.id)

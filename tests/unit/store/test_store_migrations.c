@@ -13,6 +13,7 @@
 #include "common/store/schema/schema_rebuild.h"
 #include "common/store/schema/database_open.h"
 #include "common/store/schema/schema_migrate.h"
+#include "common/sys/log.h"
 #include "tests/support/folder.h"
 #include "tests/support/test.h"
 #include "tests/unit/store/schema_fixture.h"
@@ -271,6 +272,25 @@ TEST_CASE(test_stores_of_all_older_versions)
     for (size_t i = 0; i < COUNT_OF(older); i++)
         migrate_older(older[i].dump, older[i].version, older[i].own, today);
     free(today);
+}
+
+// The log says what is rewritten, and when all is done.
+TEST_CASE(test_a_migration_is_told)
+{
+    static char text[4096];
+    make_store(STORE_VERSION "8.sql");
+    FILE *log = tmpfile();
+    const int saved = dup(STDERR_FILENO);
+    assert_true(log && dup2(fileno(log), STDERR_FILENO) == STDERR_FILENO);
+    log_open("test", LOG_LEVEL_INFO);
+    database_close(new_store());
+    log_open("test", LOG_LEVEL_WARNING);
+    assert_true(dup2(saved, STDERR_FILENO) == STDERR_FILENO);
+    assert_int_equal(close(saved), 0);
+    assert_true(pread(fileno(log), text, sizeof text - 1, 0) > 0);
+    (void)fclose(log);
+    assert_non_null(strstr(text, "the records of kind inference are rewritten\n"));
+    assert_non_null(strstr(text, ": is of version "));
 }
 
 // One that finds no room leaves the store as it was, and can be done again.
@@ -585,9 +605,9 @@ TEST_CASE(test_samples_keep_their_values)
     database_close(db);
 }
 
-TEST_MAIN_EACH(set_up, tear_down, test_stores_of_all_older_versions, test_a_migration_without_room,
-               test_a_migration_keeps_what_was_added, test_unsealing_goes_on_where_it_was_killed,
-               test_a_migration_without_disk_space, test_damaged_segments,
-               test_segments_of_an_unknown_format, test_an_import_of_version_7,
-               test_an_older_store_gets_todays_views, test_missing_columns_are_added,
-               test_samples_keep_their_values)
+TEST_MAIN_EACH(set_up, tear_down, test_stores_of_all_older_versions, test_a_migration_is_told,
+               test_a_migration_without_room, test_a_migration_keeps_what_was_added,
+               test_unsealing_goes_on_where_it_was_killed, test_a_migration_without_disk_space,
+               test_damaged_segments, test_segments_of_an_unknown_format,
+               test_an_import_of_version_7, test_an_older_store_gets_todays_views,
+               test_missing_columns_are_added, test_samples_keep_their_values)
