@@ -229,9 +229,9 @@ static uint64_t idle_ns(const struct background *background)
 static void finish(struct background *background)
 {
     struct publisher *publisher = background->publisher;
-    uint64_t count;
-    (void)!read(background->wake_fd, &count, sizeof count); // the wake-up by background_stop
-    for (int bank = 0; bank < 2; bank++) {                  // the threads have stopped recording
+    eventfd_t count;
+    (void)eventfd_read(background->wake_fd, &count); // the wake-up by background_stop
+    for (int bank = 0; bank < 2; bank++) {           // the threads have stopped recording
         background->draining = false;
         drain_gaps(background);
     }
@@ -356,8 +356,7 @@ struct background_end background_stop(struct background *background, uint64_t ti
     const uint64_t deadline = timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
     atomic_store_explicit(&background->deadline_ns, deadline, memory_order_release);
     atomic_store_explicit(&background->stopping, true, memory_order_release);
-    const uint64_t one = 1;
-    (void)!write(background->wake_fd, &one, sizeof one);
+    (void)eventfd_write(background->wake_fd, 1);
     thread_join(&background->thread);
     const struct background_end end = background->end;
     free_background(background);

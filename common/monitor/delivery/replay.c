@@ -392,8 +392,7 @@ void replay_stop(struct replay *replay)
     if (!replay)
         return;
     atomic_store_explicit(&replay->stopping, true, memory_order_release);
-    const uint64_t one = 1;
-    (void)!write(replay->wake_fd, &one, sizeof one);
+    (void)eventfd_write(replay->wake_fd, 1);
     thread_join(&replay->thread);
     (void)close(replay->wake_fd);
     free(replay);

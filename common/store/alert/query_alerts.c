@@ -12,13 +12,6 @@
 #include "common/store/read/session.h"
 #include "common/sys/clock.h"
 
-static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
-{
-    struct result *answer = context;
-    answer_row(answer);
-    return answer_on_row(answer, row, err);
-}
-
 // The conditions of the query on a row `a`, its filter's times apart.
 static void append_where(sqlite3_str *sql, const struct query *query)
 {
@@ -149,7 +142,7 @@ enum status query_alerts(struct store *store, const struct query *query, struct 
     sqlite3_str_appendf(sql, " LIMIT %lld",
                         query->limit && query->limit < QUERY_ROWS_MAX ? (long long)query->limit
                                                                       : QUERY_ROWS_MAX);
-    return reader_scan(store, sql, &query->filter, on_row, *out, err);
+    return reader_scan(store, sql, &query->filter, answer_on_new_row, *out, err);
 }
 
 // ---- ALERT_TRY ------------------------------------------------------------------------

@@ -6,13 +6,6 @@
 #include "common/store/read/reader.h"
 #include "common/store/read/session.h"
 
-static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
-{
-    struct result *answer = context;
-    answer_row(answer);
-    return answer_on_row(answer, row, err);
-}
-
 static long long limit_of(const struct query *query)
 {
     return query->limit && query->limit < QUERY_ROWS_MAX ? query->limit : QUERY_ROWS_MAX;
@@ -36,7 +29,7 @@ enum status query_admin_log(struct store *store, const struct query *query, stru
                         (long long)filter->since_ns,
                         (long long)(filter->until_ns ? filter->until_ns : INT64_MAX),
                         limit_of(query));
-    return reader_scan(store, sql, NULL, on_row, *out, err);
+    return reader_scan(store, sql, NULL, answer_on_new_row, *out, err);
 }
 
 // A sample's blob (baseline.h) has 8 bytes a value, or 10 with its source, then a checksum.
@@ -62,5 +55,5 @@ enum status query_baselines(struct store *store, const struct query *query, stru
         " AS \"values\", b.fingerprint FROM baseline b LEFT JOIN baseline_sample s"
         " ON s.baseline = b.id GROUP BY b.id ORDER BY b.name LIMIT %lld",
         limit_of(query));
-    return reader_scan(store, sql, NULL, on_row, *out, err);
+    return reader_scan(store, sql, NULL, answer_on_new_row, *out, err);
 }

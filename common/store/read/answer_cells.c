@@ -116,6 +116,12 @@ enum status answer_on_row(void *answer, sqlite3_stmt *row, struct error *err)
     return status;
 }
 
+enum status answer_on_new_row(void *answer, sqlite3_stmt *row, struct error *err)
+{
+    answer_row(answer);
+    return answer_on_row(answer, row, err);
+}
+
 static enum status answer_lookup(struct store *store, sqlite3_stmt *stmt, struct result *answer,
                                  unsigned column, int64_t id, struct error *err)
 {

@@ -53,6 +53,8 @@ MUST_CHECK enum status answer_cell(struct result *answer, unsigned column, struc
 // last row's cell of the same name.  It adds no row: if the scan has several rows, later values
 // replace earlier ones.
 MUST_CHECK enum status answer_on_row(void *answer, struct sqlite3_stmt *row, struct error *err);
+// The same, into a row that it adds.
+MUST_CHECK enum status answer_on_new_row(void *answer, struct sqlite3_stmt *row, struct error *err);
 
 // Set the last row's cell at index `column` to the text of a name id, or to the UUID of a run.
 // GROUP_KEY_NONE and unknown ids leave it null.

@@ -40,17 +40,6 @@ static const struct key {
 
 enum { KEY_COUNT = sizeof keys / sizeof *keys, KEY_MINUTE = 1, KEY_FINEST_MINUTE = 5 };
 
-// State of the parser.
-struct reading {
-    struct retention_rules *rules;
-    unsigned given; // bit i: keys[i]
-};
-
-static int64_t *value_of(struct retention_rules *rules, const struct key *key)
-{
-    return (int64_t *)(void *)((char *)rules + key->place);
-}
-
 // ---- Values ---------------------------------------------------------------------------
 
 static enum status parse_age(int64_t *out, const struct key *key, const char *text,
@@ -88,8 +77,9 @@ static enum status find_key(const char *name, const struct key **out, struct err
                      nearest ? nearest : "", nearest ? "?" : "");
 }
 
-// One "KEY=VALUE".
-static enum status parse_rule(struct reading *reading, char *word, struct error *err)
+// One "KEY=VALUE".  Bit i of `*given`: keys[i].
+static enum status parse_rule(struct retention_rules *rules, unsigned *given, char *word,
+                              struct error *err)
 {
     char *equals = strchr(word, '=');
     if (!equals)
@@ -101,24 +91,24 @@ static enum status parse_rule(struct reading *reading, char *word, struct error 
     if (status != STATUS_OK)
         return status;
     const unsigned bit = 1U << (key - keys);
-    if (reading->given & bit)
+    if (*given & bit)
         return error_set(err, STATUS_INVALID, "--retention: %s is there twice", key->name);
-    reading->given |= bit;
-    int64_t *value = value_of(reading->rules, key);
+    *given |= bit;
+    int64_t *value = (int64_t *)(void *)((char *)rules + key->place);
     return key->place == offsetof(struct retention_rules, bytes)
                ? parse_size(value, equals + 1, BYTES_MIN, "--retention: bytes", err)
                : parse_age(value, key, equals + 1, err);
 }
 
 // Checks from the coarsest level on that none is kept longer than the next coarser one.
-static enum status order_levels(const struct reading *reading, int64_t *ages, unsigned first_key,
+static enum status order_levels(int64_t *ages, unsigned given, unsigned first_key,
                                 struct error *err)
 {
     for (int level = ROLLUP_LEVEL_COUNT - 2; level >= 0; level--) {
         if (ages[level] <= ages[level + 1])
             continue;
         const unsigned key = first_key + (unsigned)level;
-        if (reading->given >> key & 1)
+        if (given >> key & 1)
             return error_set(err, STATUS_INVALID,
                              "--retention: %s is longer than %s, which replaces it (give "
                              "both)",
@@ -132,18 +122,18 @@ enum status retention_rules_parse(struct retention_rules *rules, const char *tex
                                   struct error *err)
 {
     *rules = retention_rules_default();
-    struct reading reading = {.rules = rules};
+    unsigned given = 0;
     enum status status = STATUS_OK;
     char *copy = strdup(text), *at = copy, *word;
     if (!copy)
         return error_no_memory(err, "--retention");
     while (status == STATUS_OK && (word = strsep(&at, ",")))
-        status = parse_rule(&reading, word, err);
+        status = parse_rule(rules, &given, word, err);
     free(copy);
     if (status == STATUS_OK)
-        status = order_levels(&reading, rules->level_ns, KEY_MINUTE, err);
+        status = order_levels(rules->level_ns, given, KEY_MINUTE, err);
     if (status == STATUS_OK)
-        status = order_levels(&reading, rules->finest_ns, KEY_FINEST_MINUTE, err);
+        status = order_levels(rules->finest_ns, given, KEY_FINEST_MINUTE, err);
     return status;
 }
 

@@ -77,14 +77,8 @@ bool run_is_dirty(const struct run *run)
 
 enum status run_append_name(struct run *run, int64_t name)
 {
-    if (run->delivery.names_known == run->name_room) {
-        const uint32_t room = run->name_room ? 2 * run->name_room : 16;
-        int64_t *names = realloc(run->names, room * sizeof *names);
-        if (!names)
-            return STATUS_NOMEM;
-        run->names = names;
-        run->name_room = room;
-    }
+    if (!ARRAY_RESERVE(&run->names, &run->name_room, run->delivery.names_known + 1))
+        return STATUS_NOMEM;
     run->names[run->delivery.names_known++] = name;
     return STATUS_OK;
 }

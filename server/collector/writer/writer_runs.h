@@ -81,7 +81,7 @@ struct run {
     struct run_stream *streams; // parallel to delivery.lanes
     size_t stream_count, stream_room;
     int64_t *names; // [i]: the store's id of the run's name i + 1, of delivery.names_known
-    uint32_t name_room;
+    size_t name_room;
     uint32_t drop_count; // number of dropped ranges; valid if `complete`
     struct cells cells;  // cells of rollups that the run has filled today (writer_cells.h)
     // Number of names that the producer has sent; valid if not `complete`.  0: just read.
