@@ -88,7 +88,6 @@ static enum status perform(CURLM *multi, int stop_fd, CURLcode *result, struct e
     return STATUS_OK;
 }
 
-// Judges how a transfer ended.
 static enum status judge(CURL *easy, CURLcode result, size_t received, long *code,
                          struct error *err)
 {

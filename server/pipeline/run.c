@@ -351,7 +351,6 @@ static enum status drain(struct run *run, struct error *err)
     return status;
 }
 
-// Logs the histogram of waits for slots.
 static void log_waits(const char *name, const struct pool_figures *pool)
 {
     char text[1024] = "";

@@ -42,7 +42,6 @@ static const struct option rows[] = {
 static const struct option_table table = {
     .options = rows, .count = sizeof rows / sizeof *rows, .target = &options};
 
-// A run and its figures.
 static struct {
     struct gemm_bench bench;
     struct device_properties device;

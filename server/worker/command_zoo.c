@@ -44,7 +44,6 @@ static const char *category_word(unsigned i)
     return i < sizeof words / sizeof *words ? words[i] : NULL;
 }
 
-// Adds a model to the list that is to be run.
 static enum status add_model(struct models *models, const char *name, const char *what,
                              struct error *err)
 {

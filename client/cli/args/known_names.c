@@ -158,7 +158,6 @@ static bool is_for_people(const struct cli *cli)
     return cli->options.format == FORMAT_TEXT && !option_given(&cli->options, OPTION_CHECK);
 }
 
-// Widens the filter of one dimension.
 static bool widen(struct cli *cli, enum query_dimension dimension, char name[QUERY_TEXT_SIZE])
 {
     struct known_names names = {0};

@@ -182,7 +182,6 @@ struct models {
     char names[MODELS][QUERY_TEXT_SIZE];
 };
 
-// Splits "A,B" at its comma.
 static enum status split_models(struct models *out, const struct cli_options *options,
                                 struct error *err)
 {

@@ -119,7 +119,6 @@ static const struct column act_columns[] = {
 
 static const struct columns acts = {act_columns, sizeof act_columns / sizeof *act_columns, NULL};
 
-// Lists the acts of administrators in the window.
 static enum status list_acts(struct cli *cli, struct error *err)
 {
     static const enum cli_option others[] = {OPTION_RUN, OPTION_HOST, OPTION_COUNT};

@@ -110,7 +110,6 @@ static void write_metrics(FILE *out)
     }
 }
 
-// The words of the query language.
 static void write_language(FILE *out)
 {
     unsigned count;

@@ -59,7 +59,6 @@ static void print_import(struct cli *cli, const struct result *answer)
         (void)fprintf(cli->env.notes, "inferstat: import: %s\n", text);
 }
 
-// Asks for the import of a bundle.
 static enum status import_bundle(struct cli *cli, const char *path, struct error *err)
 {
     struct query query = {.kind = QUERY_IMPORT};

@@ -89,7 +89,6 @@ static enum status list_names(struct cli *cli, struct error *err)
     return status;
 }
 
-// Joins the arguments with blanks.
 static char *join_words(const struct cli_options *options)
 {
     size_t size = 1;

@@ -38,7 +38,6 @@ static void consider(struct search *search, const char *word)
     (void)text_append(search->list, PROMPT_CHOICES_SIZE, " ", "%s", word);
 }
 
-// The names in a column of all answers.
 static void consider_names(struct search *search, const struct model *model, const char *key)
 {
     for (unsigned polled = 0; polled < POLL_COUNT; polled++) {

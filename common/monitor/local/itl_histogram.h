@@ -36,7 +36,6 @@ struct itl_histogram {
     uint32_t shared_counts[SKETCH_NS_BUCKETS];
 };
 
-// Counts the pending gap.
 static inline void itl_histogram_count_pending(struct itl_histogram *histogram)
 {
     const uint64_t ns = histogram->pending_ns;

@@ -14,7 +14,6 @@
 
 enum { PROCESS_ID, PROCESS_HOST, PROCESS_BEGAN, PROCESS_HEARD };
 
-// Adds the life of a process to its groups.
 static enum status on_process(void *context, sqlite3_stmt *row, struct error *err)
 {
     const struct process_lives *lives = context;

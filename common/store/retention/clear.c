@@ -18,7 +18,6 @@ enum {
     PAGES_MOST = 4096,
 };
 
-// One integer about a kind's table.
 static enum status ask_table(sqlite3 *db, const char *what, enum record_kind kind, int64_t *out,
                              struct error *err)
 {

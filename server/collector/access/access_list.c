@@ -359,7 +359,6 @@ static void find_line(const char *text, size_t size, unsigned number, size_t *be
     }
 }
 
-// Replaces the text between `begin` and `end` by `line`.
 static enum status splice(char **out, const char *text, size_t size, size_t begin, size_t end,
                           const char *line, struct error *err)
 {

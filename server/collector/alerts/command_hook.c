@@ -97,7 +97,6 @@ static enum status start(struct command *command, char *const argv[], struct err
     return error_set(err, STATUS_IO, "cannot start it: %s", strerror(fault));
 }
 
-// Waits for the end of the program.
 static enum status wait_end(struct command *command, uint64_t limit_ns, int stop_fd,
                             struct error *err)
 {

@@ -170,7 +170,6 @@ static bool has_rollups(const struct maintenance *maintenance)
     return maintenance->rollups && !maintenance->load.is_failing;
 }
 
-// Runs a slice of clearing.
 static bool clear_records(struct maintenance *maintenance)
 {
     struct error err = {.text = "out of memory"};
@@ -207,7 +206,6 @@ static void press(struct maintenance *maintenance, uint64_t now_ns)
     quota_press(maintenance->quota, over, queued, now_ns);
 }
 
-// Deletes a slice of expired rows.
 static bool retain(struct maintenance *maintenance)
 {
     struct error err = {.text = "retention: failed"};

@@ -55,12 +55,10 @@ struct encode_split encode_split(const struct encode_run *run, bool pieces);
 typedef void encode_piece(const struct encode_run *run, size_t sample, size_t first, size_t count);
 void encode_all(const struct encode_run *run, bool pieces, encode_piece *encode);
 
-// Input `i` of a sample.
 double encode_input(const struct encode_run *run, size_t sample, size_t i);
 // True when all inputs of a sample are finite; a scalar loop, for few inputs.
 bool encode_inputs_finite(const struct encode_run *run, size_t sample);
 
-// The address of state `index` of a sample.
 void *encode_state(const struct encode_run *run, size_t sample, size_t index);
 
 // Rounds `n` doubles to the launch's type.

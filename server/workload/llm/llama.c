@@ -236,7 +236,6 @@ enum status llama_check_context(const struct llama_config *config, uint64_t weig
                      unit_format(have, UNIT_BYTES, (double)limit));
 }
 
-// Rejects sessions beyond the device's memory.
 static enum status check_memory(const struct llama *llama, size_t context, struct error *err)
 {
     char need[UNIT_TEXT_SIZE];

@@ -24,7 +24,6 @@ static inline void random_seed(struct random *random, uint64_t seed)
     }
 }
 
-// Returns the next 64 random bits.
 static inline uint64_t random_next(struct random *random)
 {
     uint64_t *s = random->state;

@@ -207,7 +207,6 @@ static enum status too_long(const struct llm_server *server, size_t tokens, stru
                      advice);
 }
 
-// Encodes the prompt, computes it and generates the answer.
 static enum status answer(struct llm_server *server, struct request *request,
                           enum inferstat_finish *finish, struct error *err)
 {
