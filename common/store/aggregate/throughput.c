@@ -549,7 +549,8 @@ static enum status find_extent(struct throughput *throughput, struct store *stor
     return status;
 }
 
-// Moves the start of a span to that of the first process, of the hosts and runs that are asked for.
+// Moves the start of a span to that of the first process, of the hosts and runs that are asked for,
+// or of the bundle.
 static enum status begin_with_process(struct store *store, const struct query_filter *asked,
                                       struct rollup_span *span, struct error *err)
 {
@@ -559,7 +560,8 @@ static enum status begin_with_process(struct store *store, const struct query_fi
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         memcpy(filter.by[kept[i]], asked->by[kept[i]], sizeof filter.by[kept[i]]);
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendall(sql, "SELECT min(t.started_ns), max(t.started_ns) FROM run t");
+    sqlite3_str_appendall(sql, "SELECT max(min(t.started_ns), " READER_BUNDLE_SINCE
+                               "), max(t.started_ns) FROM run t");
     filter_where(sql, RECORD_KIND_RUN, &filter);
     enum status status = reader_scan(store, sql, &filter, aggregate_scan_on_span, &lives, err);
     if (status == STATUS_OK && lives.first_ns > span->first_ns && lives.first_ns < span->last_ns)

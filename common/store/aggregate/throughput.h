@@ -20,9 +20,10 @@
 // minute, hour or day that they began in.
 //
 // The window of the divisor ends at the present (reader_as_of), and does not begin before the first
-// process of the hosts and runs of the filter.  Without filter.since_ns it is only as long as there
-// are matching requests: from the start of the first one to the end of the last.  A step is divided
-// by its own length, cut to the filter's window and the present.
+// process of the hosts and runs of the filter, or before the records of a bundle.  Without
+// filter.since_ns it is only as long as there are matching requests: from the start of the first
+// one to the end of the last.  A step is divided by its own length, cut to the filter's window and
+// the present.
 #pragma once
 
 #include <stdbool.h>

@@ -19,6 +19,7 @@
 #include "common/store/read/reader.h"
 #include "common/store/read/recent.h"
 #include "common/store/read/session.h"
+#include "common/store/sqlite/database.h"
 
 #define SECOND_NS INT64_C(1000000000)
 #define MINUTE_NS (60 * SECOND_NS)
@@ -42,13 +43,19 @@ struct now_current {
 
 // ---- Time ---------------------------------------------------------------------------------
 
-// Without a collector the state is that of the store's last message.
+// Without a collector the state is that of the store's last message.  The window does not begin
+// before the records of a bundle.
 static enum status find_time(struct now *now, struct error *err)
 {
     const int64_t since_ns = now->query->filter.since_ns;
+    int64_t begun_ns = 0;
     enum status status = reader_as_of(now->store, &now->as_of_ns, err);
+    if (status == STATUS_OK)
+        status = database_integer(now->store->db, "SELECT " READER_BUNDLE_SINCE, &begun_ns, err);
     if (since_ns > 0)
         now->window_ns = reader_window_ns(since_ns, now->as_of_ns, DAY_NS);
+    if (begun_ns > now->as_of_ns - now->window_ns && begun_ns < now->as_of_ns - SECOND_NS)
+        now->window_ns = now->as_of_ns - begun_ns;
     return status != STATUS_OK || now->window_ns > 0
                ? status
                : error_set(err, STATUS_INVALID, "now: the window has up to 24 hours before now");

@@ -49,6 +49,11 @@ MUST_CHECK enum status reader_scan_with(struct store *store, struct sqlite3_str 
 // keeps up to date (store_set_live) that of its last message, if earlier.
 MUST_CHECK enum status reader_as_of(struct store *store, int64_t *out, struct error *err);
 
+// SQL of the time from which on a bundle has records; 0: of all times, or the store is no bundle.
+#define READER_BUNDLE_SINCE                                                                        \
+    "coalesce((SELECT json_extract(value, '$.since_ns') FROM main.meta"                            \
+    " WHERE key = 'bundle' AND json_valid(value)), 0)"
+
 // The length in whole seconds of the window that begins at `since_ns` and ends at `as_of_ns` of
 // reader_as_of; if it would begin after its end, as that of a file may, the time from `since_ns` to
 // the clock's.  Cut to `most_ns` if that is less than a minute shorter.  Below 1: `since_ns` has

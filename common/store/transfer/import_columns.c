@@ -414,6 +414,9 @@ static enum status subtract_from_ledgers(sqlite3 *db, enum record_kind kind, str
     int64_t runs = 0;
     enum status status =
         database_execf(db, err,
+                       // A bundle that gets older records has no time from which on it has all.
+                       "UPDATE main.meta SET value = json_remove(value, '$.since_ns')"
+                       " WHERE key = 'bundle';"
                        "UPDATE main.ledger SET cleared = cleared - min(cleared, n),"
                        " expired = expired - (n - min(cleared, n)),"
                        " gone_sum = set_hash_add(set_hash_add(gone_sum, ~sum), 1)"

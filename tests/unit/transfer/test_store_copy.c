@@ -198,6 +198,22 @@ static struct query_filter window(int64_t since, int64_t until)
                                  .until_ns = COPY_BASE_NS + until * COPY_SECOND};
 }
 
+// Expects the windows of rates and of now to be so many seconds until the last message.
+static void expect_windows(const char *path, int64_t seconds)
+{
+    struct query query = {.filter.since_ns = COPY_BASE_NS - COPY_SECOND};
+    struct store *store;
+    expect_ok(store_open(&store, path, &err), &err);
+    static const enum query_kind kinds[] = {QUERY_SUMMARY, QUERY_NOW};
+    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+        query.kind = kinds[i];
+        expect_ok(store_query(store, &query, &answer, &err), &err);
+        assert_int_equal(result_integer(answer, 0, "window_ns", 0) / COPY_SECOND, seconds);
+        result_free(answer);
+    }
+    store_close(store);
+}
+
 TEST_CASE(test_a_bundle_of_a_window)
 {
     const char *from = copy_path("s.db"), *to = copy_path("b.db");
@@ -221,6 +237,10 @@ TEST_CASE(test_a_bundle_of_a_window)
     assert_int_equal(copy_integer(to, "SELECT count(*) FROM meta WHERE key = 'fingerprint' AND"
                                       " json_extract(value, '$.runs') = 1"),
                      1);
+    copy_exec(to, "UPDATE run SET received_ns = started_ns");
+    expect_windows(to, 90);
+    copy_exec(to, "UPDATE meta SET value = json_remove(value, '$.since_ns') WHERE key = 'bundle'");
+    expect_windows(to, 100);
 }
 
 TEST_CASE(test_bundles_of_names)

@@ -110,6 +110,10 @@ TEST_CASE(test_halves_complete_each_other)
     expect(other, two, 1, 0, 0, 61); // with its device
     expect(other, one, 0, 1, 0, 45);
     assert_int_equal(copy_digest(other), copy_digest(from));
+    expect(two, one, 0, 1, 0, 45); // then the bundle has records of before its time
+    assert_int_equal(copy_integer(two, "SELECT count(json_extract(value, '$.since_ns')) FROM meta"
+                                       " WHERE key = 'bundle'"),
+                     0);
 }
 
 // What was cleared here comes back; the ledger knows.
