@@ -87,12 +87,6 @@ static const struct column trouble_columns[] = {
 };
 static const struct columns trouble_view = {COLUMNS_OF(trouble_columns), NULL};
 
-// The query that the options describe.
-static struct query make_query(const struct cli *cli, enum query_kind kind)
-{
-    return (struct query){.kind = kind, .filter = cli->query.filter};
-}
-
 // After a table of alerts for people: what keeps others from being seen or told.
 static enum status add_trouble(struct cli *cli, struct error *err)
 {
@@ -115,7 +109,7 @@ static enum status add_trouble(struct cli *cli, struct error *err)
 // --check: status 1 while an alert fires that is not silenced.
 static enum status check_open(struct cli *cli, struct error *err)
 {
-    struct query query = make_query(cli, QUERY_ALERTS);
+    const struct query query = {.kind = QUERY_ALERTS, .filter = cli->query.filter};
     struct result *result = NULL;
     size_t firing = 0;
     enum status status = cli_ask(cli, &query, &result, err);
@@ -123,7 +117,9 @@ static enum status check_open(struct cli *cli, struct error *err)
         return status;
     for (size_t row = 0; row < result_row_count(result); row++)
         firing += fires(result, row) && !is_silenced(result, row);
-    if (result_row_count(result) > 0 || cli->options.format != FORMAT_TEXT)
+    if (result_row_count(result) > 0)
+        status = cli_print_rows(cli, &alert_view, result, "", err);
+    else if (cli->options.format != FORMAT_TEXT)
         status = cli_print(cli, &alert_view, result, err);
     else if (!cli->nothing[0])
         (void)fprintf(cli->env.out, "no alerts\n");
@@ -140,8 +136,8 @@ static enum status check_open(struct cli *cli, struct error *err)
 
 static enum status list(struct cli *cli, enum query_alert_list which, struct error *err)
 {
-    struct query query = make_query(cli, QUERY_ALERTS);
-    query.alert.list = which;
+    const struct query query = {
+        .kind = QUERY_ALERTS, .filter = cli->query.filter, .alert.list = which};
     if (which == QUERY_ALERTS_SILENCES)
         return cli_show(cli, &query, &silence_view, "no silences", err);
     if (which == QUERY_ALERTS_TROUBLE)
@@ -216,7 +212,7 @@ static void print_edit(const struct cli *cli, const struct edit_word *edit,
 
 static enum status change(struct cli *cli, const struct edit_word *edit, struct error *err)
 {
-    struct query query = make_query(cli, QUERY_ALERT_EDIT);
+    struct query query = {.kind = QUERY_ALERT_EDIT, .filter = cli->query.filter};
     struct result *result = NULL;
     if (option_given(&cli->options, OPTION_WATCH)) // it would make the change again and again
         return options_refuse(OPTION_WATCH, "alerts", err);
