@@ -241,13 +241,6 @@ static void step_back(struct model *model)
         state->focus = 0;
 }
 
-static void notify_why(struct model *model, const char *what, const char *why)
-{
-    char text[MODEL_NOTICE_SIZE];
-    (void)snprintf(text, sizeof text, "%s: %s", what, why);
-    model_notify(model, text);
-}
-
 // Asks why the model and host of the cursor's row are slow; of a view without such rows, all.
 static void ask_why(struct model *model)
 {
@@ -270,6 +263,7 @@ static unsigned act(struct model *model, enum action action)
     long long page = list.page > 1 ? (long long)list.page - 1 : 1;
     struct view_state *state = current(model);
     const unsigned panels = view_current(model)->panel_count;
+    char text[MODEL_NOTICE_SIZE] = "";
     size_t row;
     switch (action) {
     case ACTION_NONE:
@@ -285,7 +279,8 @@ static unsigned act(struct model *model, enum action action)
         return model->paused ? EFFECT_PACE : EFFECT_PACE | EFFECT_ASK;
     case ACTION_CLEAR:
         if (model_why_unchangeable(model))
-            notify_why(model, "not cleared", model_why_unchangeable(model));
+            model_notify(model, text_append(text, sizeof text, "", "not cleared: %s",
+                                            model_why_unchangeable(model)));
         else if (model->is_file)
             model_notify(model, "not cleared: of a file, inferstat clear --db does it");
         else
