@@ -80,9 +80,6 @@ static const struct option rows[] = {
     {"json", NULL, "print one object of figures at the end", FLAG_AT(json)},
 };
 
-static const struct option_table table = {
-    .options = rows, .count = sizeof rows / sizeof *rows, .target = &options};
-
 // ---- Validating options ------------------------------------------------
 
 static enum status complete_options(const struct worker_options *worker, char *const *words,
@@ -411,6 +408,6 @@ const struct worker_command command_encode = {
     .name = "encode",
     .summary = "encode vectors into amplitudes of quantum states",
     .words = "--encoder NAME",
-    .options = &table,
+    .options = {.options = rows, .count = sizeof rows / sizeof *rows, .target = &options},
     .run = run_encode,
 };

@@ -39,9 +39,6 @@ static const struct option rows[] = {
     {"json", NULL, "print one object of figures at the end", FLAG_AT(json)},
 };
 
-static const struct option_table table = {
-    .options = rows, .count = sizeof rows / sizeof *rows, .target = &options};
-
 static struct {
     struct gemm_bench bench;
     struct device_properties device;
@@ -280,6 +277,6 @@ const struct worker_command command_gemm = {
     .name = "gemm",
     .summary = "multiply matrices: OpenBLAS or cuBLAS beside a plain loop",
     .words = "",
-    .options = &table,
+    .options = {.options = rows, .count = sizeof rows / sizeof *rows, .target = &options},
     .run = run_gemm,
 };

@@ -59,9 +59,6 @@ static const struct option rows[] = {
      FLAG_AT(json)},
 };
 
-static const struct option_table table = {
-    .options = rows, .count = sizeof rows / sizeof *rows, .target = &options};
-
 // ---- What the server calls ------------------------------------------------
 
 // Writes all bytes; a stop signal ends the wait for a reader.  A pipe that polls as writable
@@ -344,6 +341,6 @@ const struct worker_command command_llm = {
     .name = "llm",
     .summary = "load a model and answer prompts",
     .words = "[-]",
-    .options = &table,
+    .options = {.options = rows, .count = sizeof rows / sizeof *rows, .target = &options},
     .run = run_llm,
 };

@@ -45,9 +45,6 @@ static const struct option rows[] = {
     {"force", NULL, "replace an existing file", FLAG_AT(force)},
 };
 
-static const struct option_table table = {
-    .options = rows, .count = sizeof rows / sizeof *rows, .target = &options};
-
 // An existing file is replaced only with --force, and only when it is a regular file.
 static enum status check_target(const char *path, struct error *err)
 {
@@ -137,6 +134,6 @@ const struct worker_command command_make_model = {
     .name = "make-model",
     .summary = "write a synthetic model with random weights",
     .words = "OUT.gguf",
-    .options = &table,
+    .options = {.options = rows, .count = sizeof rows / sizeof *rows, .target = &options},
     .run = run,
 };

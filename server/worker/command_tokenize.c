@@ -28,9 +28,6 @@ static const struct option rows[] = {
     {"json", NULL, "print one object", FLAG_AT(json)},
 };
 
-static const struct option_table table = {
-    .options = rows, .count = sizeof rows / sizeof *rows, .target = &options};
-
 // Reads standard input to its end; of a text that is too long, enough to tell.  The caller frees
 // `*text`.
 static enum status read_input(char **text, size_t *size, struct error *err)
@@ -169,6 +166,6 @@ const struct worker_command command_tokenize = {
     .name = "tokenize",
     .summary = "print the tokens of a text",
     .words = "TEXT|-",
-    .options = &table,
+    .options = {.options = rows, .count = sizeof rows / sizeof *rows, .target = &options},
     .run = run,
 };

@@ -16,9 +16,6 @@ static const struct option rows[] = {
      PERIOD_AT(duration_ns)},
 };
 
-static const struct option_table table = {
-    .options = rows, .count = sizeof rows / sizeof *rows, .target = &options};
-
 static void wait_for_end(void)
 {
     const uint64_t end_ns = clock_monotonic_ns() + (uint64_t)options.duration_ns;
@@ -58,6 +55,6 @@ const struct worker_command command_watch = {
     .name = "watch",
     .summary = "sample this host and its GPUs, for hosts that run other engines",
     .words = "",
-    .options = &table,
+    .options = {.options = rows, .count = sizeof rows / sizeof *rows, .target = &options},
     .run = run_watch,
 };

@@ -133,9 +133,6 @@ static const struct option rows[] = {
 
 static bool given[sizeof rows / sizeof *rows];
 
-static const struct option_table table = {
-    .options = rows, .count = sizeof rows / sizeof *rows, .target = &options, .given = given};
-
 // A run: what is open, and its figures.
 struct run {
     struct inferstat_monitor *monitor;
@@ -158,7 +155,7 @@ static enum status check_compression(struct error *err)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const bool has_effect =
             i < OF_INTEGERS ? method == ZOO_INT8 || method == ZOO_INT4 : method != ZOO_UNCOMPRESSED;
-        if (given[option_find(&table, names[i]) - rows] && !has_effect)
+        if (given[option_find(&command_zoo.options, names[i]) - rows] && !has_effect)
             return error_set(err, STATUS_INVALID, "--%s: only with --compress%s", names[i],
                              i < OF_INTEGERS ? " int8 or int4" : "");
     }
@@ -433,6 +430,9 @@ const struct worker_command command_zoo = {
     .name = "zoo",
     .summary = "run small vision, audio and sensor models",
     .words = "",
-    .options = &table,
+    .options = {.options = rows,
+                .count = sizeof rows / sizeof *rows,
+                .target = &options,
+                .given = given},
     .run = run_zoo,
 };

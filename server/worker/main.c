@@ -72,7 +72,7 @@ static int print_help(const struct worker_command *command)
     if (command) {
         (void)printf("usage: inferstat-worker [OPTIONS] %s [OPTIONS] %s\n\n%s\n\n", command->name,
                      command->words, command->summary);
-        option_table_write_help(stdout, command->options);
+        option_table_write_help(stdout, &command->options);
         (void)printf("\nof every workload:\n");
     } else {
         (void)printf(
@@ -106,10 +106,9 @@ static enum status unknown_command(const char *name, struct error *err)
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         names[i] = commands[i]->name;
     const char *nearest = parse_nearest(name, names, COMMAND_COUNT);
-    if (nearest)
-        return error_set(err, STATUS_INVALID, "unknown workload '%.60s' (did you mean %s?)", name,
-                         nearest);
-    return error_set(err, STATUS_INVALID, "unknown workload '%.60s' (see --help)", name);
+    return error_set(err, STATUS_INVALID, "unknown workload '%.60s' (%s%s%s)", name,
+                     nearest ? "did you mean " : "see --help", nearest ? nearest : "",
+                     nearest ? "?" : "");
 }
 
 // Parses the command line: the program's options, the command, its options and positional
@@ -132,7 +131,7 @@ static enum status read_arguments(const struct worker_command **command, char **
             *command = find_command(word);
             if (!*command)
                 return unknown_command(word, err);
-            tables[0] = *(*command)->options;
+            tables[0] = (*command)->options;
             tables[1] = table;
             reader.table_count = 2;
         } else if (status == STATUS_OK && word) {

@@ -49,7 +49,7 @@ struct worker_command {
     const char *name;
     const char *summary;
     const char *words; // arguments in the help's usage line, "OUT.gguf"; "": none
-    const struct option_table *options;
+    struct option_table options;
     // Runs the command with `count` positional arguments `words`; returns the exit code.
     int (*run)(const struct worker_options *options, char *const *words, int count);
 };
