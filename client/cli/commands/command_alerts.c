@@ -106,50 +106,39 @@ static enum status add_trouble(struct cli *cli, struct error *err)
     return status;
 }
 
-// --check: status 1 while an alert fires that is not silenced.
-static enum status check_open(struct cli *cli, struct error *err)
+// The alerts that are open.  --check: status 1 while one fires that is not silenced.
+static enum status show_open(struct cli *cli, struct error *err)
 {
     const struct query query = {.kind = QUERY_ALERTS, .filter = cli->query.filter};
+    const bool is_check = option_given(&cli->options, OPTION_CHECK);
     struct result *result = NULL;
+    struct error other;
     size_t firing = 0;
     enum status status = cli_ask(cli, &query, &result, err);
     if (status != STATUS_OK)
         return status;
     for (size_t row = 0; row < result_row_count(result); row++)
         firing += fires(result, row) && !is_silenced(result, row);
-    if (result_row_count(result) > 0)
-        status = cli_print_rows(cli, &alert_view, result, "", err);
-    else if (cli->options.format != FORMAT_TEXT)
-        status = cli_print(cli, &alert_view, result, err);
-    else if (!cli->nothing[0])
-        (void)fprintf(cli->env.out, "no alerts\n");
-    if (result_row_count(result) == 0 && cli->nothing[0]) // of an unknown name
-        status = cli_nothing_found(cli, "alerts", err);
+    status = cli_print_rows(cli, &alert_view, result, "no alerts", err);
     result_free(result);
-    if (status == STATUS_OK)
-        status = add_trouble(cli, err);
-    if (status == STATUS_OK && firing > 0)
+    if (status == STATUS_NO_DATA && is_check && !cli->nothing[0]) { // all names are known
+        (void)fprintf(cli->env.out, "%s", cli->options.format == FORMAT_TEXT ? "no alerts\n" : "");
+        status = STATUS_OK;
+    }
+    if ((status == STATUS_OK || status == STATUS_NO_DATA) && add_trouble(cli, &other) != STATUS_OK)
+        return error_set(err, STATUS_IO, "%s", other.text);
+    if (status == STATUS_OK && is_check && firing > 0)
         return error_set(err, STATUS_CHECK_FAILED, "alerts: %zu alert%s", firing,
                          firing == 1 ? " fires" : "s fire");
     return status;
 }
 
-static enum status list(struct cli *cli, enum query_alert_list which, struct error *err)
+static enum status list(struct cli *cli, enum query_alert_list which, const struct columns *view,
+                        const char *nothing, struct error *err)
 {
     const struct query query = {
         .kind = QUERY_ALERTS, .filter = cli->query.filter, .alert.list = which};
-    if (which == QUERY_ALERTS_SILENCES)
-        return cli_show(cli, &query, &silence_view, "no silences", err);
-    if (which == QUERY_ALERTS_TROUBLE)
-        return cli_show(cli, &query, &trouble_view, "no trouble", err);
-    struct error other;
-    const enum status status =
-        cli_show(cli, &query, &alert_view,
-                 which == QUERY_ALERTS_OPEN ? "no alerts" : "no alert has fired", err);
-    if (which != QUERY_ALERTS_OPEN || (status != STATUS_OK && status != STATUS_NO_DATA) ||
-        add_trouble(cli, &other) == STATUS_OK)
-        return status;
-    return error_set(err, STATUS_IO, "%s", other.text);
+    return cli_show(cli, &query, view, nothing, err);
 }
 
 // ---- Changes --------------------------------------------------------------------------
@@ -344,16 +333,15 @@ enum status command_alerts(struct cli *cli, struct error *err)
     const struct cli_options *options = &cli->options;
     const char *word = options->argument_count > 0 ? options->arguments[0] : NULL;
     if (!word && option_given(options, OPTION_HISTORY))
-        return list(cli, QUERY_ALERTS_HISTORY, err);
+        return list(cli, QUERY_ALERTS_HISTORY, &alert_view, "no alert has fired", err);
     if (!word)
-        return option_given(options, OPTION_CHECK) ? check_open(cli, err)
-                                                   : list(cli, QUERY_ALERTS_OPEN, err);
+        return show_open(cli, err);
     if (strcmp(word, "rules") == 0)
         return show_rules(cli, err);
     if (strcmp(word, "silences") == 0)
-        return list(cli, QUERY_ALERTS_SILENCES, err);
+        return list(cli, QUERY_ALERTS_SILENCES, &silence_view, "no silences", err);
     if (strcmp(word, "trouble") == 0)
-        return list(cli, QUERY_ALERTS_TROUBLE, err);
+        return list(cli, QUERY_ALERTS_TROUBLE, &trouble_view, "no trouble", err);
     for (size_t i = 0; i < sizeof edits / sizeof *edits; i++)
         if (strcmp(word, edits[i].word) == 0)
             return change(cli, &edits[i], err);
