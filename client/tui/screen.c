@@ -1,6 +1,5 @@
 #include "client/tui/screen.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
@@ -331,15 +330,13 @@ void screen_repaint(struct screen *screen)
 
 // ---- Input -------------------------------------------------------------------------
 
-bool screen_wait(struct screen *screen, const int *fds, unsigned count, uint64_t timeout_ns)
+bool screen_wait(struct screen *screen, const int fds[2], uint64_t timeout_ns)
 {
-    enum { FDS_MAX = 4 };
-    assert(count <= FDS_MAX);
-    struct pollfd waited[1 + FDS_MAX] = {{.fd = STDIN_FILENO, .events = POLLIN}};
-    for (unsigned i = 0; i < count; i++)
-        waited[1 + i] = (struct pollfd){.fd = fds[i], .events = POLLIN};
+    struct pollfd waited[] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                              {.fd = fds[0], .events = POLLIN},
+                              {.fd = fds[1], .events = POLLIN}};
     const struct timespec timeout = clock_timespec(timeout_ns);
-    int ready = ppoll(waited, 1 + count, &timeout, &screen->signals);
+    int ready = ppoll(waited, sizeof waited / sizeof *waited, &timeout, &screen->signals);
     const bool is_interrupted = ready < 0 && errno == EINTR;
     if (suspend_requested)
         suspend();

@@ -35,10 +35,9 @@ void screen_show(struct screen *screen, const struct canvas *canvas);
 // Makes the next screen_show send all cells.
 void screen_repaint(struct screen *screen);
 
-// Waits until the terminal has input, the terminal's size has changed, one of the `count`
-// descriptors `fds` is readable, or `timeout_ns` has elapsed.  `count` is 4 at most; negative
-// descriptors are skipped.  Returns false if the terminal was closed.
-bool screen_wait(struct screen *screen, const int *fds, unsigned count, uint64_t timeout_ns);
+// Waits until the terminal has input, the terminal's size has changed, one of the descriptors `fds`
+// is readable, or `timeout_ns` has elapsed.  Returns false if the terminal was closed.
+bool screen_wait(struct screen *screen, const int fds[2], uint64_t timeout_ns);
 
 // Reads the next event without waiting: EVENT_KEY, EVENT_PRESS, EVENT_WHEEL or EVENT_RESIZE.  The
 // caller sets the event's times.  Returns false if there is no event.

@@ -169,7 +169,7 @@ static enum status run(struct tui *tui, struct error *err)
             continue;
         }
         bool ticks = !tui->stale;
-        if (!screen_wait(tui->screen, fds, 2, wait_ns))
+        if (!screen_wait(tui->screen, fds, wait_ns))
             break; // the terminal has gone away
         read_terminal(tui);
         consume_news(tui);

@@ -11,12 +11,12 @@ enum status rules_file_read(struct alert_file *out, const char *path, struct err
     size_t size = 0;
     *out = (struct alert_file){0};
     if (!path[0])
-        return alert_file_read(out, "", 0, NULL, NULL, err);
+        return alert_file_read(out, "", 0, err);
     enum status status = text_file_open(&file, path, TEXT_FILE_TRUSTED, err);
     if (status != STATUS_OK)
         return status;
     const char *text = text_file_contents(file, &size);
-    status = alert_file_read(out, text, size, NULL, NULL, err);
+    status = alert_file_read(out, text, size, err);
     text_file_close(file);
     return status == STATUS_OK ? STATUS_OK : error_prefix(err, status, "%s", path);
 }

@@ -60,4 +60,4 @@ enum { SOURCE_DIGEST_SIZE = 64 };
 // whole file if it is smaller.  Sampling suffices because training or quantising a model changes
 // every page.
 MUST_CHECK enum status byte_source_digest(const struct byte_source *source,
-                                          char text[SOURCE_DIGEST_SIZE], struct error *err);
+                                          char text[SOURCE_DIGEST_SIZE]);

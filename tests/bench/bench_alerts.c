@@ -110,7 +110,7 @@ static void make_rules(struct alert_file *file, int count)
             metrics[i % METRICS].slow * (i / METRICS / 2 % 10 ? 100 : 1),
             metrics[i % METRICS].unit);
     (void)fclose(out);
-    die_of(alert_file_read(file, text, size, NULL, NULL, &err), &err);
+    die_of(alert_file_read(file, text, size, &err), &err);
     free(text);
 }
 

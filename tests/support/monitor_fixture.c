@@ -64,7 +64,7 @@ struct replay_counts scene_replay(struct scene *scene, replay_listener *listener
 {
     struct replay_counts counts;
     struct error err;
-    expect_ok(replay_all(&scene->settings, NULL, -1, listener, context, &counts, &err), &err);
+    expect_ok(replay_all(&scene->settings, NULL, listener, context, &counts, &err), &err);
     return counts;
 }
 

@@ -227,7 +227,7 @@ static enum status flush_runs(struct cli *cli, const struct places *places, stru
     enum status status = trust_source_read(&trust, &cli->options.trust, err);
     settings.trust = &trust;
     if (status == STATUS_OK)
-        status = replay_all(&settings, NULL, -1, on_report, &flush, &counts, err);
+        status = replay_all(&settings, NULL, on_report, &flush, &counts, err);
     if (status != STATUS_OK)
         return status;
     const unsigned sent = counts.ends[REPLAY_SENT];

@@ -37,13 +37,11 @@ static bool check_folder(struct doctor *doctor, const char *check, const char *p
     return false;
 }
 
-static void say_space_of(struct doctor *doctor, const char *check, const char *path,
-                         int64_t size_bytes)
+static void say_space_of(struct doctor *doctor, const char *check, const char *path)
 {
     struct statvfs space;
     if (statvfs(path, &space) == 0)
-        doctor_say_space(doctor, check, path, (int64_t)(space.f_bavail * space.f_frsize),
-                         size_bytes, 0);
+        doctor_say_space(doctor, check, path, (int64_t)(space.f_bavail * space.f_frsize), 0, 0);
 }
 
 // Records that dead runs left; those of live ones are on their way.
@@ -91,10 +89,10 @@ static void check_records(struct doctor *doctor)
         return;
     }
     if (check_folder(doctor, "run files", runs))
-        say_space_of(doctor, "run files", runs, 0);
+        say_space_of(doctor, "run files", runs);
     const bool is_usable = check_folder(doctor, "spool", spools);
     if (is_usable)
-        say_space_of(doctor, "spool", spools, 0);
+        say_space_of(doctor, "spool", spools);
     if (is_usable || access(spools, F_OK) != 0)
         check_backlog(doctor, runs, spools);
 }

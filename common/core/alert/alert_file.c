@@ -324,7 +324,7 @@ static enum status read_lines(struct reader *reader, const char *text, size_t si
 }
 
 enum status alert_file_read(struct alert_file *out, const char *text, size_t size,
-                            struct query_place *place, unsigned *line, struct error *err)
+                            struct error *err)
 {
     static const char builtin[] = ALERT_BUILTIN_TEXT;
     *out = (struct alert_file){0};
@@ -343,10 +343,6 @@ enum status alert_file_read(struct alert_file *out, const char *text, size_t siz
         status = read_lines(&reader, text, size);
     if (status == STATUS_INVALID)
         (void)error_prefix(reader.words.err, status, "line %u", reader.number);
-    if (place)
-        *place = reader.words.place;
-    if (line)
-        *line = reader.number;
     return status;
 }
 

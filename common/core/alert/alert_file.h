@@ -43,10 +43,8 @@ struct alert_file {
 };
 
 // Reads the built-in rules, and a file of `size` bytes of `text` (need not be NUL-terminated).  If
-// the file is invalid, returns STATUS_INVALID: `err` begins with "line 3: column 7: ", `*line` is
-// the line and `*place` the place in it (both may be NULL).  After any result the caller calls
-// alert_file_deinit.
+// the file is invalid, returns STATUS_INVALID, and `err` begins with "line 3: column 7: ".  After
+// any result the caller calls alert_file_deinit.
 MUST_CHECK enum status alert_file_read(struct alert_file *out, const char *text, size_t size,
-                                       struct query_place *place, unsigned *line,
                                        struct error *err);
 void alert_file_deinit(struct alert_file *file);

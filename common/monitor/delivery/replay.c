@@ -297,13 +297,13 @@ static enum status replay_round(struct round *round, struct error *err)
 }
 
 enum status replay_all(const struct replay_settings *settings, const _Atomic bool *stop,
-                       int stop_fd, replay_listener *listener, void *context,
-                       struct replay_counts *counts, struct error *err)
+                       replay_listener *listener, void *context, struct replay_counts *counts,
+                       struct error *err)
 {
     struct round round = {
         .settings = settings,
         .stop = stop,
-        .stop_fd = stop_fd,
+        .stop_fd = -1,
         .listener = listener,
         .context = context,
     };

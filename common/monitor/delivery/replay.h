@@ -57,10 +57,10 @@ struct replay_counts {
 };
 
 // Replays all orphans, one after another.  Waits up to 5 seconds for a collector that does not
-// answer, once for all of its orphans.  To cancel the replay, set `*stop` and make `stop_fd`
-// readable; NULL and -1: not cancellable.  `listener` may be NULL.
+// answer, once for all of its orphans.  To cancel the replay, set `*stop`; NULL: not cancellable.
+// `listener` may be NULL.
 MUST_CHECK enum status replay_all(const struct replay_settings *settings, const _Atomic bool *stop,
-                                  int stop_fd, replay_listener *listener, void *context,
+                                  replay_listener *listener, void *context,
                                   struct replay_counts *counts, struct error *err);
 
 // ---- In the background -------------------------------------------------------------

@@ -186,8 +186,7 @@ enum status query_alert_try(struct store *store, const struct query *query, stru
     };
     struct alert_file file;
     struct alert_times times = {0};
-    enum status status =
-        alert_file_read(&file, query->alert.text, strlen(query->alert.text), NULL, NULL, err);
+    enum status status = alert_file_read(&file, query->alert.text, strlen(query->alert.text), err);
     if (status == STATUS_OK && (file.rule_count == 0 || file.rules[file.rule_count - 1].is_builtin))
         status = error_set(err, STATUS_INVALID, "query: there is no rule");
     if (status == STATUS_OK)

@@ -69,7 +69,7 @@ static void describe_model(const struct loading *l)
     inferstat_model_init(&model);
     model.name = l->llm->name;
     char digest[SOURCE_DIGEST_SIZE];
-    if (byte_source_digest(&l->source, digest, NULL) == STATUS_OK) // else nothing is said of it
+    if (byte_source_digest(&l->source, digest) == STATUS_OK) // else nothing is said of it
         model.digest = digest;
     model.format = "gguf";
     model.architecture = config->architecture->name;

@@ -133,7 +133,7 @@ static void describe_model(const struct zoo_runner *runner)
     if (runner->options.weights) {
         model.format = "gguf";
         model.file_bytes = (int64_t)runner->file.size;
-        if (byte_source_digest(&runner->file, digest, NULL) == STATUS_OK)
+        if (byte_source_digest(&runner->file, digest) == STATUS_OK)
             model.digest = digest;
     } else {
         struct network_memory memory;

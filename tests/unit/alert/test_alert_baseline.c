@@ -92,7 +92,7 @@ static void take_built_in(struct alert_rule *rule)
 {
     struct alert_file file;
     struct error err = {0};
-    expect_ok(alert_file_read(&file, "", 0, NULL, NULL, &err), &err);
+    expect_ok(alert_file_read(&file, "", 0, &err), &err);
     for (size_t i = 0; i < file.rule_count; i++)
         if (file.rules[i].source == ALERT_SOURCE_BASELINE_SLOWER)
             *rule = file.rules[i];

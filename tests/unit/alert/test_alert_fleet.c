@@ -292,7 +292,7 @@ static void begin(uint64_t random, int hour)
     seed = random;
     now_ns = START_NS + hour * HOUR;
     make_fleet();
-    expect_ok(alert_file_read(&file, "", 0, NULL, NULL, &err), &err);
+    expect_ok(alert_file_read(&file, "", 0, &err), &err);
     expect_ok(alert_evaluator_new(&evaluator, &file, now_ns, NULL, &err), &err);
     run_for(1800);
     saved("h0");

@@ -39,7 +39,7 @@ static void hooks(const char *text)
 {
     struct alert_file file;
     struct error err;
-    expect_ok(alert_file_read(&file, text, strlen(text), NULL, NULL, &err), &err);
+    expect_ok(alert_file_read(&file, text, strlen(text), &err), &err);
     exec("BEGIN");
     expect_ok(alert_config_save(db, &file, &err), &err);
     exec("COMMIT");

@@ -287,7 +287,7 @@ static struct fleet *new_fleet(uint64_t seed)
     assert_non_null(fleet);
     fleet->random = seed;
     fleet->fault = RULES;
-    expect_ok(alert_file_read(&file, "", 0, NULL, NULL, &err), &err);
+    expect_ok(alert_file_read(&file, "", 0, &err), &err);
     for (int i = 0; i < RULES; i++)
         for (size_t k = 0; k < file.rule_count; k++)
             if (strcmp(file.rules[k].name, kinds[i].name) == 0)

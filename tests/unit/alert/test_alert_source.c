@@ -36,7 +36,7 @@ static void about_rule(const char *text)
     struct alert_file file;
     struct error err = {0};
     const char *line = format_text("alert a: avg %s", text);
-    expect_ok(alert_file_read(&file, line, strlen(line), NULL, NULL, &err), &err);
+    expect_ok(alert_file_read(&file, line, strlen(line), &err), &err);
     rule = file.rules[file.rule_count - 1];
     alert_file_deinit(&file);
     alert_source_state_free(kept);

@@ -123,7 +123,7 @@ static struct alert_file read_file(const char *text)
 {
     struct alert_file file;
     struct error err = {0};
-    if (alert_file_read(&file, text, strlen(text), NULL, NULL, &err) != STATUS_OK)
+    if (alert_file_read(&file, text, strlen(text), &err) != STATUS_OK)
         fail_msg("%s: %s", text, err.text);
     return file;
 }
@@ -170,14 +170,10 @@ TEST_CASE(test_bad_lines)
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         struct alert_file file;
         struct error err = {0};
-        struct query_place place = {0};
-        unsigned line = 0;
-        assert_int_equal(
-            alert_file_read(&file, bad[i].line, strlen(bad[i].line), &place, &line, &err),
-            STATUS_INVALID);
+        assert_int_equal(alert_file_read(&file, bad[i].line, strlen(bad[i].line), &err),
+                         STATUS_INVALID);
         if (!strstr(err.text, bad[i].words) || strncmp(err.text, "line ", 5) != 0)
             fail_msg("%s: \"%s\"", bad[i].line, err.text);
-        assert_true(place.at + place.size <= strlen(bad[i].line));
         alert_file_deinit(&file);
     }
 }
@@ -235,27 +231,26 @@ TEST_CASE(test_bounds)
     char *text = malloc(SIZE);
     assert_non_null(text);
     memset(text, '\n', SIZE);
-    assert_int_equal(alert_file_read(&file, text, ALERT_FILE_MAX, NULL, NULL, &err), STATUS_OK);
+    assert_int_equal(alert_file_read(&file, text, ALERT_FILE_MAX, &err), STATUS_OK);
     alert_file_deinit(&file);
-    assert_int_equal(alert_file_read(&file, text, SIZE, NULL, NULL, &err), STATUS_INVALID);
+    assert_int_equal(alert_file_read(&file, text, SIZE, &err), STATUS_INVALID);
     assert_non_null(strstr(err.text, "the file has more than"));
     alert_file_deinit(&file);
     memset(text, '#', ALERT_TEXT_SIZE - 1);
-    assert_int_equal(alert_file_read(&file, text, ALERT_TEXT_SIZE, NULL, NULL, &err), STATUS_OK);
+    assert_int_equal(alert_file_read(&file, text, ALERT_TEXT_SIZE, &err), STATUS_OK);
     alert_file_deinit(&file);
     text[ALERT_TEXT_SIZE - 1] = '#';
-    assert_int_equal(alert_file_read(&file, text, ALERT_TEXT_SIZE, NULL, NULL, &err),
-                     STATUS_INVALID);
+    assert_int_equal(alert_file_read(&file, text, ALERT_TEXT_SIZE, &err), STATUS_INVALID);
     assert_non_null(strstr(err.text, "line 1: the line has more than 1023 bytes"));
     alert_file_deinit(&file);
     text[5] = '\0';
-    assert_int_equal(alert_file_read(&file, text, 10, NULL, NULL, &err), STATUS_INVALID);
+    assert_int_equal(alert_file_read(&file, text, 10, &err), STATUS_INVALID);
     alert_file_deinit(&file);
     size_t used = 0;
     for (int i = 0; i < ALERT_RULES_MAX; i++)
         used += (size_t)snprintf(text + used, SIZE - used,
                                  "alert r%d: avg ttft_ns over 1m when max > 1s\n", i);
-    assert_int_equal(alert_file_read(&file, text, used, NULL, NULL, &err), STATUS_INVALID);
+    assert_int_equal(alert_file_read(&file, text, used, &err), STATUS_INVALID);
     assert_non_null(strstr(err.text, "too many rules"));
     alert_file_deinit(&file);
     free(text);

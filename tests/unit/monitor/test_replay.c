@@ -399,7 +399,7 @@ static struct heard replay_until_sent(struct scene *scene)
     struct heard heard = {.away = 0};
     struct replay_counts counts;
     struct error err;
-    expect_ok(replay_all(&scene->settings, &heard.stop, -1, hear, &heard, &counts, &err), &err);
+    expect_ok(replay_all(&scene->settings, &heard.stop, hear, &heard, &counts, &err), &err);
     return heard;
 }
 
@@ -446,7 +446,7 @@ static void *replay_in_thread(void *context)
     static _Atomic unsigned next;
     struct replay_counts *mine = &counts[next++ % 2];
     struct error err;
-    if (replay_all(context, NULL, -1, NULL, NULL, mine, &err) != STATUS_OK)
+    if (replay_all(context, NULL, NULL, NULL, mine, &err) != STATUS_OK)
         (void)fprintf(stderr, "%s\n", err.text);
     return mine;
 }

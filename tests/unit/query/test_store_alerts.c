@@ -45,7 +45,7 @@ static void read_rules(const char *text)
     struct error err;
     alert_evaluator_free(evaluator);
     alert_file_deinit(&file);
-    expect_ok(alert_file_read(&file, text, strlen(text), NULL, NULL, &err), &err);
+    expect_ok(alert_file_read(&file, text, strlen(text), &err), &err);
     expect_ok(alert_evaluator_new(&evaluator, &file, START_NS, &turns, &err), &err);
     exec("BEGIN");
     expect_ok(alert_config_save(db, &file, &err), &err);

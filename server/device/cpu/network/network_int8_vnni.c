@@ -6,6 +6,7 @@
 #include <immintrin.h>
 #include <string.h>
 
+#include "server/device/cpu/kernels.h"
 #include "server/device/cpu/network/network_int8_lanes.h"
 
 #define VNNI        __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
@@ -65,10 +66,7 @@ static const struct int8_kernels kernels = {.name = "vnni int8 12x16",
 
 const struct int8_kernels *int8_kernels_vnni(void)
 {
-    const bool has_all = int8_kernels_avx2() && __builtin_cpu_supports("avx512f") &&
-                         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-                         __builtin_cpu_supports("avx512vnni");
-    return has_all ? &kernels : NULL;
+    return cpu_kernels_avx512() ? &kernels : NULL;
 }
 
 #endif
