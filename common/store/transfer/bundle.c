@@ -84,18 +84,26 @@ static enum status append_copy(struct copying *copying, sqlite3_str *sql, const 
 }
 
 // Copies the rows of a table that a condition (static) holds for, or, where it is NULL, those of a
-// kind that the filter covers.  Of devices and models with a condition, those that the filter
-// names.
+// kind that the filter covers, and events that began before its time and lasted.  Of devices and
+// models with a condition, those that the filter names.
 static enum status copy_table(struct copying *copying, const char *table, enum record_kind kind,
                               const char *condition, struct error *err)
 {
     const struct query_filter *filter = &copying->query->filter;
+    struct query_filter whole = *filter;
+    whole.since_ns = 0;
     sqlite3_str *sql = sqlite3_str_new(copying->db);
     enum status status = append_copy(copying, sql, table, err);
     if (condition)
         sqlite3_str_appendf(sql, " %s", condition);
     else
-        filter_where(sql, kind, filter);
+        filter_where(sql, kind, kind == RECORD_KIND_EVENT ? &whole : filter);
+    if (!condition && kind == RECORD_KIND_EVENT)
+        sqlite3_str_appendall(
+            sql, " AND (t.started_ns >= :since OR (t.run IN (SELECT r.run FROM main.run r"
+                 " WHERE r.heard_ns >= :since) AND NOT EXISTS (SELECT 1 FROM main.event e"
+                 " WHERE e.run = t.run AND e.started_ns = t.started_ns AND e.event = t.event"
+                 " AND e.device IS t.device AND e.started_ns + e.duration_ns < :since)))");
     if (condition && kind != RECORD_KIND_RUN) { // a table of names
         const bool is_model = kind == RECORD_KIND_MODEL;
         const enum query_dimension dimension = is_model ? QUERY_BY_MODEL : QUERY_BY_DEVICE;

@@ -243,6 +243,34 @@ TEST_CASE(test_a_bundle_of_a_window)
     expect_windows(to, 100);
 }
 
+// Of events, each with a record when it begins and another when it ends, a window has those that
+// last in it.
+TEST_CASE(test_a_bundle_has_events_that_last)
+{
+    static const struct {
+        int since, length, records; // second, seconds; -1: it has not ended
+    } events[] = {{5, -1, 1}, {6, 3, 0}, {7, 4, 2}, {20, -1, 1}, {21, 3, 2}, {40, -1, 0}};
+    const char *from = copy_path("s.db"), *to = copy_path("b.db");
+    copy_make_store(from, 2, 50);
+    copy_exec(from, "INSERT INTO name(text) VALUES('throttle')");
+    for (long long i = 0; i < (long long)COUNT_OF(events); i++)
+        for (int ends = 0; ends <= (events[i].length >= 0); ends++)
+            copy_exec(from, format_text("INSERT INTO event(run, stream, number, started_ns,"
+                                        " received_ns, duration_ns, event, code) SELECT 1, 9,"
+                                        " 2 * %lld + %d, %lld, 0, %s * 1000000000, max(id), %lld"
+                                        " FROM name",
+                                        i, ends,
+                                        (long long)(COPY_BASE_NS + events[i].since * COPY_SECOND),
+                                        ends ? format_text("%d", events[i].length) : "NULL", i));
+    const struct query_filter filter = window(10, 40);
+    assert_int_equal(copy_to(from, to, &filter, &answer, &err), STATUS_OK);
+    result_free(answer);
+    for (long long i = 0; i < (long long)COUNT_OF(events); i++)
+        assert_int_equal(
+            copy_integer(to, format_text("SELECT count(*) FROM event WHERE code = %lld", i)),
+            events[i].records);
+}
+
 TEST_CASE(test_bundles_of_names)
 {
     static const struct {
@@ -426,7 +454,8 @@ TEST_CASE(test_a_bundle_of_nothing)
 TEST_MAIN_EACH(copy_set_up, copy_tear_down, test_a_backup_is_the_store,
                test_a_backup_of_a_live_store, test_nothing_is_replaced,
                test_a_log_of_a_file_that_was, test_what_is_left_of_another, test_a_damaged_store,
-               test_a_copy_can_be_cancelled, test_a_bundle_of_a_window, test_bundles_of_names,
+               test_a_copy_can_be_cancelled, test_a_bundle_of_a_window,
+               test_a_bundle_has_events_that_last, test_bundles_of_names,
                test_bundles_hold_what_was_asked_for, test_a_bundle_of_all_has_the_baselines,
                test_a_bundle_of_losses, test_two_bundles_are_equal, test_a_bundle_hides_nothing,
                test_a_bundle_of_nothing)
