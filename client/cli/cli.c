@@ -141,6 +141,8 @@ enum status cli_show(struct cli *cli, const struct query *query, const struct co
 {
     struct result *result;
     enum status status = cli_ask(cli, query, &result, err);
+    if (status == STATUS_NO_DATA)
+        cli_print_none(cli);
     if (status != STATUS_OK)
         return status;
     status = cli_print_rows(cli, columns, result, nothing, err);

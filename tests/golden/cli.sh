@@ -72,6 +72,7 @@ cp store.db health.db
 sqlite3 health.db <"$here/health.sql"
 cp health.db lasting.db
 sqlite3 lasting.db "DELETE FROM event WHERE number > 124; UPDATE event SET started_ns = 1774744380000000000"
+"$INFERSTAT" --db store.db export --bundle bundle.db >/dev/null
 cp store.db alerts.db
 sqlite3 alerts.db <"$here/alerts.sql"
 printf '# rules\nalert long: avg e2e_ns by host over 1d when max > 1ns\ndisable disk_full\n' >rules

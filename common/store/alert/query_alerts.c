@@ -10,6 +10,7 @@
 #include "common/store/read/answer_cells.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/session.h"
+#include "common/store/sqlite/database.h"
 #include "common/sys/clock.h"
 
 // The conditions of the query on a row `a`, its filter's times apart.
@@ -142,7 +143,13 @@ enum status query_alerts(struct store *store, const struct query *query, struct 
     sqlite3_str_appendf(sql, " LIMIT %lld",
                         query->limit && query->limit < QUERY_ROWS_MAX ? (long long)query->limit
                                                                       : QUERY_ROWS_MAX);
-    return reader_scan(store, sql, &query->filter, answer_on_new_row, *out, err);
+    status = reader_scan(store, sql, &query->filter, answer_on_new_row, *out, err);
+    int64_t bundles = 0;
+    if (status == STATUS_OK && result_row_count(*out) == 0 && !store->is_live &&
+        list != QUERY_ALERTS_TROUBLE)
+        status = database_integer(store->db, "SELECT count(*) FROM main.meta WHERE key = 'bundle'",
+                                  &bundles, err);
+    return bundles > 0 ? error_set(err, STATUS_NO_DATA, "alerts: a bundle has none") : status;
 }
 
 // ---- ALERT_TRY ------------------------------------------------------------------------

@@ -349,6 +349,9 @@ TEST_CASE(windows_of_a_file_end_at_its_records)
                      FIXTURE_WALL_NS - 2 * day_ns + 1 - INT64_C(150000000000));
     fixture_key(model, ']');
     assert_int_equal(model->scope.window.until_ns, 0);
+    fixture_key(model, '7');
+    fixture_answer(model, POLL_ALERTS, NULL);
+    assert_true(fixture_shows(model, "bundles have no alerts"));
     fixture_free(model);
 }
 
