@@ -7,7 +7,7 @@
 #include "common/store/read/session.h"
 #include "tests/support/store/rows.h"
 #include "tests/support/test.h"
-#include "tests/unit/store/compare_fixture.h"
+#include "tests/unit/compare/compare_fixture.h"
 
 #define SECOND INT64_C(1000000000)
 #define MINUTE (60 * SECOND)

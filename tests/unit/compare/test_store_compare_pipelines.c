@@ -1,7 +1,7 @@
 // Comparisons of runs of pipelines: what decides, and what only explains.
 
 #include "tests/support/test.h"
-#include "tests/unit/store/compare_fixture.h"
+#include "tests/unit/compare/compare_fixture.h"
 
 // A host's run, "before" or "after", five runs of each of two sizes of batches in it, and what each
 // batch took from when it was queued.

@@ -1,4 +1,4 @@
-#include "tests/unit/store/compare_fixture.h"
+#include "tests/unit/compare/compare_fixture.h"
 
 #include <sqlite3.h>
 

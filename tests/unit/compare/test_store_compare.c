@@ -9,7 +9,7 @@
 #include "common/store/sqlite/lock.h"
 #include "common/store/store.h"
 #include "tests/support/test.h"
-#include "tests/unit/store/compare_fixture.h"
+#include "tests/unit/compare/compare_fixture.h"
 
 // ---- Verdicts ---------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "tests/support/test.h"
-#include "tests/unit/store/compare_fixture.h"
+#include "tests/unit/compare/compare_fixture.h"
 
 static struct query of_models(const char *before, const char *after)
 {

@@ -9,7 +9,7 @@
 #include "common/store/sqlite/database.h"
 #include "tests/support/store/served.h"
 #include "tests/support/test.h"
-#include "tests/unit/store/compare_fixture.h"
+#include "tests/unit/compare/compare_fixture.h"
 
 static const char total[] = "busy_output_token_rate";
 
