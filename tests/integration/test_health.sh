@@ -76,6 +76,21 @@ expect_exit 0 "$INFERSTAT" baseline save c --host c
 expect_exit 2 "$INFERSTAT" compare --against c --host b
 expect_text "$WORK/err" "sm_clock"
 expect_exit 1 "$INFERSTAT" compare --against c --host b --force
+# a while it was throttled, against a before.
+read -r before since until < <("$INFERSTAT" events --host a --json | python3 -c 'import json, sys, time
+row, = [row for row in json.load(sys.stdin)["rows"] if row["event"] == "throttling"]
+began, ended = row["started_ns"] // 10**9, (row["started_ns"] + row["duration_ns"]) // 10**9
+print(*(time.strftime("%FT%TZ", time.gmtime(at)) for at in (began - 1, began, ended)))')
+expect_exit 0 "$INFERSTAT" baseline save before --host a --until "$before"
+expect_exit 0 "$INFERSTAT" baseline save during --host a --since "$since" --until "$until"
+"$INFERSTAT" compare before during --json >"$WORK/out" || [ $? -ne 2 ] || fail "it is refused"
+python3 -c 'import json, sys
+rows = {row["metric"]: row for row in json.load(open(sys.argv[1]))["rows"]}
+clock, held_back = rows["sm_clock_hz"], rows["throttled_ratio"]
+assert rows["e2e_ns"]["after_median"] > 2 * rows["e2e_ns"]["before_median"], rows
+assert (clock["before_median"], clock["after_median"], clock["verdict"]) == (1980e6, 990e6, None), clock
+assert held_back["before_total"] == 0 and held_back["after_total"] > 0.7, held_back' "$WORK/out" ||
+  fail "no reason"
 expect_exit 0 "$INFERSTAT" avg sm_clock_hz --by host --since 1h
 expect_text "$WORK/out" "1.5 GHz"
 expect_exit 0 "$INFERSTAT" devices --since 1h --host b

@@ -418,7 +418,11 @@ void fixture_normal(struct model *model)
         "driver 550.1 and 560.2|12|6|6|-|-\n"
         "UNDECIDED|synthetic-15m|gpu-1|cuda:0|busy_output_token_rate|1.0|0.76|1.31|12|12|tok/"
         "s|-|-|-|"
-        "driver 550.1 and 560.2|6|6|6|120.5|120.4\n");
+        "driver 550.1 and 560.2|6|6|6|120.5|120.4\n"
+        "-|-|gpu-1|cuda:0|sm_clock_hz|0.71|0.71|0.72|300|300|hz|1980000000|1410000000|-|"
+        "driver 550.1 and 560.2|80|6|6|-|-\n"
+        "-|-|gpu-1|cuda:0|throttled_ratio|-|-|-|300|300|ratio|-|-|-|"
+        "driver 550.1 and 560.2|80|6|6|0|0.82\n");
     fixture_answer(model, POLL_PIPELINES, PIPELINES);
     fixture_round(model, STATUS_OK, NULL);
 }

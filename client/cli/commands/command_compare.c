@@ -91,8 +91,8 @@ static enum status judge(const struct result *result, struct error *err)
                          undecided - tally.too_few, rows);
     if (rows == 0)
         return error_set(err, STATUS_UNDECIDED,
-                         "compare: the metric depends on the demand and has no verdict "
-                         "(busy_output_token_rate has one)");
+                         "compare: the metric depends on the demand or the device and has no "
+                         "verdict (busy_output_token_rate has one)");
     if (tally.too_few == rows)
         return error_set(err, STATUS_UNDECIDED, "compare: undecided: too few values on a side");
     return STATUS_OK;

@@ -98,12 +98,13 @@ static enum status read_expired(struct baseline *baseline, struct store *store,
     return status;
 }
 
-// The latest time before which records of it have expired; 0: none.
+// The latest time before which records of it have expired, apart from samples of devices, which are
+// kept for less time; 0: none.
 static int64_t last_expired_ns(const struct baseline *baseline)
 {
     int64_t last_ns = 0;
     for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++)
-        if (baseline->expired_ns[kind] > last_ns)
+        if (kind != RECORD_KIND_DEVICE_SAMPLE && baseline->expired_ns[kind] > last_ns)
             last_ns = baseline->expired_ns[kind];
     return last_ns;
 }
@@ -251,7 +252,7 @@ static enum status on_sample(void *context, sqlite3_stmt *row, struct error *err
     struct sample *sample = &group->samples[place];
     status = baseline_decode(sample, metric, (uint64_t)sqlite3_column_int64(row, 3), blob,
                              (size_t)size, err);
-    const bool is_total = samples_sampled((unsigned)place)->form != SAMPLED_VALUES;
+    const bool is_total = samples_sampled((unsigned)place)->form > SAMPLED_MEAN;
     if (status == STATUS_OK && is_total && sample->kept % TOTAL_COLUMNS != 0)
         return error_set(err, STATUS_CORRUPT, "store: the baseline's sample of %.64s is damaged",
                          metric);
@@ -273,7 +274,8 @@ static enum status load(struct baseline *baseline, struct store *store, int64_t 
     sql = sqlite3_str_new(store->db);
     sqlite3_str_appendf(sql,
                         "SELECT metric, model, device, count, samples FROM baseline_sample"
-                        " WHERE baseline = %lld",
+                        " WHERE baseline = %lld ORDER BY metric GLOB 'device_sample.*', metric,"
+                        " model, device",
                         (long long)id);
     return reader_scan(store, sql, NULL, on_sample, &reading, err);
 }

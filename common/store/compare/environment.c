@@ -1,5 +1,6 @@
 #include "common/store/compare/environment.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +24,7 @@ enum {
 #define VALUES_SHOWN "4"
 #define VALUE_SHOWN  "48"
 
-#define TOLERANCE "0.03" // that clocks may differ by
+static const double tolerance = 0.03; // that clocks may differ by
 
 // What is known of each subject.
 static const struct property {
@@ -178,9 +179,9 @@ static enum status find_names(struct collecting *collecting, struct error *err)
     enum status status = STATUS_OK;
     for (size_t i = 0; i < samples_count(collecting->samples) && status == STATUS_OK; i++) {
         const struct sample_key *key = &samples_at(collecting->samples, i)->key;
-        const bool fits = subject == ENVIRONMENT_DEVICE ||
-                          (subject == ENVIRONMENT_PIPELINE ? key->kind == RECORD_KIND_PIPELINE
-                                                           : samples_are_of_models(key->kind));
+        const bool fits = subject == ENVIRONMENT_DEVICE     ? key->kind != RECORD_KIND_DEVICE_SAMPLE
+                          : subject == ENVIRONMENT_PIPELINE ? key->kind == RECORD_KIND_PIPELINE
+                                                            : samples_are_of_models(key->kind);
         size_t number = 0;
         if (fits)
             status = key_index_add(
@@ -382,7 +383,7 @@ struct differing {
     unsigned found;
 };
 
-enum { SUBJECT, OF, PROPERTY, BEFORE, AFTER, IS_NEAR };
+enum { SUBJECT, OF, PROPERTY, BEFORE, AFTER, HIGHEST_BEFORE, HIGHEST_AFTER };
 
 static enum status on_difference(void *context, sqlite3_stmt *row, struct error *err)
 {
@@ -391,12 +392,14 @@ static enum status on_difference(void *context, sqlite3_stmt *row, struct error 
     const enum environment_subject subject =
         (enum environment_subject)sqlite3_column_int(row, SUBJECT);
     const char *name = (const char *)sqlite3_column_text(row, PROPERTY);
+    const double before = sqlite3_column_double(row, HIGHEST_BEFORE);
+    const double after = sqlite3_column_double(row, HIGHEST_AFTER);
     const struct property *property = NULL;
     for (unsigned i = 0; i < PROPERTY_COUNT; i++)
         if (properties[i].subject == subject && name && strcmp(properties[i].name, name) == 0)
             property = &properties[i];
     if (!property || property->decisive != differing->decisive ||
-        (property->in_samples && sqlite3_column_int(row, IS_NEAR)) ||
+        (property->in_samples && fabs(before - after) <= tolerance * fmax(before, after)) ||
         ++differing->found > DIFFERENCES_MAX)
         return STATUS_OK;
     sqlite3_str_appendall(differing->text, sqlite3_str_length(differing->text) ? "; " : "");
@@ -416,8 +419,6 @@ static enum status on_difference(void *context, sqlite3_stmt *row, struct error 
     " LIMIT " VALUES_SHOWN ")) || CASE WHEN json_array_length(" list ") > " VALUES_SHOWN           \
     " THEN printf(' and %%d more', json_array_length(" list ") - " VALUES_SHOWN ") ELSE '' END"
 
-#define HIGHEST(list) "json_extract(" list ", '$[0]')"
-
 enum status environment_append_differences(sqlite3_str *text, struct store *store,
                                            const struct environment *before,
                                            const struct environment *after, bool decisive,
@@ -429,15 +430,11 @@ enum status environment_append_differences(sqlite3_str *text, struct store *stor
     append_lists(sql, before->json);
     sqlite3_str_appendall(sql, "), b AS (");
     append_lists(sql, after->json);
-    sqlite3_str_appendf(
-        sql,
-        ") SELECT subject, of, property, " SHOWN("a.list") ", " SHOWN("b.list") ", abs(" HIGHEST(
-            "a.list") " - " HIGHEST("b.list") ") <= " TOLERANCE
-                                              " * max(" HIGHEST("a.list") ", " HIGHEST(
-                                                  "b.list") ")"
-                                                            " FROM a JOIN b USING (subject, of, "
-                                                            "property) WHERE a.list <> b.list"
-                                                            " ORDER BY subject, of, property");
+    sqlite3_str_appendf(sql,
+                        ") SELECT subject, of, property, " SHOWN("a.list") ", " SHOWN("b.list"));
+    sqlite3_str_appendall(sql, ", json_extract(a.list, '$[0]'), json_extract(b.list, '$[0]')"
+                               " FROM a JOIN b USING (subject, of, property)"
+                               " WHERE a.list <> b.list ORDER BY subject, of, property");
     enum status status = reader_scan(store, sql, NULL, on_difference, &differing, err);
     if (differing.found > DIFFERENCES_MAX)
         sqlite3_str_appendf(text, "; and %u more", differing.found - DIFFERENCES_MAX);

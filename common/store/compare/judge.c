@@ -22,7 +22,7 @@ static const struct sample *sample_at(const struct pair *pair, unsigned side, un
 // Values of a sample, of a total its parts.
 static size_t kept_of(const struct pair *pair, unsigned side, unsigned place)
 {
-    const bool is_total = samples_sampled(place)->form != SAMPLED_VALUES;
+    const bool is_total = samples_sampled(place)->form > SAMPLED_MEAN;
     return sample_at(pair, side, place)->kept / (is_total ? TOTAL_COLUMNS : 1);
 }
 
@@ -37,7 +37,7 @@ static bool is_judged(unsigned place, enum judged judged)
 static bool has_amount(const struct pair *pair, unsigned place)
 {
     const struct sampled *sampled = samples_sampled(place);
-    if (sampled->form == SAMPLED_VALUES || sampled->form == SAMPLED_LACK)
+    if (sampled->form <= SAMPLED_MEAN || sampled->form == SAMPLED_LACK)
         return true;
     double amount = 0;
     for (unsigned i = 0; i < SIDES; i++) {
@@ -59,7 +59,8 @@ bool judge_compares(const struct judge *judge, const struct pair *pair, unsigned
 bool judge_has_verdict(const struct judge *judge, unsigned place)
 {
     const struct sampled *sampled = samples_sampled(place);
-    return sampled->form != SAMPLED_WALL_RATE && (!sampled->explains || judge->only >= 0);
+    return sampled->form != SAMPLED_WALL_RATE && sampled->form != SAMPLED_MEAN &&
+           (!sampled->explains || judge->only >= 0);
 }
 
 void judge_set_error_rates(struct judge *judge)
@@ -103,6 +104,18 @@ static enum status quantiles_of(struct stats_median of[SIDES], const struct pair
         status = stats_quantile_of(&of[i], &sample, share, error_rate);
     }
     return status;
+}
+
+static void judge_mean(struct judged_value *value, const struct pair *pair, unsigned place)
+{
+    for (unsigned i = 0; i < SIDES; i++) {
+        const struct sample *sample = sample_at(pair, i, place);
+        double sum = 0;
+        for (size_t k = 0; k < sample->kept; k++)
+            sum += sample->values[k];
+        value->of[i] = sum / (double)sample->kept;
+    }
+    value->effect.ratio = value->of[AFTER] / value->of[BEFORE];
 }
 
 static enum status judge_quantile(struct judged_value *value, const struct judge *judge,
@@ -280,7 +293,7 @@ enum status judge_metric(struct judgement *out, const struct judge *judge, const
     *out =
         (struct judgement){.needed = stats_samples_min(sampled->sampling, quantiles[JUDGED_MIDDLE],
                                                        judge->error_rates[sampled->sampling])};
-    const bool is_total = sampled->form != SAMPLED_VALUES;
+    const bool is_total = sampled->form > SAMPLED_MEAN;
     for (unsigned i = 0; i < SIDES; i++)
         out->counts[i] = (size_t)sample_at(pair, i, place)->count / (is_total ? TOTAL_COLUMNS : 1);
     enum status status = find_work(out, pair, place);
@@ -288,6 +301,8 @@ enum status judge_metric(struct judgement *out, const struct judge *judge, const
         out->values[i] = none;
         if (is_total && i == JUDGED_MIDDLE)
             judge_total(out, judge, pair, place);
+        else if (sampled->form == SAMPLED_MEAN && i == JUDGED_MIDDLE)
+            judge_mean(&out->values[i], pair, place);
         else if (is_judged(place, (enum judged)i))
             status = judge_quantile(&out->values[i], judge, pair, place, (enum judged)i);
         if (out->work_count > 0 && !judge->force)

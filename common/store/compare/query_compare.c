@@ -123,13 +123,16 @@ static size_t find_only(const struct side *side, const struct sample_group *of, 
     return found;
 }
 
-// Pairs groups that are so alike where there is but one of them on either side.
+// Pairs groups that are so alike where there is but one of them on either side.  Samples of
+// devices, which follow the others, explain these: where none has a pair, they get none.
 static void pair_alike(struct comparison *comparison, unsigned likeness)
 {
     struct side *before = &comparison->sides[BEFORE], *after = &comparison->sides[AFTER];
     for (size_t i = 0; i < samples_count(&before->baseline->samples); i++) {
         const struct sample_group *group = samples_at(&before->baseline->samples, i);
-        if (before->paired[i] || find_only(before, group, likeness) != i)
+        const bool explains = group->key.kind == RECORD_KIND_DEVICE_SAMPLE;
+        if (before->paired[i] || (explains && comparison->pair_count == 0) ||
+            find_only(before, group, likeness) != i)
             continue;
         const size_t other = find_only(after, group, likeness);
         if (other == samples_count(&after->baseline->samples))
@@ -163,6 +166,7 @@ static enum status pair_all(struct comparison *comparison, struct error *err)
     pair_alike(comparison, LIKE_SUBJECT | LIKE_BATCH | LIKE_HOST);
     pair_alike(comparison, LIKE_SUBJECT | LIKE_BATCH);
     pair_alike(comparison, 0);
+    pair_alike(comparison, LIKE_SUBJECT | LIKE_BATCH | LIKE_DEVICE | LIKE_HOST);
     return STATUS_OK;
 }
 
@@ -170,8 +174,9 @@ static enum status pair_all(struct comparison *comparison, struct error *err)
 
 static bool is_asked_for(const struct comparison *comparison, const struct sample_group *group)
 {
-    return comparison->judge.only < 0 ||
-           group->samples[samples_place((unsigned)comparison->judge.only)].kept > 0;
+    return comparison->judge.only < 0
+               ? group->key.kind != RECORD_KIND_DEVICE_SAMPLE
+               : group->samples[samples_place((unsigned)comparison->judge.only)].kept > 0;
 }
 
 enum { UNPAIRED_MAX = 4 }; // that are named
@@ -487,14 +492,9 @@ static enum status find_metric(struct comparison *comparison, struct error *err)
     enum status status = query_metric_find(&metric, comparison->query->metric, err);
     if (status != STATUS_OK)
         return status;
-    char names[512] = "";
-    const struct sampled *sampled;
-    for (unsigned i = 0; (sampled = samples_sampled(i)); i++)
-        if (sampled->work == 0)
-            (void)text_append(names, sizeof names, ", ", "%s.%s",
-                              record_kind_info(sampled->kind)->name, sampled->name);
-    return error_set(err, STATUS_INVALID, "%s is not compared (these are: %s)", metric->name,
-                     names);
+    return error_set(err, STATUS_INVALID,
+                     "%s is not compared (a comparison without a metric shows those that are)",
+                     metric->name);
 }
 
 static enum status read_side(struct comparison *comparison, unsigned at, struct error *err)

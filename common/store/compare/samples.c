@@ -17,6 +17,11 @@
 // What all samples of a side may take.
 enum { SAMPLE_BYTES_MAX = 256 * 1024 * 1024, SAMPLE_KEYS = 5 };
 
+// The samples of devices, one a second, are read at so many moments of the window, at even
+// distances.  The median of 1,000 random ones is between the 47th and the 53rd percentile of all.
+// Of a fleet, of which all together would be too many, fewer are read; beside more groups, none.
+enum { DEVICE_MOMENTS = 1000, DEVICE_MOMENTS_MAX = 20000, EXPLAINED_MAX = 400 };
+
 // ---- The table --------------------------------------------------------------------
 
 enum { PROMPT = 1, GENERATED = 2, CACHED = 4, ITEMS = 8 }; // kinds of work
@@ -41,19 +46,22 @@ static const struct sampled metrics[] = {
     {RECORD_KIND_PIPELINE, "copy_starved_ns", STATS_INDEPENDENT, .explains = true},
     {RECORD_KIND_PIPELINE, "duration_ns", STATS_INDEPENDENT, .explains = true},
     {RECORD_KIND_PIPELINE, "item_p50_ns", STATS_INDEPENDENT, .explains = true},
-    {.kind = RECORD_KIND_INFERENCE,
-     .name = QUERY_METRIC_BUSY_RATE,
-     .depends = PROMPT | GENERATED,
-     .form = SAMPLED_BUSY_RATE,
-     .amount = TOTAL_TOKENS},
-#define TOTAL_METRIC(name_, form_, amount_)                                                        \
+    {.kind = RECORD_KIND_DEVICE_SAMPLE, .name = "gpu_util_ratio", .explains = true},
+    {.kind = RECORD_KIND_DEVICE_SAMPLE, .name = "memory_used_bytes", .explains = true},
+    {.kind = RECORD_KIND_DEVICE_SAMPLE, .name = "temperature_celsius", .explains = true},
+    {.kind = RECORD_KIND_DEVICE_SAMPLE, .name = "power_watts", .explains = true},
+    {.kind = RECORD_KIND_DEVICE_SAMPLE, .name = "sm_clock_hz", .explains = true},
+    {.kind = RECORD_KIND_DEVICE_SAMPLE, .name = "throttled_ratio", .form = SAMPLED_MEAN},
+#define TOTAL_METRIC(name_, form_, ...)                                                            \
     {                                                                                              \
-        .kind = RECORD_KIND_INFERENCE, .name = name_, .form = form_, .amount = amount_             \
+        .kind = RECORD_KIND_INFERENCE, .name = name_, .form = form_, __VA_ARGS__                   \
     }
-    TOTAL_METRIC(QUERY_METRIC_ERRORS, SAMPLED_LACK, TOTAL_SUCCEEDED),
-    TOTAL_METRIC(QUERY_METRIC_REQUEST_RATE, SAMPLED_WALL_RATE, TOTAL_REQUESTS),
-    TOTAL_METRIC(QUERY_METRIC_OUTPUT_RATE, SAMPLED_WALL_RATE, TOTAL_TOKENS),
-    TOTAL_METRIC(QUERY_METRIC_PROMPT_RATE, SAMPLED_WALL_RATE, TOTAL_PROMPT_TOKENS),
+    TOTAL_METRIC(QUERY_METRIC_BUSY_RATE, SAMPLED_BUSY_RATE, .depends = PROMPT | GENERATED,
+                 .amount = TOTAL_TOKENS),
+    TOTAL_METRIC(QUERY_METRIC_ERRORS, SAMPLED_LACK, .amount = TOTAL_SUCCEEDED),
+    TOTAL_METRIC(QUERY_METRIC_REQUEST_RATE, SAMPLED_WALL_RATE, .amount = TOTAL_REQUESTS),
+    TOTAL_METRIC(QUERY_METRIC_OUTPUT_RATE, SAMPLED_WALL_RATE, .amount = TOTAL_TOKENS),
+    TOTAL_METRIC(QUERY_METRIC_PROMPT_RATE, SAMPLED_WALL_RATE, .amount = TOTAL_PROMPT_TOKENS),
 #undef TOTAL_METRIC
 };
 
@@ -79,6 +87,11 @@ static const struct {
                               " AND t.status = 0 AND t.workload NOT IN (SELECT n.id FROM name n"
                               " WHERE n.text = 'model_load')",
                               true},
+    [RECORD_KIND_DEVICE_SAMPLE] = {"0", "t.device", "0",
+                                   " AND t.id IN (SELECT s.id FROM main.device_sample s"
+                                   " WHERE s.run = k.run AND s.started_ns >= k.since"
+                                   " AND s.started_ns < k.until)",
+                                   false},
 };
 _Static_assert((int)RECORD_FINISH_STOP == 0 && (int)RECORD_FINISH_LENGTH == 1 &&
                    (int)RECORD_STATUS_OK == 0,
@@ -306,9 +319,11 @@ static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
     const int64_t run = sqlite3_column_int64(row, RUN);
     struct sample_group *group;
     enum status status = samples_group(samples, &key, &group, err);
+    const bool explains = key.kind == RECORD_KIND_DEVICE_SAMPLE; // what other runs measured
     samples->runs.width = 1;
     size_t number;
-    if (status == STATUS_OK && key_index_add(&samples->runs, &run, &number) != STATUS_OK)
+    if (status == STATUS_OK && !explains &&
+        key_index_add(&samples->runs, &run, &number) != STATUS_OK)
         status = error_no_memory(err, "store");
     int place = FIRST_VALUE;
     for (unsigned i = 0; i < METRIC_COUNT && status == STATUS_OK; i++) {
@@ -320,6 +335,8 @@ static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
         place++;
     }
     const int64_t started_ns = sqlite3_column_int64(row, STARTED);
+    if (explains)
+        return status;
     if (samples->first_ns == 0 || started_ns < samples->first_ns)
         samples->first_ns = started_ns;
     if (started_ns > samples->last_ns)
@@ -327,9 +344,42 @@ static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
     return status;
 }
 
-static sqlite3_str *begin_select(struct store *store, enum record_kind kind, bool by_host)
+// A run's first and last sample in the window, and the moments of all runs: (run, since, until).
+// Their distance follows from the time between the first and the last sample or, where the clock of
+// a host is wrong, from the time that runs of a host last together.  A run samples its devices one
+// after the other, in half a second.
+#define END_OF_LIFE(end)                                                                           \
+    "(SELECT " end "(s.started_ns) FROM main.device_sample s WHERE s.run = t.run"                  \
+    " AND s.started_ns >= %lld AND s.started_ns < %lld)"
+#define MOMENTS                                                                                    \
+    ") WHERE first IS NOT NULL), pick(run, at, step, last) AS (SELECT l.run, l.first, p.step,"     \
+    " l.last FROM life l, (SELECT max(1, CAST(max(total(last - first) / %d, min(max(last)"         \
+    " - min(first), total(last - first) / count(DISTINCT host)) / %d) AS INTEGER)) AS step"        \
+    " FROM life) p UNION ALL SELECT run, at + step, step, last FROM pick WHERE at + step <= "      \
+    "last),"                                                                                       \
+    " moment AS (SELECT p.run, p.at AS since, min(p.at + p.step, p.last + 1, 500000000 +"          \
+    " (SELECT min(s.started_ns) FROM main.device_sample s WHERE s.run = p.run"                     \
+    " AND s.started_ns >= p.at)) AS until FROM pick p) "
+
+static void append_moments(sqlite3_str *sql, const struct query_filter *filter)
+{
+    const long long since_ns = filter->since_ns ? filter->since_ns : INT64_MIN;
+    const long long until_ns = filter->until_ns ? filter->until_ns : INT64_MAX;
+    sqlite3_str_appendf(
+        sql,
+        "WITH RECURSIVE life AS MATERIALIZED (SELECT * FROM (SELECT t.run, t.host,"
+        " " END_OF_LIFE("min") " AS first, " END_OF_LIFE("max") " AS last FROM main.run t",
+        since_ns, until_ns, since_ns, until_ns);
+    filter_where(sql, RECORD_KIND_RUN, filter);
+    sqlite3_str_appendf(sql, MOMENTS, DEVICE_MOMENTS_MAX, DEVICE_MOMENTS);
+}
+
+static sqlite3_str *begin_select(struct store *store, enum record_kind kind,
+                                 const struct query_filter *filter, bool by_host)
 {
     sqlite3_str *sql = sqlite3_str_new(store->db);
+    if (kind == RECORD_KIND_DEVICE_SAMPLE)
+        append_moments(sql, filter);
     sqlite3_str_appendf(sql, "SELECT t.run, t.started_ns, %s, %s, %s, %s", sources[kind].subject,
                         sources[kind].device, sources[kind].batch_items,
                         by_host ? "(SELECT r.host FROM main.run r WHERE r.run = t.run)" : "0");
@@ -340,14 +390,16 @@ static enum status collect_kind(struct samples *samples, struct store *store, en
                                 const struct query_filter *filter, bool by_host, struct error *err)
 {
     struct collecting collecting = {.samples = samples, .kind = kind};
-    sqlite3_str *sql = begin_select(store, kind, by_host);
+    sqlite3_str *sql = begin_select(store, kind, filter, by_host);
     for (unsigned i = 0; i < METRIC_COUNT; i++) {
         if (metrics[i].kind != kind || i >= TOTAL)
             continue;
         sqlite3_str_appendall(sql, ", ");
         schema_select_metric(sql, samples_metric(i));
     }
-    sqlite3_str_appendf(sql, " FROM main.\"%w\" t", record_kind_info(kind)->name);
+    sqlite3_str_appendf(sql, " FROM %smain.\"%w\" t",
+                        kind == RECORD_KIND_DEVICE_SAMPLE ? "moment k CROSS JOIN " : "",
+                        record_kind_info(kind)->name);
     filter_where(sql, kind, filter);
     sqlite3_str_appendf(sql, "%s ORDER BY t.started_ns, t.id", sources[kind].condition);
     return reader_scan(store, sql, filter, on_row, &collecting, err);
@@ -410,7 +462,7 @@ static enum status collect_totals(struct samples *samples, struct store *store,
                                   const struct query_filter *filter, bool by_host,
                                   struct error *err)
 {
-    sqlite3_str *sql = begin_select(store, RECORD_KIND_INFERENCE, by_host);
+    sqlite3_str *sql = begin_select(store, RECORD_KIND_INFERENCE, filter, by_host);
     sqlite3_str_appendall(sql, ", t.generated_tokens, t.e2e_ns, t.queue_ns, iif(t.prefill_ns > 0,"
                                " t.prompt_tokens, t.cached_prompt_tokens), t.finish"
                                " FROM main.inference t");
@@ -427,8 +479,9 @@ enum status samples_collect(struct samples *samples, struct store *store,
         const enum record_kind kind = metrics[i].kind;
         enum query_dimension missing;
         const bool is_first = i == 0 || metrics[i - 1].kind != kind;
-        if (!is_first || !filter_applies(kind, filter, &missing))
-            continue;
+        if (!is_first || !filter_applies(kind, filter, &missing) ||
+            (kind == RECORD_KIND_DEVICE_SAMPLE && samples_count(samples) - 1 >= EXPLAINED_MAX))
+            continue; // nothing, or too much, to explain
         status = i == TOTAL ? collect_totals(samples, store, filter, by_host, err)
                             : collect_kind(samples, store, kind, filter, by_host, err);
     }

@@ -33,13 +33,15 @@ enum total_column {
 
 enum sampled_form {
     SAMPLED_VALUES,    // a value of each record
+    SAMPLED_MEAN,      // the same, with a mean but no verdict; those below have parts of a total
     SAMPLED_BUSY_RATE, // a total per time with a request in progress
     SAMPLED_WALL_RATE, // a total per time of the window: a matter of demand, without a verdict
     SAMPLED_LACK,      // the share of requests of which the total lacks
 };
 
 // A metric that is sampled.  Only successful records count, but for totals: completed requests,
-// loads and pipelines with status ok, and operations.  Two sorts of records are excluded: pipelines
+// loads and pipelines with status ok, and operations.  Samples of devices explain what others
+// measured, so none are read without it.  Two sorts of records are excluded: pipelines
 // named model_load, which are a part of a load; and operations named like a pipeline's workload,
 // which are its batches (their time includes queueing, which grows with the queue's depth).
 struct sampled {
@@ -51,13 +53,14 @@ struct sampled {
     unsigned work;
     unsigned depends; // bits of the work metrics on which this metric's value depends
     // The metric explains an internal part (copy/compute overlap), which may get worse while the
-    // whole improves.  It is reported, but has a verdict only on request.
+    // whole improves, or the cause (the device's clock).  It is reported, but has a verdict only on
+    // request.
     bool explains;
     enum sampled_form form;
     enum total_column amount; // of totals
 };
 
-enum { SAMPLED_MAX = 28 }; // limit for the count of sampled metrics
+enum { SAMPLED_MAX = 30 }; // limit for the count of sampled metrics
 
 enum { TOTAL_PARTS_MAX = 480 }; // of a sample; beyond it, successive parts are merged
 
