@@ -244,8 +244,10 @@ static enum status look_at_differences(struct comparison *comparison, struct err
         status = environment_append_differences(text, store, before, after, false, err);
     for (unsigned i = 0; i < SIDES; i++)
         append_unpaired(comparison, text, &comparison->sides[i]);
-    if (status == STATUS_OK && comparison->pair_count == 0)
-        return refuse(text, "the two have nothing in common", err);
+    if (status == STATUS_OK && comparison->pair_count == 0) {
+        status = refuse(text, "the two have nothing in common", err);
+        return comparison->by_host ? STATUS_NO_DATA : status; // merged, hosts may have
+    }
     for (unsigned i = 0; i < SIDES && status == STATUS_OK && !comparison->by_host; i++)
         status = append_merged(comparison, text, &comparison->sides[i], err);
     if (status == STATUS_OK && sqlite3_str_errcode(text) != SQLITE_OK)
@@ -573,7 +575,7 @@ enum status query_compare(struct store *store, const struct query *query, struct
     if (!query->compare.baseline[BEFORE][0] && !query->compare.baseline[AFTER][0] &&
         strcmp(before, after) == 0) {
         enum status status = compare_by(store, query, true, out, err);
-        if (status != STATUS_INVALID && status != STATUS_NO_DATA && status != STATUS_FULL)
+        if (status != STATUS_NO_DATA && status != STATUS_FULL)
             return status;
         result_free(*out);
     }

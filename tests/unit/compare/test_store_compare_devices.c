@@ -5,6 +5,7 @@
 
 #include "common/store/compare/samples.h"
 #include "common/store/read/answer_cells.h"
+#include "common/store/read/session.h"
 #include "common/store/sqlite/database.h"
 #include "tests/support/test.h"
 #include "tests/unit/compare/compare_fixture.h"
@@ -141,5 +142,27 @@ TEST_CASE(which_samples_are_read)
     }
 }
 
+static int count_scans(unsigned what, void *context, void *stmt, void *text)
+{
+    (void)what, (void)text;
+    *(unsigned *)context += strstr(sqlite3_sql(stmt), "FROM main.\"load\" t") != NULL;
+    return 0;
+}
+
+// A refusal for unlike machines is not computed again with the hosts merged.
+TEST_CASE(refusals_are_computed_once)
+{
+    const int64_t later_ns = START_NS + 3600 * SECOND_NS;
+    unsigned scans = 0;
+    add((struct measured){.run = 1, .requests = 100, .driver = "1"});
+    add((struct measured){.run = 2, .requests = 100, .driver = "2", .started_ns = later_ns});
+    struct query query = {.kind = QUERY_COMPARE};
+    query.filter.until_ns = query.compare.other.since_ns = later_ns;
+    (void)sqlite3_trace_v2(store->db, SQLITE_TRACE_STMT, count_scans, &scans);
+    refused(&query, STATUS_INVALID, "driver 1 / 2");
+    (void)sqlite3_trace_v2(store->db, 0, NULL, NULL);
+    assert_int_equal(scans, 2);
+}
+
 TEST_MAIN_EACH(compare_set_up, store_tear_down, devices_explain_and_no_more,
-               medians_of_a_few_samples, which_samples_are_read)
+               medians_of_a_few_samples, which_samples_are_read, refusals_are_computed_once)
