@@ -1,6 +1,7 @@
 // inferstat export [KIND]... | --query TEXT | --bundle FILE
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "client/cli/commands/record_pages.h"
@@ -84,7 +85,8 @@ static enum status write_out(struct cli *cli, const struct query *query, uint32_
     struct stat there;
     if (!path)
         return write_rows(cli, query, kinds, &rows, err);
-    if (stat(path, &there) == 0 && S_ISREG(there.st_mode)) // as of a backup
+    // As of a backup; but /dev/stdout may be a file.
+    if (strncmp(path, "/dev/", 5) != 0 && stat(path, &there) == 0 && S_ISREG(there.st_mode))
         return error_set(err, STATUS_BUSY, "%s: already exists (name another file, or remove it)",
                          path);
     enum status status = output_open(&output, path, err);
