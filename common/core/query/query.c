@@ -39,30 +39,21 @@ static const char *const dimension_names[QUERY_DIMENSION_COUNT] = {
 #define LINE_FOR_HERTZ(...)            LINE(__VA_ARGS__)
 
 // Columns that are not numbers have no unit, so the unit alone decides.
-#define OF_DEVICE(id, name, type, unit, presence, text)                                            \
-    LINE_FOR_##unit(DEVICE, id, name, unit, text)
-#define OF_MODEL(id, name, type, unit, presence, text) LINE_FOR_##unit(MODEL, id, name, unit, text)
-#define OF_STARTUP(id, name, type, unit, presence, text)                                           \
-    LINE_FOR_##unit(STARTUP, id, name, unit, text)
-#define OF_LOAD(id, name, type, unit, presence, text) LINE_FOR_##unit(LOAD, id, name, unit, text)
-#define OF_LOAD_STAGE(id, name, type, unit, presence, text)                                        \
-    LINE_FOR_##unit(LOAD_STAGE, id, name, unit, text)
-#define OF_INFERENCE(id, name, type, unit, presence, text)                                         \
-    LINE_FOR_##unit(INFERENCE, id, name, unit, text)
-#define OF_ITL(id, name, type, unit, presence, text) LINE_FOR_##unit(ITL, id, name, unit, text)
-#define OF_OPERATION(id, name, type, unit, presence, text)                                         \
-    LINE_FOR_##unit(OPERATION, id, name, unit, text)
-#define OF_PIPELINE(id, name, type, unit, presence, text)                                          \
-    LINE_FOR_##unit(PIPELINE, id, name, unit, text)
-#define OF_DEVICE_SAMPLE(id, name, type, unit, presence, text)                                     \
-    LINE_FOR_##unit(DEVICE_SAMPLE, id, name, unit, text)
-#define OF_PROCESS_SAMPLE(id, name, type, unit, presence, text)                                    \
-    LINE_FOR_##unit(PROCESS_SAMPLE, id, name, unit, text)
-#define OF_HOST_SAMPLE(id, name, type, unit, presence, text)                                       \
-    LINE_FOR_##unit(HOST_SAMPLE, id, name, unit, text)
-#define OF_DEVICE_PROCESS(id, name, type, unit, presence, text)                                    \
-    LINE_FOR_##unit(DEVICE_PROCESS, id, name, unit, text)
-#define OF_EVENT(id, name, type, unit, presence, text) LINE_FOR_##unit(EVENT, id, name, unit, text)
+#define OF(kind, id, name, type, unit, presence, text) LINE_FOR_##unit(kind, id, name, unit, text)
+#define OF_DEVICE(...)                                 OF(DEVICE, __VA_ARGS__)
+#define OF_MODEL(...)                                  OF(MODEL, __VA_ARGS__)
+#define OF_STARTUP(...)                                OF(STARTUP, __VA_ARGS__)
+#define OF_LOAD(...)                                   OF(LOAD, __VA_ARGS__)
+#define OF_LOAD_STAGE(...)                             OF(LOAD_STAGE, __VA_ARGS__)
+#define OF_INFERENCE(...)                              OF(INFERENCE, __VA_ARGS__)
+#define OF_ITL(...)                                    OF(ITL, __VA_ARGS__)
+#define OF_OPERATION(...)                              OF(OPERATION, __VA_ARGS__)
+#define OF_PIPELINE(...)                               OF(PIPELINE, __VA_ARGS__)
+#define OF_DEVICE_SAMPLE(...)                          OF(DEVICE_SAMPLE, __VA_ARGS__)
+#define OF_PROCESS_SAMPLE(...)                         OF(PROCESS_SAMPLE, __VA_ARGS__)
+#define OF_HOST_SAMPLE(...)                            OF(HOST_SAMPLE, __VA_ARGS__)
+#define OF_DEVICE_PROCESS(...)                         OF(DEVICE_PROCESS, __VA_ARGS__)
+#define OF_EVENT(...)                                  OF(EVENT, __VA_ARGS__)
 
 // `column` -1 marks a derived metric; `derived` is found by name when asked for.
 #define DERIVED_LINE(of, column_name, column_unit, over, under, text)                              \
