@@ -115,16 +115,18 @@ static enum status show_open(struct cli *cli, struct error *err)
     struct error other;
     size_t firing = 0;
     enum status status = cli_ask(cli, &query, &result, err);
-    if (status != STATUS_OK)
-        return status;
-    for (size_t row = 0; row < result_row_count(result); row++)
+    if (status == STATUS_NO_DATA) // of a bundle
+        cli_print_none(cli);
+    for (size_t row = 0; status == STATUS_OK && row < result_row_count(result); row++)
         firing += fires(result, row) && !is_silenced(result, row);
-    status = cli_print_rows(cli, &alert_view, result, "no alerts", err);
-    result_free(result);
-    if (status == STATUS_NO_DATA && is_check && !cli->nothing[0]) { // all names are known
-        (void)fprintf(cli->env.out, "%s", cli->options.format == FORMAT_TEXT ? "no alerts\n" : "");
-        status = STATUS_OK;
+    if (status == STATUS_OK) {
+        status = cli_print_rows(cli, &alert_view, result, "no alerts", err);
+        if (status == STATUS_NO_DATA && is_check && !cli->nothing[0]) { // all names are known
+            (void)fputs(cli->options.format == FORMAT_TEXT ? "no alerts\n" : "", cli->env.out);
+            status = STATUS_OK;
+        }
     }
+    result_free(result);
     if ((status == STATUS_OK || status == STATUS_NO_DATA) && add_trouble(cli, &other) != STATUS_OK)
         return error_set(err, STATUS_IO, "%s", other.text);
     if (status == STATUS_OK && is_check && firing > 0)
