@@ -241,6 +241,14 @@ void cli_note_file(struct cli *cli)
                       unit_format_int(time, UNIT_TIME, as_of_ns));
 }
 
+void cli_note(const struct cli *cli, const struct result *result)
+{
+    char text[1024];
+    const struct value note = result_get(result, 0, "note");
+    if (cli->options.format == FORMAT_TEXT && note.type == VALUE_TEXT && note.text.size > 0)
+        cli_say(cli, "Note: %s.", result_text(text, sizeof text, result, 0, "note"));
+}
+
 void cli_note_limit(const struct cli *cli, uint64_t shown, uint64_t all)
 {
     const char *order = cli->query.records.oldest_first ? "oldest" : "newest";

@@ -143,6 +143,9 @@ int64_t cli_as_of(struct cli *cli);
 // After a table of what is now: says that it is not, if it is of a file.
 void cli_note_file(struct cli *cli);
 
+// After a table: prints the store's note on the whole answer, such as that older rows have expired.
+void cli_note(const struct cli *cli, const struct result *result);
+
 // After a table: notes the rows that --limit left out, "(2 of 56; --limit 0 shows all)".  `all` is
 // 0 where there are more, but their number is unknown.
 void cli_note_limit(const struct cli *cli, uint64_t shown, uint64_t all);

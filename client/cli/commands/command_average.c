@@ -4,9 +4,6 @@
 
 #include "client/cli/cli.h"
 #include "client/cli/output/columns.h"
-#include "common/core/base/text.h"
-
-enum { NOTE_SIZE = 1024 };
 
 // The figures shown after the columns of the groups.
 static const struct {
@@ -90,15 +87,6 @@ static void note_coverage(const struct cli *cli, const struct result *result)
             unit_format(text, UNIT_RATIO, least));
 }
 
-// Prints the store's note on the whole answer, such as that older rows have expired.
-static void print_note(const struct cli *cli, const struct result *result)
-{
-    const struct value note = result_get(result, 0, "note");
-    char text[NOTE_SIZE];
-    if (note.type == VALUE_TEXT && note.text.size > 0)
-        cli_say(cli, "Note: %s.", text_escape(text, sizeof text, note.text.bytes, note.text.size));
-}
-
 static enum status print(struct cli *cli, const struct query_metric *metric,
                          const struct result *result, struct error *err)
 {
@@ -112,7 +100,7 @@ static enum status print(struct cli *cli, const struct query_metric *metric,
     enum status status = cli_print_rows(cli, &view, result, "", err);
     if (status == STATUS_OK && is_table) {
         note_coverage(cli, result);
-        print_note(cli, result);
+        cli_note(cli, result);
     }
     return status;
 }

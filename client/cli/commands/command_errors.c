@@ -4,7 +4,6 @@
 
 #include "client/cli/cli.h"
 #include "client/cli/output/columns.h"
-#include "common/core/base/text.h"
 
 static char *error_text(const struct column *column, const struct result *result, size_t row)
 {
@@ -59,13 +58,8 @@ enum status command_errors(struct cli *cli, struct error *err)
     }
     if (status == STATUS_OK)
         status = cli_print(cli, &view, result, err);
-    const struct value note =
-        status == STATUS_OK ? result_get(result, 0, "note") : (struct value){0};
-    if (cli->options.format == FORMAT_TEXT && note.type == VALUE_TEXT) {
-        char text[512];
-        (void)fprintf(cli->env.out, "Note: %s.\n",
-                      text_escape(text, sizeof text, note.text.bytes, note.text.size));
-    }
+    if (status == STATUS_OK)
+        cli_note(cli, result);
     result_free(result);
     return status;
 }

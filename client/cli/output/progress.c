@@ -4,38 +4,35 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/core/base/text.h"
 #include "common/sys/clock.h"
 
 static const uint64_t first_ns = UINT64_C(500000000), every_ns = UINT64_C(200000000);
 
-static void put(char text[PROGRESS_TEXT_SIZE], const char *separator, const char *part)
-{
-    const size_t used = strlen(text);
-    (void)snprintf(text + used, PROGRESS_TEXT_SIZE - used, "%s%s", separator, part);
-}
-
 char *progress_text(char text[PROGRESS_TEXT_SIZE], const struct progress *progress, uint64_t done,
                     uint64_t elapsed_ns)
 {
+    enum { SIZE = PROGRESS_TEXT_SIZE };
     char part[UNIT_TEXT_SIZE];
+    const enum unit unit = progress->unit;
     const double seconds = (double)elapsed_ns / 1e9, rate = (double)done / seconds;
     const uint64_t total = progress->total > done ? progress->total : 0;
-    (void)snprintf(text, PROGRESS_TEXT_SIZE, "%s: ", progress->what);
-    put(text, "", unit_format_int(part, progress->unit, (int64_t)done));
+    (void)snprintf(text, SIZE, "%s: %s", progress->what,
+                   unit_format_int(part, unit, (int64_t)done));
     if (total > 0)
-        put(text, " of ", unit_format_int(part, progress->unit, (int64_t)total));
-    put(text, progress->things[0] ? " " : "", progress->things);
+        (void)text_append(text, SIZE, " of ", "%s", unit_format_int(part, unit, (int64_t)total));
+    (void)text_append(text, SIZE, progress->things[0] ? " " : "", "%s", progress->things);
     if (total > 0)
-        put(text, ", ", unit_format(part, UNIT_RATIO, (double)done / (double)total));
-    if (done == 0 || seconds <= 0) {
-        put(text, ", ", unit_format_int(part, UNIT_DURATION, (int64_t)elapsed_ns));
-        return text;
-    }
-    put(text, ", ", unit_format_int(part, progress->unit, (int64_t)rate));
-    put(text, "/s", "");
-    if (total > 0)
-        put(text, ", ", unit_format(part, UNIT_DURATION, (double)(total - done) / rate * 1e9));
-    put(text, "", total > 0 ? " left" : "");
+        (void)text_append(text, SIZE, ", ", "%s",
+                          unit_format(part, UNIT_RATIO, (double)done / (double)total));
+    if (done == 0 || seconds <= 0)
+        (void)text_append(text, SIZE, ", ", "%s",
+                          unit_format_int(part, UNIT_DURATION, (int64_t)elapsed_ns));
+    else
+        (void)text_append(text, SIZE, ", ", "%s/s", unit_format_int(part, unit, (int64_t)rate));
+    if (done > 0 && seconds > 0 && total > 0)
+        (void)text_append(text, SIZE, ", ", "%s left",
+                          unit_format(part, UNIT_DURATION, (double)(total - done) / rate * 1e9));
     return text;
 }
 
