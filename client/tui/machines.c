@@ -105,18 +105,30 @@ static size_t find_xid(const struct join *join, const struct result *of, size_t 
     return SIZE_MAX;
 }
 
+// True if the process that sampled it is gone, and did not close.
+static bool is_unsampled(const struct result *of, size_t row)
+{
+    return result_get(of, row, "sampler_ended_ns").type == VALUE_INT &&
+           result_get(of, row, "sampler_closed").type == VALUE_NULL;
+}
+
+static bool is_in_trouble(const struct result *of, size_t row)
+{
+    return result_get(of, row, "events").type != VALUE_NULL || is_unsampled(of, row);
+}
+
 static void find_hosts(struct join *join)
 {
     const struct machines *from = join->from;
     for (size_t row = 0; row < rows_of(from->hosts); row++) {
         const size_t host = find_host(join, result_get(from->hosts, row, "host"));
         join->hosts[host].row = row;
-        join->hosts[host].in_trouble |= result_get(from->hosts, row, "events").type != VALUE_NULL;
+        join->hosts[host].in_trouble |= is_in_trouble(from->hosts, row);
     }
     for (size_t row = 0; row < rows_of(from->devices); row++) {
         const size_t host = find_host(join, result_get(from->devices, row, "host"));
         join->host_of[row] = host;
-        join->hosts[host].in_trouble |= result_get(from->devices, row, "events").type != VALUE_NULL;
+        join->hosts[host].in_trouble |= is_in_trouble(from->devices, row);
     }
     for (size_t row = 0; row < rows_of(from->events) && join->xid_count < XIDS_MAX; row++) {
         if (!result_is(from->events, row, "event", "xid") || // as older collectors answer
@@ -145,7 +157,7 @@ static void set_trouble(struct join *join, const struct result *of, size_t row)
     const struct value events = result_get(of, row, "events");
     if (events.type == VALUE_TEXT)
         record_event_words(words, size, events.text.bytes, NULL);
-    if (result_get(of, row, "sampler_ended_ns").type == VALUE_INT)
+    if (is_unsampled(of, row))
         (void)text_append(words, size, ", ", "not sampled");
     if (xid != SIZE_MAX && !strstr(words, "XID"))
         (void)text_append(words, size, ", ", "XID %lld",

@@ -25,6 +25,8 @@ char *device_trouble_text(char *text, const struct result *result, size_t row)
     const int64_t width_max = result_integer(result, row, "pcie_width_max", 0);
     const int64_t errors = result_integer(result, row, "ecc_uncorrected", 0);
     const int64_t sampled_ns = result_integer(result, row, "sampled_ns", 0);
+    const bool is_sampled = // or should be
+        sampled_ns > 0 && result_get(result, row, "sampler_closed").type == VALUE_NULL;
     const int64_t ended_ns = result_integer(result, row, "sampler_ended_ns", 0);
     const int64_t age_ns = result_integer(result, row, "as_of_ns", 0) - sampled_ns;
     const char *said[4] = {NULL}; // events that the row's figures tell better
@@ -46,9 +48,9 @@ char *device_trouble_text(char *text, const struct result *result, size_t row)
     }
     add_events(raw, result_get(result, row, "events"), said);
     add_events(raw, result_get(result, row, "device_events"), NULL);
-    if (sampled_ns > 0 && ended_ns > 0)
+    if (is_sampled && ended_ns > 0)
         (void)text_append(raw, TROUBLE_TEXT_SIZE, ", ", "not sampled: process ended or silent");
-    else if (sampled_ns > 0 && age_ns > STALE_NS)
+    else if (is_sampled && age_ns > STALE_NS)
         (void)text_append(raw, TROUBLE_TEXT_SIZE, ", ", "no sample for %s",
                           unit_format_int(age, UNIT_DURATION, age_ns));
     return text_escape(text, TROUBLE_TEXT_SIZE, raw, strlen(raw));

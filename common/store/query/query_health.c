@@ -83,6 +83,7 @@ static const struct expression device_keys[] = {
     {{"driver", UNIT_NONE}, "r.driver"},
     {{"sampled_ns", UNIT_TIME}, SAMPLED("device_sample")},
     {{"sampler_ended_ns", UNIT_TIME}, SAMPLER_ENDED},
+    {{"sampler_closed", UNIT_NONE}, "iif(r.\"end\" = 1, 1 + 0 * " SAMPLER_ENDED ", NULL)"},
     {{"as_of_ns", UNIT_TIME}, AS_OF},
 };
 
@@ -109,6 +110,7 @@ static const struct expression host_keys[] = {
     {{"host", UNIT_NONE}, NAME_OF("c.host")},
     {{"sampled_ns", UNIT_TIME}, SAMPLED("host_sample")},
     {{"sampler_ended_ns", UNIT_TIME}, SAMPLER_ENDED},
+    {{"sampler_closed", UNIT_NONE}, "iif(r.\"end\" = 1, 1 + 0 * " SAMPLER_ENDED ", NULL)"},
     {{"as_of_ns", UNIT_TIME}, AS_OF},
 };
 

@@ -237,7 +237,7 @@ TEST_CASE(a_sampler_that_has_ended)
     for (int is_silent = 0; is_silent <= 1; is_silent++) {
         const int64_t ended_ns = START_NS + (is_silent ? 9 : 8) * SECOND;
         exec(is_silent ? "UPDATE run SET \"end\" = 3, ended_ns = NULL"
-                       : "UPDATE run SET ended_ns = heard_ns - 1000000000");
+                       : "UPDATE run SET \"end\" = 1, ended_ns = heard_ns - 1000000000");
         query.kind = QUERY_DEVICE_HEALTH;
         struct result *result = ask(&query);
         static const char *const none[] = {"gpu_util_ratio", "throttle_reasons", "throttled_ratio",
@@ -246,6 +246,7 @@ TEST_CASE(a_sampler_that_has_ended)
             expect_text(result, 0, none[i], NULL);
         assert_int_equal(result_integer(result, 0, "sampled_ns", 0), START_NS + 2 * SECOND);
         assert_int_equal(result_integer(result, 0, "sampler_ended_ns", 0), ended_ns);
+        assert_int_equal(result_integer(result, 0, "sampler_closed", 0), !is_silent);
         assert_true(result_number(result, 0, "slowdown_celsius", 0) == 87);
         assert_true(result_number(result, 0, "gpu_util_mean_ratio", 0) == 0.25);
         result_free(result);
