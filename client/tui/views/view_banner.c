@@ -153,11 +153,16 @@ static const char *figure(char *text, size_t size, const struct model *model,
             *hour = '\0';
         return text;
     }
-    if (strcmp(troubles[trouble].state, "errors") == 0)
-        (void)unit_format(number, UNIT_RATIO, result_number(now, row, "error_ratio", NAN));
+    const double ratio = result_number(now, row, "error_ratio", NAN);
+    const bool has_errors = strcmp(troubles[trouble].state, "errors") == 0;
+    if (has_errors)
+        (void)unit_format(number, UNIT_RATIO, ratio);
     else if (since_ns > 0 && since_ns <= model->wall_now_ns)
         (void)round_age(number, (model->wall_now_ns - since_ns) / 1000000000);
-    (void)snprintf(text, size, "%s %s", troubles[trouble].state, number);
+    if (has_errors && !isfinite(ratio))
+        (void)snprintf(text, size, "load failed");
+    else
+        (void)snprintf(text, size, "%s %s", troubles[trouble].state, number);
     return text;
 }
 
@@ -175,7 +180,7 @@ static const char *common_figure(char *text, size_t size, const struct model *mo
             return figure(text, size, model, now, row, trouble);
     (void)figure(text, size, model, now, rows[0], trouble);
     for (size_t i = 1; i < count; i++)
-        if (has_ratio || strcmp(text, figure(other, size, model, now, rows[i], trouble)) != 0)
+        if (strcmp(text, figure(other, size, model, now, rows[i], trouble)) != 0)
             (void)snprintf(text, size, "%s", troubles[trouble].state);
     return text;
 }

@@ -242,6 +242,11 @@ TEST_CASE(the_banner_tells_together_what_is_one_thing)
                           "m|gpu2|errors|1774785480000000000|0.25|no room|-\n"
                           "m|gpu3|errors|1774785480000000000|0.5|no room|-\n");
     expect_banner(&model, " ✗ gpu1 down (2 models)   ✗ m errors (2 hosts)");
+    fixture_answer(&model, POLL_NOW,
+                   NOW_OF "m|gpu1|errors|1774785480000000000|-|load failed: no room|-\n"
+                          "m|gpu2|errors|1774785480000000000|-|load failed: no file|-\n"
+                          "n|gpu3|errors|1774785480000000000|-|load failed: no file|-\n");
+    expect_banner(&model, " ✗ m load failed (2 hosts)   ✗ n gpu3 load failed");
     model_deinit(&model);
 }
 
