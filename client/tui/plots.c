@@ -164,8 +164,8 @@ void plot_chart(struct canvas *canvas, struct rect area, const struct plot_chart
     (void)canvas_put(canvas, area, SCALE_WIDTH, 0, STYLE_TITLE, chart->title);
     canvas_line(canvas, area, SCALE_WIDTH, area.height - 1, bars.width, STYLE_DIM, 0x2500);
     (void)snprintf(from, sizeof from, " %s before ", chart->since);
-    (void)canvas_put(canvas, area, SCALE_WIDTH, area.height - 1, STYLE_DIM, from);
     draw_failures(canvas, area, chart, &columns, bars.width);
+    (void)canvas_put(canvas, area, SCALE_WIDTH, area.height - 1, STYLE_DIM, from);
     if (columns.top <= 0)
         return;
     (void)unit_format(text, chart->unit, columns.top);

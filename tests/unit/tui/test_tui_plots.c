@@ -208,10 +208,12 @@ TEST_CASE(a_chart_moves_by_whole_steps)
 // A rate is that of the time since the process began, as that of its row is; failures are marked.
 TEST_CASE(a_chart_begins_with_the_process)
 {
-    enum { SCALE = 9, COLUMNS = 10 };
+    enum { SCALE = 9, COLUMNS = 20 };
     const int64_t step_ns = 60000000000;
     const struct plot_point points[] = {{8 * step_ns, 2, NAN}, {9 * step_ns, 4, NAN}};
-    const struct plot_point marks[] = {{7 * step_ns, 0, NAN}, {9 * step_ns, 0.5, NAN}};
+    // The text of the axis stays readable.
+    const struct plot_point marks[] = {
+        {0, 1, NAN}, {2 * step_ns, 1, NAN}, {7 * step_ns, 0, NAN}, {9 * step_ns, 0.5, NAN}};
     struct plot_chart chart = {.title = "t",
                                .since = "10m",
                                .is_rate = true,
@@ -226,14 +228,14 @@ TEST_CASE(a_chart_begins_with_the_process)
     struct canvas canvas = make(SCALE + COLUMNS, 3, false);
     plot_chart(&canvas, canvas_area(&canvas), &chart);
     finish(&canvas, "         t\n"
-                    "       4         ██\n"
-                    "          10m befo✗\n");
+                    "       4                 ████\n"
+                    "          10m before ──────✗─\n");
     chart.began_ns = 0;
     canvas = make(SCALE + COLUMNS, 3, false);
     plot_chart(&canvas, canvas_area(&canvas), &chart);
     finish(&canvas, "         t\n"
-                    "       4         ▄█\n"
-                    "          10m befo✗\n");
+                    "       4                 ▄▄██\n"
+                    "          10m before ──────✗─\n");
 }
 
 // A chart has the whole window, at any width; a point before the process began tells that another
