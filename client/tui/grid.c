@@ -47,11 +47,14 @@ static void format_bare(char *text, enum unit unit, struct value value, int widt
     static const double parts[] = {10, 1}; // tenths, then none
     if (unit == UNIT_RATIO) {
         const double percent = value_number(value, 0) * 100;
-        (void)snprintf(text, GRID_CELL_SIZE, "%.*f", percent > 0 && percent < 9.95, percent);
+        (void)snprintf(text, GRID_CELL_SIZE, "%s%.*f", percent > 0 && percent < 0.05 ? "<" : "",
+                       percent > 0 && percent<9.95, percent> 0 ? fmax(percent, 0.1) : percent);
         return;
     }
     format_unit(text, unit, value);
     text[strcspn(text, " ")] = '\0';
+    if ((int)strlen(text) > width && fabs(value_number(value, 0)) < 0.01)
+        (void)snprintf(text, GRID_CELL_SIZE, "<0.01");
     for (unsigned i = 0; i < 2 && (int)strlen(text) > width; i++) {
         (void)unit_format(text, unit, round(value_number(value, 0) * parts[i]) / parts[i]);
         size_t point = strcspn(text, ". ");

@@ -83,11 +83,19 @@ static void separate(char *text)
     }
 }
 
-// Two decimals, or of what these would show as next to none, two digits that count.
-static void format_rate(char *text, double rate, const char *per)
+// Two decimals, or of what these would show as next to none, two digits that count (per joule, of
+// which a token takes many: three).
+static void format_rate(char *text, enum unit unit, double rate)
 {
-    const bool small = rate != 0 && fabs(rate) < 0.01;
-    (void)snprintf(text, UNIT_TEXT_SIZE, small ? "%#.2g %s" : "%.2f %s", rate, per);
+    static const char *const per[UNIT_COUNT_OF] = {[UNIT_TOKENS_PER_SECOND] = "t/s",
+                                                   [UNIT_ITEMS_PER_SECOND] = "/s",
+                                                   [UNIT_REQUEST_RATE] = "req/s",
+                                                   [UNIT_TOKEN_RATE] = "tok/s",
+                                                   [UNIT_TOKENS_PER_JOULE] = "t/J"};
+    const int digits = unit == UNIT_TOKENS_PER_JOULE ? 3 : 2;
+    const bool small = rate != 0 && fabs(rate) < (digits == 3 ? 0.0995 : 0.01);
+    (void)snprintf(text, UNIT_TEXT_SIZE, small ? "%#.*g %s" : "%.*f %s", small ? digits : 2, rate,
+                   per[unit]);
 }
 
 char *unit_format(char *text, enum unit unit, double value)
@@ -112,22 +120,15 @@ char *unit_format(char *text, enum unit unit, double value)
         format_bytes(text, size, sign, "B/s");
         break;
     case UNIT_RATIO:
-        (void)snprintf(text, UNIT_TEXT_SIZE, "%.1f %%", value * 100);
+        (void)snprintf(text, UNIT_TEXT_SIZE, "%s%.1f %%", value > 0 && value < 0.0005 ? "<" : "",
+                       value > 0 ? fmax(value * 100, 0.1) : value * 100);
         break;
     case UNIT_TOKENS_PER_SECOND:
-        format_rate(text, value, "t/s");
-        break;
     case UNIT_ITEMS_PER_SECOND:
-        format_rate(text, value, "/s");
-        break;
     case UNIT_REQUEST_RATE:
-        format_rate(text, value, "req/s");
-        break;
     case UNIT_TOKEN_RATE:
-        format_rate(text, value, "tok/s");
-        break;
     case UNIT_TOKENS_PER_JOULE:
-        format_rate(text, value, "t/J");
+        format_rate(text, unit, value);
         break;
     case UNIT_CELSIUS:
         (void)snprintf(text, UNIT_TEXT_SIZE, "%.0f C", value);
@@ -142,7 +143,7 @@ char *unit_format(char *text, enum unit unit, double value)
             format_scaled(text, sign, size, 1000, " kMG", " ", "J");
         break;
     case UNIT_HERTZ:
-        format_scaled(text, sign, size, 1000, " kMG", " ", "Hz");
+        (void)snprintf(text, UNIT_TEXT_SIZE, "%s%.0f MHz", sign, size / 1e6); // as others show it
         break;
     case UNIT_FLOPS:
         format_scaled(text, sign, size, 1000, " kMGT", " ", "flop/s");

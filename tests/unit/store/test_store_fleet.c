@@ -245,7 +245,7 @@ TEST_CASE(test_planted_faults_are_named)
          "tokens_per_second",
          "worse",
          -0.2,
-         "clock 1.5 GHz (peers 2.0 GHz)"},
+         "clock 1500 MHz (peers 1980 MHz)"},
         {"what another run sampled",
          {.slower = 0.25, .throttle = 0x40, .has_sampler = true},
          "tokens_per_second",
@@ -295,7 +295,7 @@ TEST_CASE(test_planted_faults_are_named)
          "tokens_per_second",
          "better",
          0.25,
-         "clock 2.4 GHz (peers 2.0 GHz)"},
+         "clock 2400 MHz (peers 1980 MHz)"},
         // Slow, with better clocks than others: these are no reason.
         {"no excuse",
          {.slower = 0.25, .sm_clock_hz = 2400000000},

@@ -167,15 +167,17 @@ TEST_CASE(large_numbers_do_without_their_fraction)
 {
     struct result *result = fixture_result("host|speed:tokens/s\n"
                                            "a|999.99\nb|1000.5\nc|47419.98\nd|-12345.6\n"
-                                           "e|999.999\nf|99999.94\n");
-    char *text = drawn(result, (struct grid_state){.sort = GRID_UNSORTED}, 12, 7);
+                                           "e|999.999\nf|99999.94\ng|0.00012\nh|0\n");
+    char *text = drawn(result, (struct grid_state){.sort = GRID_UNSORTED}, 12, 9);
     assert_string_equal(text, "host    t/s\n"
                               "a    999.99\n"
                               "b    1000.5\n"
                               "c     47420\n"
                               "d    -12346\n"
                               "e    1000.0\n"
-                              "f    100000\n");
+                              "f    100000\n"
+                              "g     <0.01\n"
+                              "h      0.00\n");
     free(text);
     result_free(result);
 }
