@@ -377,14 +377,16 @@ void grid_rows_keep(const struct grid *grid, struct grid_state *state, const str
 
 // ---- Searching ------------------------------------------------------------------
 
+// `keys`: of the columns that are searched; NULL: all are.
 static bool row_has(const struct grid_choice *choice, const struct result *result, size_t row,
-                    const char *text)
+                    const char *text, const char *const *keys)
 {
     char cell[GRID_CELL_SIZE];
-    for (unsigned column = 0; column < result_column_count(result); column++) {
-        if (result_cell(result, row, column).type == VALUE_NULL)
+    for (unsigned i = 0; keys ? keys[i] != NULL : i < result_column_count(result); i++) {
+        const int column = keys ? result_find(result, keys[i]) : (int)i;
+        if (column < 0 || result_cell(result, row, (unsigned)column).type == VALUE_NULL)
             continue;
-        grid_value_text(cell, choice, result, row, column, 0);
+        grid_value_text(cell, choice, result, row, (unsigned)column, 0);
         if (strcasestr(cell, text))
             return true;
     }
@@ -393,10 +395,10 @@ static bool row_has(const struct grid_choice *choice, const struct result *resul
 
 // Shows the first row with the text that is in a closed group, or folded as what has ended.
 static bool unfold(const struct grid *grid, struct grid_state *state, const struct result *result,
-                   const char *text)
+                   const char *text, const char *const *keys)
 {
     for (size_t row = 0; result && row < result_row_count(result); row++) {
-        if (!is_wanted(state, result, row) || !row_has(state->choice, result, row, text))
+        if (!is_wanted(state, result, row) || !row_has(state->choice, result, row, text, keys))
             continue;
         state->unfolded |= grid->is_folded && grid->is_folded(result, row);
         (void)toggle(grid, state, result, row, true);
@@ -406,7 +408,8 @@ static bool unfold(const struct grid *grid, struct grid_state *state, const stru
 }
 
 static bool find_shown(const struct grid *grid, struct grid_state *state,
-                       const struct result *result, const char *text, int step, size_t page)
+                       const struct result *result, const char *text, const char *const *keys,
+                       int step, size_t page)
 {
     size_t count, folded;
     bool found = false;
@@ -415,7 +418,7 @@ static bool find_shown(const struct grid *grid, struct grid_state *state,
     for (size_t i = first; i < count + first && !found && text[0]; i++) {
         const size_t ahead = step < 0 ? count - i % count : i;
         const size_t at = (state->cursor + ahead) % count;
-        found = row_has(state->choice, result, rows[at], text);
+        found = row_has(state->choice, result, rows[at], text, keys);
         if (found)
             state->cursor = at;
     }
@@ -428,7 +431,11 @@ static bool find_shown(const struct grid *grid, struct grid_state *state,
 bool grid_rows_find(const struct grid *grid, struct grid_state *state, const struct result *result,
                     const char *text, int step, size_t page)
 {
-    return find_shown(grid, state, result, text, step, page) ||
-           (text[0] && unfold(grid, state, result, text) &&
-            find_shown(grid, state, result, text, step, page));
+    const char *const *keys = grid->identity; // names, before cells that may repeat them
+    bool found = false;
+    for (int pass = 0; pass < 2 && !found; pass++, keys = NULL)
+        found = find_shown(grid, state, result, text, keys, step, page) ||
+                (text[0] && unfold(grid, state, result, text, keys) &&
+                 find_shown(grid, state, result, text, keys, step, page));
+    return found;
 }

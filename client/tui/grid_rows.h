@@ -54,7 +54,8 @@ void grid_rows_keep(const struct grid *grid, struct grid_state *state, const str
                     size_t page);
 
 // Moves the cursor to the next row (`step` 1), or the one before (-1), that has the text in some
-// cell, ignoring the case of ASCII letters; around the ends.  `step` 0: from the cursor's row on.
-// If no row that is shown has it, a hidden one that does is shown.  Returns false if there is none.
+// cell (in a name, if any has it), ignoring the case of ASCII letters; around the ends.  `step` 0:
+// from the cursor's row on. If no row that is shown has it, a hidden one that does is shown.
+// Returns false if there is none.
 bool grid_rows_find(const struct grid *grid, struct grid_state *state, const struct result *result,
                     const char *text, int step, size_t page);

@@ -140,6 +140,16 @@ TEST_CASE(search_finds_rows)
         fixture_type(model, hidden[i]);
         assert_true(fixture_shows(model, hidden[i]));
     }
+    // The reason of a model's row names hosts, too.
+    fixture_answer(model, POLL_NOW,
+                   "model|host|state|reason|group_size\n"
+                   "m|-|slow|gpu-9: late|2\nm|gpu-8|ok|-|-\nm|gpu-9|slow|late|-\n");
+    fixture_key(model, '/');
+    fixture_type(model, "gpu-9");
+    assert_int_equal(list_of(model)->cursor, 2);
+    fixture_key(model, '/');
+    fixture_type(model, "late");
+    assert_int_equal(list_of(model)->cursor, 2);
     fixture_free(model);
 }
 
