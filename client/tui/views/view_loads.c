@@ -38,7 +38,7 @@ static const struct grid_column startup_columns[] = {
     {"total", "duration_ns", GRID_UNIT, false, 7, 0, 0},
     {"mem start", "memory_start_bytes", GRID_UNIT, false, 9, 0, 2},
     {"mem ready", "memory_ready_bytes", GRID_UNIT, false, 9, 0, 1},
-    {"delta", "memory_delta_bytes", GRID_UNIT, false, 9, 0, 3},
+    {"delta", "memory_delta_bytes", GRID_UNIT, false, 9, 0, GRID_RANK_LUXURY},
 };
 static const struct grid startup_grid = {GRID_COLUMNS(startup_columns), .identity = identity};
 

@@ -106,7 +106,7 @@ static const struct grid_column failed_columns[] = {
 static const char *const failed_identity[] = {"kind", "model", "host", "error", NULL};
 static const struct grid failed_grid = {GRID_COLUMNS(failed_columns), .identity = failed_identity};
 
-// The speed of the newest request, of items where it has items, and the average of the window.
+// The average speed of the window, of items where the newest request has items.
 static void inference_facts(const struct model *model, struct rect area, struct segments *facts)
 {
     char text[UNIT_TEXT_SIZE];
@@ -118,10 +118,7 @@ static void inference_facts(const struct model *model, struct rect area, struct 
     const bool are_items = result_get(result, 0, "items").type != VALUE_NULL;
     const char *const key = are_items ? "items_per_second" : "tokens_per_second";
     const enum unit unit = are_items ? UNIT_ITEMS_PER_SECOND : UNIT_TOKENS_PER_SECOND;
-    const double last = result_number(result, 0, key, NAN);
     const double mean = window ? result_number(window, 0, key, NAN) : (double)NAN;
-    if (isfinite(last))
-        segments_add(facts, 0, STYLE_STRONG, "last %s", unit_format(text, unit, last));
     if (isfinite(mean))
         segments_add(facts, 0, STYLE_PLAIN, "average %s", unit_format(text, unit, mean));
 }
