@@ -50,6 +50,7 @@ esac
 found 0 ok store "can be read" --db "$DB"
 expect_exit 0 "$INFERSTAT" doctor
 ! grep -q '  error' "$WORK/out" || fail "a healthy host has errors"
+[ "$(grep -c "^spool" "$WORK/out")" -eq 1 ] || fail "not one line of a spool that is not there: $(cat "$WORK/out")"
 
 # How fast the store grows is known only while it has all its records.
 "$WORKER" --collector "$COLLECTOR" gemm --sizes 64 --trials 3 --warmups 1 >/dev/null 2>&1 || fail "gemm failed"

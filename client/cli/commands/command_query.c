@@ -83,7 +83,8 @@ static enum status list_names(struct cli *cli, struct error *err)
     if (status != STATUS_OK)
         return error_prefix(err, status, "query");
     status = cli_print_rows(cli, NULL, list,
-                            "no saved queries (write NAME = TEXT into ~/.config/inferstat/queries)",
+                            "no saved queries (write NAME = TEXT into "
+                            "${XDG_CONFIG_HOME:-~/.config}/inferstat/queries)",
                             err);
     result_free(list);
     return status;

@@ -66,9 +66,9 @@ static void check_backlog(struct doctor *doctor, const char *runs, const char *s
         bytes += left.bytes;
     }
     char size[UNIT_TEXT_SIZE], count[UNIT_TEXT_SIZE];
-    if (waiting == 0)
+    if (waiting == 0 && access(spools, F_OK) == 0)
         doctor_say(doctor, DOCTOR_OK, "spool", NULL, "%s: nothing waits", spools);
-    else
+    else if (waiting > 0)
         doctor_say(doctor, DOCTOR_WARNING, "spool",
                    "start the collector; inferstat spool flush sends what dead runs left",
                    "%s: %s records (%s) of %u run%s wait for their collector", spools,

@@ -157,6 +157,9 @@ static void set_unknown(struct rows *rows, const struct result *result, const ch
     for (; count < KEYS_MAX && count < result_column_count(result); count++)
         keys[count] = result_column(result, count)->key;
     const char *nearest = parse_nearest(key, keys, count);
+    for (unsigned i = 0; rows->columns && i < rows->columns->count; i++)
+        if (strcmp(rows->columns->columns[i].title, key) == 0)
+            nearest = rows->columns->columns[i].key;
     (void)snprintf(rows->unknown, sizeof rows->unknown, "\"%.60s\" (%s%.60s%s)", key,
                    nearest ? "did you mean " : "--json shows the keys", nearest ? nearest : "",
                    nearest ? "?" : "");
