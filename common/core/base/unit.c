@@ -114,10 +114,8 @@ char *unit_format(char *text, enum unit unit, double value)
         format_time(text, value / 1e9);
         break;
     case UNIT_BYTES:
-        format_bytes(text, size, sign, "B");
-        break;
     case UNIT_BYTES_PER_SECOND:
-        format_bytes(text, size, sign, "B/s");
+        format_bytes(text, size, sign, unit == UNIT_BYTES ? "B" : "B/s");
         break;
     case UNIT_RATIO:
         (void)snprintf(text, UNIT_TEXT_SIZE, "%s%.1f %%", value > 0 && value < 0.0005 ? "<" : "",
@@ -150,12 +148,11 @@ char *unit_format(char *text, enum unit unit, double value)
         break;
     case UNIT_COUNT:
     case UNIT_TOKENS:
-        format_number(text, value);
-        separate(text);
-        break;
     case UNIT_NONE:
     case UNIT_COUNT_OF:
         format_number(text, value);
+        if (unit == UNIT_COUNT || unit == UNIT_TOKENS)
+            separate(text);
         break;
     }
     return text;
