@@ -284,7 +284,9 @@ const struct cli_command cli_commands[] = {
         .name = "export",
         ARGUMENTS("[KIND]...", 0, CLI_ARGUMENTS_MAX),
         .summary = "all records, oldest first, as CSV, JSON or JSON Lines",
-        .details = "Without KIND all kinds are written, one after the other; a CSV holds one kind.",
+        .details =
+            "Without KIND all kinds are written, one after the other; a CSV holds one kind.\n"
+            "The FILE of --output or --bundle must not exist.",
         .examples = {"export inference --csv --output requests.csv",
                      "export --bundle evidence.db --since 1h"},
         .options = TAKES(SOURCE, FILTERS, ROWS, OPTION_FORMAT, OPTION_OUTPUT, OPTION_LIMIT,
