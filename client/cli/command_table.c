@@ -270,7 +270,7 @@ const struct cli_command cli_commands[] = {
             "model and device has the ratio of its medians with a 99 % interval and a verdict:\n"
             "BETTER or WORSE if the whole interval is outside the margin (--margin, 1 % by\n"
             "default), SAME if all of it is inside, else UNDECIDED.  Clocks, throttling, power\n"
-            "and the like are shown without a verdict.  Different environments are rejected\n"
+            "and energy are shown without a verdict.  Different environments are rejected\n"
             "without --force.  The exit status is 1 if one is worse, else 5 if one is undecided\n"
             "that had enough values (80 requests, 10 loads) or none had, else 0.\n"
             "inferstat-compare(7) explains the interval.",

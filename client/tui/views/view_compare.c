@@ -108,14 +108,11 @@ static void facts(const struct model *model, struct rect area, struct segments *
                     {STATS_UNDECIDED, "undecided", STYLE_PLAIN}};
     const struct result *result = model_answer(model, POLL_COMPARE);
     (void)area;
-    const int column = result ? result_find(result, "verdict") : -1;
-    for (unsigned i = 0; column >= 0 && i < sizeof verdicts / sizeof *verdicts; i++) {
+    for (unsigned i = 0; result && i < sizeof verdicts / sizeof *verdicts; i++) {
         const char *text = stats_verdict_text(verdicts[i].verdict);
         unsigned count = 0;
-        for (size_t row = 0; row < result_row_count(result); row++) {
-            const struct value verdict = result_cell(result, row, (unsigned)column);
-            count += verdict.type == VALUE_TEXT && strcmp(verdict.text.bytes, text) == 0;
-        }
+        for (size_t row = 0; row < result_row_count(result); row++)
+            count += result_is(result, row, "verdict", text);
         segments_add(facts, i, count > 0 ? verdicts[i].style : STYLE_DIM, "%u %s", count,
                      verdicts[i].word);
     }

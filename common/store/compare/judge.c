@@ -217,16 +217,6 @@ static void judge_busy_rate(struct judgement *out, const struct judge *judge,
         value->effect.verdict = STATS_UNDECIDED;
 }
 
-// The verdict on failures is that on the share of requests that did not fail.
-static void judge_lack(struct judged_value *value, const struct judge *judge,
-                       const struct pair *pair, unsigned place)
-{
-    struct stats_median of[SIDES];
-    rates_of(of, pair, place, TOTAL_SUCCEEDED, TOTAL_REQUESTS, judge->error_rates[STATS_SERIAL]);
-    value->effect.verdict =
-        stats_compare(&of[BEFORE], &of[AFTER], STATS_MORE, judge->margin).verdict;
-}
-
 static void judge_total(struct judgement *out, const struct judge *judge, const struct pair *pair,
                         unsigned place)
 {
@@ -252,8 +242,13 @@ static void judge_total(struct judgement *out, const struct judge *judge, const 
             sampled->form == SAMPLED_LACK ? 1 - amount / requests : amount * second_ns / wall_ns;
     }
     value->effect.ratio = value->of[AFTER] / value->of[BEFORE];
-    if (sampled->form == SAMPLED_LACK)
-        judge_lack(value, judge, pair, place);
+    if (sampled->form != SAMPLED_LACK)
+        return;
+    // The verdict is that on the share of requests that did not fail.
+    struct stats_median of[SIDES];
+    rates_of(of, pair, place, sampled->amount, TOTAL_REQUESTS, judge->error_rates[STATS_SERIAL]);
+    value->effect.verdict =
+        stats_compare(&of[BEFORE], &of[AFTER], STATS_MORE, judge->margin).verdict;
 }
 
 // ---- A metric -----------------------------------------------------------------------

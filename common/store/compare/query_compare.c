@@ -348,10 +348,8 @@ static void set_metric(const struct row *row)
     const struct query_metric *found;
     const bool is_alone =
         query_metric_find(&found, metric->name, NULL) == STATUS_OK && found->kind == metric->kind;
-    (void)snprintf(text, sizeof text, "%s%s%s",
-                   is_alone ? "" : record_kind_info(metric->kind)->name, is_alone ? "" : ".",
-                   metric->name);
-    answer_text(answer, "metric", text);
+    (void)snprintf(text, sizeof text, "%s.%s", record_kind_info(metric->kind)->name, metric->name);
+    answer_text(answer, "metric", is_alone ? metric->name : text);
     answer_text(answer, "unit", unit_name(samples_metric(row->place)->unit));
 }
 

@@ -8,6 +8,7 @@
 #include <sqlite3.h>
 
 #include "common/core/base/array.h"
+#include "common/store/aggregate/energy.h"
 #include "common/store/rollup/aggregate.h"
 #include "common/store/read/filter.h"
 #include "common/store/read/reader.h"
@@ -63,11 +64,14 @@ static const struct sampled metrics[] = {
     TOTAL_METRIC(QUERY_METRIC_OUTPUT_RATE, SAMPLED_WALL_RATE, .amount = TOTAL_TOKENS),
     TOTAL_METRIC(QUERY_METRIC_PROMPT_RATE, SAMPLED_WALL_RATE, .amount = TOTAL_PROMPT_TOKENS),
 #undef TOTAL_METRIC
+    {.kind = RECORD_KIND_INFERENCE, .name = QUERY_METRIC_TOKENS_PER_JOULE, .form = SAMPLED_MEAN},
+    {.kind = RECORD_KIND_INFERENCE, .name = QUERY_METRIC_JOULES_PER_REQUEST, .form = SAMPLED_MEAN},
 };
 
 enum {
     METRIC_COUNT = sizeof metrics / sizeof *metrics,
-    TOTAL = METRIC_COUNT - 5, // the first of the totals has the sample of all
+    ENERGY = METRIC_COUNT - 2, // those of energy (energy.h), each of one value
+    TOTAL = ENERGY - 5,        // the first of the totals has the sample of all
 };
 _Static_assert(sizeof metrics / sizeof *metrics <= SAMPLED_MAX, "a group has room for all metrics");
 
@@ -104,7 +108,7 @@ const struct sampled *samples_sampled(unsigned place)
 
 unsigned samples_place(unsigned place)
 {
-    return place < TOTAL ? place : TOTAL;
+    return place > TOTAL && place < ENERGY ? TOTAL : place;
 }
 
 bool samples_are_of_models(enum record_kind kind)
@@ -304,18 +308,13 @@ static enum status add_value(struct samples *samples, struct sample *sample, dou
     return count_bytes(samples, sample, room, err);
 }
 
-static struct sample_key key_of(enum record_kind kind, sqlite3_stmt *row)
-{
-    return (struct sample_key){
-        kind, sqlite3_column_int64(row, SUBJECT), sqlite3_column_int64(row, DEVICE),
-        sqlite3_column_int64(row, BATCH_ITEMS), sqlite3_column_int64(row, HOST)};
-}
-
 static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
 {
     const struct collecting *collecting = context;
     struct samples *samples = collecting->samples;
-    const struct sample_key key = key_of(collecting->kind, row);
+    const struct sample_key key = {
+        collecting->kind, sqlite3_column_int64(row, SUBJECT), sqlite3_column_int64(row, DEVICE),
+        sqlite3_column_int64(row, BATCH_ITEMS), sqlite3_column_int64(row, HOST)};
     const int64_t run = sqlite3_column_int64(row, RUN);
     struct sample_group *group;
     enum status status = samples_group(samples, &key, &group, err);
@@ -433,16 +432,24 @@ enum status sample_group_add_request(struct sample_group *group,
 
 enum { TOKENS = FIRST_VALUE, E2E, QUEUE, PROMPTS, FINISH };
 
+// The group of requests with these keys; NULL: there is none.
+static struct sample_group *find_requests(const struct samples *samples, int64_t model,
+                                          int64_t device, int64_t host)
+{
+    const int64_t keys[SAMPLE_KEYS] = {RECORD_KIND_INFERENCE, model, device, 0, host};
+    const struct group *found = samples->groups ? groups_get(samples->groups, keys) : NULL;
+    return found ? found->data : NULL;
+}
+
 // Groups without successful requests have no total.
 static enum status on_request(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct samples *samples = context;
-    const struct sample_key key = key_of(RECORD_KIND_INFERENCE, row);
-    const int64_t keys[SAMPLE_KEYS] = {(int64_t)key.kind, key.subject, key.device, 0, key.host};
-    const struct group *found = samples->groups ? groups_get(samples->groups, keys) : NULL;
-    if (!found)
+    struct sample_group *group =
+        find_requests(samples, sqlite3_column_int64(row, SUBJECT),
+                      sqlite3_column_int64(row, DEVICE), sqlite3_column_int64(row, HOST));
+    if (!group)
         return STATUS_OK;
-    struct sample_group *group = found->data;
     const size_t room = group->samples[TOTAL].room;
     const struct sample_request request = {
         .run = sqlite3_column_int64(row, RUN),
@@ -471,6 +478,34 @@ static enum status collect_totals(struct samples *samples, struct store *store,
     return reader_scan(store, sql, filter, on_request, samples, err);
 }
 
+// The energy of requests; none where the filter has dimensions, or the groups are too many, for it.
+static enum status collect_energy(struct samples *samples, struct store *store,
+                                  const struct query_filter *filter, bool by_host,
+                                  struct error *err)
+{
+    const struct query query = {.kind = QUERY_AVERAGE,
+                                .filter = *filter,
+                                .group_by = {QUERY_BY_MODEL, QUERY_BY_DEVICE, QUERY_BY_HOST},
+                                .group_count = by_host ? 3 : 2};
+    struct energy energy = {.groups = NULL};
+    int64_t now_ns;
+    enum status status = reader_as_of(store, &now_ns, err);
+    if (status == STATUS_OK)
+        status = energy_read(&energy, store, &query, metrics[ENERGY].name, now_ns, err);
+    for (size_t i = 0; status == STATUS_OK && i < groups_count(energy.groups); i++) {
+        const struct group *of = groups_at(energy.groups, i);
+        struct sample_group *group =
+            find_requests(samples, of->keys[0], of->keys[1], by_host ? of->keys[2] : 0);
+        for (unsigned k = ENERGY; k < METRIC_COUNT && group && status == STATUS_OK; k++) {
+            const double value = energy_value(metrics[k].name, of->data);
+            if (value > 0) // 0: of a model that makes no tokens
+                status = add_value(samples, &group->samples[k], value, 0, err);
+        }
+    }
+    energy_deinit(&energy);
+    return status == STATUS_INVALID || status == STATUS_FULL ? STATUS_OK : status;
+}
+
 enum status samples_collect(struct samples *samples, struct store *store,
                             const struct query_filter *filter, bool by_host, struct error *err)
 {
@@ -485,7 +520,7 @@ enum status samples_collect(struct samples *samples, struct store *store,
         status = i == TOTAL ? collect_totals(samples, store, filter, by_host, err)
                             : collect_kind(samples, store, kind, filter, by_host, err);
     }
-    return status;
+    return status == STATUS_OK ? collect_energy(samples, store, filter, by_host, err) : status;
 }
 
 enum status samples_collect_requests(struct samples *samples, struct store *store,

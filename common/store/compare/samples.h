@@ -60,7 +60,7 @@ struct sampled {
     enum total_column amount; // of totals
 };
 
-enum { SAMPLED_MAX = 30 }; // limit for the count of sampled metrics
+enum { SAMPLED_MAX = 32 }; // limit for the count of sampled metrics
 
 enum { TOTAL_PARTS_MAX = 480 }; // of a sample; beyond it, successive parts are merged
 

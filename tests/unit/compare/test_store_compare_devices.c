@@ -1,4 +1,5 @@
 // Comparisons show what devices did meanwhile, without a verdict.
+#include <math.h>
 #include <string.h>
 
 #include <sqlite3.h>
@@ -142,6 +143,42 @@ TEST_CASE(which_samples_are_read)
     }
 }
 
+// The energy of requests is that which avg says, and has no verdict.
+TEST_CASE(energy_of_requests)
+{
+    static const char *const metrics[] = {"tokens_per_joule", "joules_per_request"};
+    for (int run = 1; run <= 2; run++) {
+        const char *host = run == 1 ? "a" : "b";
+        add((struct measured){
+            .run = run, .host = host, .requests = 100, .slowness = run == 1 ? 1 : 1.3});
+        sampled(run, "cpu", 0, 70, "0, 0, 0, 0");
+        change("UPDATE device_sample SET duration_ns = 1000000000, received_ns = started_ns,"
+               " energy_used_joules_stored = 500000");
+        saved(host);
+    }
+    const struct query stored = of_two("a", "b");
+    struct query windows = {.kind = QUERY_COMPARE};
+    set(windows.filter.by[QUERY_BY_HOST], "a");
+    set(windows.compare.other.by[QUERY_BY_HOST], "b");
+    struct result *results[] = {ask(&stored), ask(&windows)};
+    for (size_t i = 0; i < COUNT_OF(metrics); i++) {
+        struct query average = {.kind = QUERY_AVERAGE, .filter = windows.compare.other};
+        set(average.metric, metrics[i]);
+        struct result *expected = ask(&average);
+        const double mean = result_number(expected, 0, "mean", -1);
+        for (size_t k = 0; k < COUNT_OF(results); k++) {
+            const size_t row = row_of(results[k], metrics[i]);
+            const double ratio = result_number(results[k], row, "ratio", 0);
+            assert_true(mean > 0 && result_number(results[k], row, "after_total", 0) == mean);
+            assert_true(fabs((i == 0 ? 1 / ratio : ratio) - 1.3) < 0.05);
+            assert_string_equal(text_at(results[k], row, "verdict"), "");
+        }
+        result_free(expected);
+    }
+    result_free(results[0]);
+    result_free(results[1]);
+}
+
 static int count_scans(unsigned what, void *context, void *stmt, void *text)
 {
     (void)what, (void)text;
@@ -165,4 +202,5 @@ TEST_CASE(refusals_are_computed_once)
 }
 
 TEST_MAIN_EACH(compare_set_up, store_tear_down, devices_explain_and_no_more,
-               medians_of_a_few_samples, which_samples_are_read, refusals_are_computed_once)
+               medians_of_a_few_samples, which_samples_are_read, energy_of_requests,
+               refusals_are_computed_once)
