@@ -2,8 +2,9 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
+
+#include "common/core/base/saturate.h"
 
 // Also of requests that have items and no tokens.
 #define FEW_TOKENS "coalesce(t.generated_tokens, 0) < 2"
@@ -64,29 +65,13 @@ void goodput_want_ends(struct aggregate_scan *scan)
     scan->metrics[1].derived = &ended;
 }
 
-double goodput_end_ns(const struct aggregate_scan *scan)
+struct rollup_span goodput_extent(const struct aggregate_scan *scan)
 {
-    double end_ns = (double)NAN;
+    struct rollup_span extent = scan->seen;
     for (size_t i = 0; i < groups_count(scan->groups); i++) {
         const struct aggregate *ends = &aggregate_scan_ratio(groups_at(scan->groups, i), 1)->values;
-        if (ends->count > 0)
-            end_ns = fmax(end_ns, ends->max);
+        if (ends->count > 0 && ends->max > (double)extent.last_ns)
+            extent.last_ns = saturate_round(ends->max);
     }
-    return end_ns;
-}
-
-double goodput_seconds(const struct query *query, const struct aggregate_scan *scan,
-                       int64_t step_ns, double end_ns)
-{
-    const bool steps = query->step_ns > 0;
-    const double since_ns = (double)query->filter.since_ns,
-                 until_ns = (double)query->filter.until_ns;
-    double first_ns = steps ? (double)step_ns : (double)scan->seen.first_ns;
-    double last_ns = steps ? (double)step_ns + (double)query->step_ns : end_ns;
-    if (query->filter.since_ns && (!steps || since_ns > first_ns))
-        first_ns = since_ns;
-    if (query->filter.until_ns && (!steps || until_ns < last_ns))
-        last_ns = until_ns;
-    const double kept_ns = fmin((double)scan->expired_ns, (double)scan->seen.first_ns);
-    return (last_ns - fmax(first_ns, kept_ns)) / 1e9;
+    return extent;
 }

@@ -1,6 +1,6 @@
 // Goodput (goodput_per_second): requests per second that met every latency objective (SLO).  The
 // query AVERAGE computes it with an aggregation scan (aggregate_scan.h): it counts the requests
-// that satisfy goodput_sql, and divides by goodput_seconds.
+// that satisfy goodput_sql, and divides by the time of throughput (throughput.h).
 #pragma once
 
 #include <stdint.h>
@@ -21,14 +21,5 @@ MUST_CHECK enum status goodput_sql(char out[GOODPUT_SQL_SIZE], const char *slo, 
 // metric before, goodput.
 void goodput_want_ends(struct aggregate_scan *scan);
 
-// The latest end time, after the scan (goodput_want_ends); NaN if there are no requests.
-double goodput_end_ns(const struct aggregate_scan *scan);
-
-// The divisor of goodput, in seconds, without the time whose records have expired:
-//   without steps  the length of the query's window.  An open start becomes the start of the first
-//                  request, an open end becomes `end_ns` (goodput_end_ns)
-//   with steps     the length of the part of the step at `step_ns` that lies in the window.  An
-//                  open window does not shorten a step: else one request could yield thousands
-//                  per second
-double goodput_seconds(const struct query *query, const struct aggregate_scan *scan,
-                       int64_t step_ns, double end_ns);
+// The start of the first request and the latest end, after the scan (goodput_want_ends).
+struct rollup_span goodput_extent(const struct aggregate_scan *scan);

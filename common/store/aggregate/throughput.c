@@ -569,43 +569,50 @@ static enum status begin_with_process(struct store *store, const struct query_fi
     return status;
 }
 
+enum status throughput_cut(struct rollup_span *span, struct store *store, const struct query *query,
+                           int64_t kept_ns, int64_t now_ns, struct error *err)
+{
+    const struct query_filter *filter = &query->filter;
+    const bool is_of_requests = !filter->since_ns && query->step_ns == 0;
+    enum status status = STATUS_OK;
+    if (!is_of_requests)
+        *span = (struct rollup_span){filter->since_ns ? filter->since_ns : INT64_MIN, now_ns};
+    if (filter->until_ns && filter->until_ns < span->last_ns)
+        span->last_ns = filter->until_ns;
+    // A file's last message says nothing of hosts whose clocks are fast: their requests do.
+    if (span->last_ns > now_ns && (!is_of_requests || store->is_live))
+        span->last_ns = now_ns;
+    if (kept_ns > span->first_ns)
+        span->first_ns = kept_ns;
+    if (!is_of_requests)
+        status = begin_with_process(store, filter, span, err);
+    // A few requests within a millisecond are no thousands a second.
+    else if (span->first_ns <= span->last_ns && span->first_ns > span->last_ns - LEAST_NS)
+        span->first_ns = span->last_ns - LEAST_NS;
+    return status;
+}
+
 static enum status find_span(struct throughput *throughput, struct store *store,
                              const struct query *query, const struct aggregate_scan *scan,
                              int64_t now_ns, struct error *err)
 {
-    const struct query_filter *filter = &query->filter;
-    struct rollup_span *span = &throughput->span;
     enum status status = STATUS_OK;
-    *span = (struct rollup_span){filter->since_ns, now_ns};
-    if (!filter->since_ns && query->step_ns > 0)
-        span->first_ns = INT64_MIN;
-    else if (!filter->since_ns && scan->seen.first_ns <= scan->seen.last_ns)
+    throughput->span = (struct rollup_span){throughput->gaps.first_ns, now_ns};
+    if (!query->filter.since_ns && query->step_ns == 0 && scan->seen.first_ns <= scan->seen.last_ns)
         status = find_extent(throughput, store, query, scan, err);
-    else if (!filter->since_ns)
-        span->first_ns = throughput->gaps.first_ns;
-    if (filter->until_ns && filter->until_ns < span->last_ns)
-        span->last_ns = filter->until_ns;
-    // A file's last message says nothing of hosts whose clocks are fast: their requests do.
-    const bool is_of_requests = !filter->since_ns && query->step_ns == 0 && !store->is_live;
-    if (span->last_ns > now_ns && !is_of_requests)
-        span->last_ns = now_ns;
-    if (scan->lacks_expired && scan->expired_ns > span->first_ns)
-        span->first_ns = scan->expired_ns;
-    if (status == STATUS_OK && filter->since_ns && query->step_ns == 0)
-        status = begin_with_process(store, filter, span, err);
-    // A few requests within a millisecond are no thousands a second.
-    if (!filter->since_ns && query->step_ns == 0 && span->first_ns <= span->last_ns &&
-        span->first_ns > span->last_ns - LEAST_NS)
-        span->first_ns = span->last_ns - LEAST_NS;
-    return status;
+    return status == STATUS_OK
+               ? throughput_cut(&throughput->span, store, query,
+                                scan->lacks_expired ? scan->expired_ns : INT64_MIN, now_ns, err)
+               : status;
 }
 
 double throughput_seconds(const struct throughput *throughput, int64_t step_ns)
 {
     double first_ns = (double)throughput->span.first_ns, last_ns = (double)throughput->span.last_ns;
     if (throughput->step_ns > 0) {
-        first_ns = fmax(first_ns, (double)step_ns);
-        last_ns = fmin(last_ns, (double)step_ns + (double)throughput->step_ns);
+        const double end_ns = (double)step_ns + (double)throughput->step_ns;
+        first_ns = first_ns < end_ns ? fmax(first_ns, (double)step_ns) : (double)step_ns;
+        last_ns = fmin(last_ns, end_ns);
     }
     return (last_ns - first_ns) / 1e9;
 }

@@ -22,8 +22,7 @@
 // The window of the divisor ends at the present (reader_as_of), and does not begin before the first
 // process of the hosts and runs of the filter, or before the records of a bundle.  Without
 // filter.since_ns it is only as long as there are matching requests: from the start of the first
-// one to the end of the last.  A step is divided by its own length, cut to the filter's window and
-// the present.
+// one to the end of the last.  A step is divided by its own length, cut so, too.
 #pragma once
 
 #include <stdbool.h>
@@ -75,6 +74,12 @@ void throughput_deinit(struct throughput *throughput);
 
 // The sums of a group, by enum throughput_sum.
 const double *throughput_sums(const struct group *group);
+
+// Sets `*span` to the time that the query's rates are divided by.  Before, `*span` is from the
+// start of the first request to the end of the last.  Of before `kept_ns` records have expired.
+MUST_CHECK enum status throughput_cut(struct rollup_span *span, struct store *store,
+                                      const struct query *query, int64_t kept_ns, int64_t now_ns,
+                                      struct error *err);
 
 // The seconds that a group's sums are divided by; `step_ns` is the start of its step.  0 or less:
 // unknown.

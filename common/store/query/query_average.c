@@ -55,14 +55,13 @@ struct average {
     const struct query_metric *metric;
     struct aggregate_scan scan;
     struct coverage coverage;
-    struct throughput throughput; // instead of the scan, of its metrics
+    struct throughput throughput; // instead of the scan, of its metrics; of goodput its time
     bool is_throughput;
     struct energy energy; // likewise
     bool is_energy;
     struct process_lives lives; // of metrics of requests in progress
     bool is_bandwidth;
     bool is_goodput;
-    double end_ns; // of the last request, for goodput
     char good[GOODPUT_SQL_SIZE];
     struct record_derived goodput;
 };
@@ -103,9 +102,11 @@ static void set_goodput(struct result *answer, const struct average *average,
     const unsigned keys = average->query->group_count;
     const int64_t step_ns = average->query->step_ns > 0 ? group->keys[keys] : 0;
     answer_int(answer, "count", (int64_t)ratio->values.count);
-    answer_real(answer, "mean",
-                real_sum_total(&ratio->numerator) /
-                    goodput_seconds(average->query, &average->scan, step_ns, average->end_ns));
+    const double seconds = throughput_seconds(&average->throughput, step_ns);
+    if (seconds > 0) {
+        answer_real(answer, "mean", real_sum_total(&ratio->numerator) / seconds);
+        answer_int(answer, "window_ns", saturate_round(seconds * 1e9));
+    }
     answer_real(answer, "met_ratio", ratio_total(ratio));
 }
 
@@ -475,6 +476,21 @@ static enum status read_throughput(struct average *average, struct store *store,
     return status;
 }
 
+static enum status find_goodput_time(struct average *average, struct store *store,
+                                     struct error *err)
+{
+    const struct aggregate_scan *scan = &average->scan;
+    const int64_t expired_ns = scan->expired_ns, first_ns = scan->seen.first_ns;
+    int64_t as_of_ns = 0;
+    const enum status status = reader_as_of(store, &as_of_ns, err);
+    average->throughput =
+        (struct throughput){.span = goodput_extent(scan), .step_ns = average->query->step_ns};
+    return status == STATUS_OK
+               ? throughput_cut(&average->throughput.span, store, average->query,
+                                expired_ns < first_ns ? expired_ns : first_ns, as_of_ns, err)
+               : status;
+}
+
 static enum status read_energy(struct average *average, struct store *store, struct error *err)
 {
     struct energy *energy = &average->energy;
@@ -524,7 +540,7 @@ enum status query_average(struct store *store, const struct query *query, struct
     if (status == STATUS_OK && is_of_requests(average.metric) && is_by_model(query))
         status = add_idle_samples(&average, store, err);
     if (status == STATUS_OK && average.is_goodput)
-        average.end_ns = goodput_end_ns(&average.scan);
+        status = find_goodput_time(&average, store, err);
     if (status == STATUS_OK && average.is_bandwidth)
         say_bandwidth(&average);
     if (status == STATUS_OK && is_of_requests(average.metric))

@@ -19,7 +19,7 @@ TEST_FIXTURE(set_up)
 {
     store_make(state);
     exec("INSERT INTO name(id, text) VALUES (1, 'alpha'), (2, 'gpu'), (3, 'tiny'), (4, 'big')");
-    store_run(1, 1, RECORD_RUN_END_CLOSED, 1, START_NS + 1);
+    store_run(1, 1, RECORD_RUN_END_CLOSED, 1, START_NS + 200 * SECOND_NS);
     exec("UPDATE run SET stored = 10, uuid = '12340000-0000-4000-8000-000000000001'");
     return store_read();
 }
@@ -205,9 +205,9 @@ TEST_CASE(test_goodput_to_the_end_of_the_last)
     expect_real(result, 0, "mean", 3 / 40.0);
     expect_real(result, 1, "mean", 1 / 40.0);
     result_free(result);
-    query.filter.since_ns = START_NS - 10 * SECOND_NS;
+    query.filter.since_ns = START_NS - 10 * SECOND_NS; // until the last message
     result = ask(&query);
-    expect_real(result, 0, "mean", 3 / 50.0);
+    expect_real(result, 0, "mean", 3 / 210.0);
     result_free(result);
 }
 
@@ -237,6 +237,24 @@ TEST_CASE(test_goodput_of_steps_that_are_not_full)
     result_free(result);
 }
 
+// Steps are cut at the first process and the last message, of goodput as of rates.
+TEST_CASE(test_steps_at_the_ends_of_a_file)
+{
+    static const char *const metrics[] = {QUERY_METRIC_GOODPUT, QUERY_METRIC_REQUEST_RATE};
+    add_inferences("(1, 3.5, 3, 0, 11, 1, 9), (2, 8.5, 3, 0, 11, 1, 9)");
+    exec("UPDATE run SET started_ns = 1790000003000000000, heard_ns = 1790000009000000000");
+    for (size_t i = 0; i < 2 * COUNT_OF(metrics); i++) {
+        struct query query = store_average_of(metrics[i / 2]);
+        (void)snprintf(query.average.slo, i / 2 ? 0 : sizeof query.average.slo, "ttft=200ms");
+        query.step_ns = 4 * SECOND_NS; // START_NS is a multiple
+        query.filter.since_ns = i % 2 ? START_NS - SECOND_NS : 0;
+        struct result *result = ask(&query);
+        expect_real(result, 0, "mean", 1 / 1.0);
+        expect_real(result, 1, "mean", 1 / 1.0);
+        result_free(result);
+    }
+}
+
 // What has expired is not counted, nor its time.
 TEST_CASE(test_goodput_of_what_is_left)
 {
@@ -260,14 +278,14 @@ TEST_CASE(test_goodput_of_what_is_left)
     result_free(result);
 }
 
-// All at one moment: no time to divide by.
+// All at one moment: as in a second.
 TEST_CASE(test_goodput_of_no_time)
 {
     add_inferences("(1, 0, 3, 0, 11, 0, 0), (2, 0, 3, 0, 11, 0, 0)");
     struct query query = store_average_of(QUERY_METRIC_GOODPUT);
     (void)snprintf(query.average.slo, sizeof query.average.slo, "e2e=1s");
     struct result *result = ask(&query);
-    expect_real(result, 0, "mean", NAN);
+    expect_real(result, 0, "mean", 2);
     expect_real(result, 0, "met_ratio", 1);
     result_free(result);
 }
@@ -556,6 +574,7 @@ TEST_CASE(test_one_of_many_hosts)
 
 TEST_MAIN_EACH(set_up, store_tear_down, test_histogram, test_itl_is_of_all_requests,
                test_what_has_expired_is_said, test_goodput, test_goodput_to_the_end_of_the_last,
-               test_goodput_of_steps_that_are_not_full, test_goodput_of_what_is_left,
-               test_goodput_of_no_time, test_objectives_are_checked, test_requests_of_all_processes,
-               test_requests_with_rollups, test_requests_by_model, test_one_of_many_hosts)
+               test_goodput_of_steps_that_are_not_full, test_steps_at_the_ends_of_a_file,
+               test_goodput_of_what_is_left, test_goodput_of_no_time, test_objectives_are_checked,
+               test_requests_of_all_processes, test_requests_with_rollups, test_requests_by_model,
+               test_one_of_many_hosts)
