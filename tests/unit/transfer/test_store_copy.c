@@ -247,28 +247,19 @@ TEST_CASE(test_a_bundle_of_a_window)
 // last in it.
 TEST_CASE(test_a_bundle_has_events_that_last)
 {
-    static const struct {
-        int since, length, records; // second, seconds; -1: it has not ended
-    } events[] = {{5, -1, 1}, {6, 3, 0}, {7, 4, 2}, {20, -1, 1}, {21, 3, 2}, {40, -1, 0}};
     const char *from = copy_path("s.db"), *to = copy_path("b.db");
     copy_make_store(from, 2, 50);
-    copy_exec(from, "INSERT INTO name(text) VALUES('throttle')");
-    for (long long i = 0; i < (long long)COUNT_OF(events); i++)
-        for (int ends = 0; ends <= (events[i].length >= 0); ends++)
-            copy_exec(from, format_text("INSERT INTO event(run, stream, number, started_ns,"
-                                        " received_ns, duration_ns, event, code) SELECT 1, 9,"
-                                        " 2 * %lld + %d, %lld, 0, %s * 1000000000, max(id), %lld"
-                                        " FROM name",
-                                        i, ends,
-                                        (long long)(COPY_BASE_NS + events[i].since * COPY_SECOND),
-                                        ends ? format_text("%d", events[i].length) : "NULL", i));
+    copy_exec(from, "INSERT INTO event(run, stream, number, started_ns, received_ns, event, code,"
+                    " duration_ns) SELECT 1, 9, row_number() OVER (), r.started_ns + column2 *"
+                    " 1000000000, 0, 1, column1, column3 * 1000000000 FROM run r, (VALUES"
+                    " (0, 5, NULL), (1, 6, NULL), (1, 6, 3), (2, 7, NULL), (2, 7, 4),"
+                    " (3, 20, NULL), (4, 21, NULL), (4, 21, 3), (5, 40, NULL)) WHERE r.run = 1");
     const struct query_filter filter = window(10, 40);
     assert_int_equal(copy_to(from, to, &filter, &answer, &err), STATUS_OK);
     result_free(answer);
-    for (long long i = 0; i < (long long)COUNT_OF(events); i++)
-        assert_int_equal(
-            copy_integer(to, format_text("SELECT count(*) FROM event WHERE code = %lld", i)),
-            events[i].records);
+    // The records of event 0 are counted by the last digit, those of event 1 by the one before.
+    assert_int_equal(copy_integer(to, "SELECT sum(1 || substr('00000', 1, code)) FROM event"),
+                     21201);
 }
 
 TEST_CASE(test_bundles_of_names)
