@@ -251,12 +251,14 @@ static void draw_marks(struct canvas *canvas, struct rect area, const struct his
         x[i] = bin_of(scale, quantiles[i]) * scale->cells + scale->cells / 2;
         (void)canvas_put_code(canvas, area, x[i], y, STYLE_WARNING, UP);
     }
-    for (unsigned i = 0; i < MARKS; i++) { // where no other mark is
+    for (unsigned i = 0; i < MARKS; i++) { // at the right or left, where no other mark is
         unsigned next = i + 1;
         while (next < MARKS && x[next] == x[i])
             next++;
         if (x[i] + NAME_WIDTH < x[next] && (i == 0 || x[i] != x[i - 1]))
             (void)canvas_put(canvas, area, x[i] + 1, y, STYLE_WARNING, marks[i].name);
+        else if (x[i] - NAME_WIDTH > (i > 0 ? x[i - 1] + NAME_WIDTH : 0))
+            (void)canvas_put(canvas, area, x[i] - NAME_WIDTH, y, STYLE_WARNING, marks[i].name);
     }
 }
 

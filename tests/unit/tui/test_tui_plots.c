@@ -134,6 +134,16 @@ TEST_CASE(histogram_marks_its_percentiles)
                     " █\n"
                     " █                    ▇                   ▁\n"
                     "─┴p50─────────────────┴p95──────────────────\n");
+    // Without room at its right a mark has its name at the left.
+    static const double close[] = {1e6, 2e6, 2.1e6, 4e6};
+    static const uint64_t of_close[] = {10, 60, 27, 3};
+    const struct plot_histogram narrow = {"E2E", UNIT_DURATION, close, of_close, 4};
+    canvas = make(44, 4, false);
+    plot_histogram(&canvas, canvas_area(&canvas), &narrow);
+    finish(&canvas, "E2E   p50 2.0ms   p95 2.1ms   p99 4.0ms\n"
+                    "                      █\n"
+                    " ▃                    █▇                  ▁\n"
+                    "───────────────────p50┴┴p95────────────p99┴─\n");
 }
 
 // Any bins, of any size.
