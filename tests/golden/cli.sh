@@ -19,10 +19,14 @@ sqlite3 failed.db "UPDATE inference SET finish = 3, error = 'connect to 10.0.0.'
   || iif(id = 4, 'timed out', 'refused') WHERE run = 1; UPDATE inference SET finish = 3 WHERE id = 5"
 cp store.db hosts.db
 sqlite3 hosts.db <"$here/insight.sql"
-# One cause in three medians.
+# One cause in three medians; and a device that is warmer.
 cp hosts.db cause.db
 sqlite3 cause.db "UPDATE inference SET prefill_ns = 60000000, ttft_ns = 61000000,
-  e2e_ns = e2e_ns + 10000000 WHERE run = 14"
+  e2e_ns = e2e_ns + 10000000 WHERE run = 14;
+  WITH RECURSIVE sample(number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM sample WHERE number < 20)
+  INSERT INTO device_sample(run, stream, number, started_ns, received_ns, device, temperature_celsius)
+  SELECT run, 1, number, started_ns + number * 10000000000, received_ns, 6, iif(run = 14, 75, 63)
+  FROM run, sample WHERE run > 10"
 "$2" measured.db
 sqlite3 measured.db <"$here/measured.sql"
 for host in ordinary again slow few upgraded; do

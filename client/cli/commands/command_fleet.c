@@ -1,4 +1,5 @@
 // inferstat fleet [METRIC] [--check]
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +16,13 @@ static char *metric_text(const struct column *column, const struct result *resul
 static char *deviation_text(const struct column *column, const struct result *result, size_t row)
 {
     char text[UNIT_TEXT_SIZE];
-    return strdup(unit_format_change(text, 1 + result_number(result, row, column->key, 0)));
+    if (result_is(result, row, "unit", unit_name(UNIT_CELSIUS))) // has no zero to be a share of
+        (void)snprintf(text, sizeof text, "%+.0f C",
+                       result_number(result, row, "value", 0) -
+                           result_number(result, row, "median", 0));
+    else
+        (void)unit_format_change(text, 1 + result_number(result, row, column->key, 0));
+    return strdup(text);
 }
 
 // What a reason begins with, before its first number, names the cause.
@@ -56,7 +63,7 @@ static const struct column columns[] = {
     {"device", "device", COLUMN_LEFT(0)},
     {"metric", "what", COLUMN_LEFT(0), .cell = metric_text, .is_whole = true},
     {"deviation_ratio", "off by", COLUMN_RIGHT(0), .cell = deviation_text},
-    {"value", "median", COLUMN_RIGHT(1), .cell = column_in_row_unit},
+    {"value", "value", COLUMN_RIGHT(1), .cell = column_in_row_unit},
     {"median", "of peers", COLUMN_RIGHT(1), .cell = column_in_row_unit},
     {"hosts", "hosts", COLUMN_RIGHT(2)},
     {"verdict", "medians", COLUMN_RIGHT(2), .cell = medians_text},
