@@ -72,12 +72,9 @@ static void print_row(FILE *out, enum record_kind kind, const struct result *pag
         free(cell);
     }
     // Tables have it on a line of its own; of loads it is a column.
-    static const struct column error = {.key = "error"};
-    if (kind != RECORD_KIND_LOAD && result_get(page, row, error.key).type == VALUE_TEXT) {
-        char *text = column_value(&error, page, row);
-        (void)fprintf(out, "  error=%s", text ? text : "");
-        free(text);
-    }
+    char text[1024];
+    if (kind != RECORD_KIND_LOAD && result_get(page, row, "error").type == VALUE_TEXT)
+        (void)fprintf(out, "  error=%s", result_text(text, sizeof text, page, row, "error"));
     (void)fputc('\n', out);
 }
 

@@ -1,6 +1,5 @@
 #include "client/cli/commands/device_trouble.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/core/base/text.h"
@@ -83,17 +82,11 @@ void device_trouble_note(struct cli *cli, const char *title)
     if (cli_ask(cli, &query, &result, &ignored) != STATUS_OK)
         return;
     for (size_t row = 0; row < result_row_count(result); row++) {
-        char text[TROUBLE_TEXT_SIZE];
-        if (!device_trouble_text(text, result, row)[0])
-            continue;
-        if (count++ < NOTED_MAX) {
-            char *host = column_value(&(struct column){.key = "host"}, result, row);
-            char *device = column_value(&(struct column){.key = "device"}, result, row);
-            (void)text_append(line, sizeof line, "; ", "%s %s: %s", host ? host : "",
-                              device ? device : "", text);
-            free(host);
-            free(device);
-        }
+        char text[TROUBLE_TEXT_SIZE], host[QUERY_TEXT_SIZE], device[QUERY_TEXT_SIZE];
+        if (device_trouble_text(text, result, row)[0] && count++ < NOTED_MAX)
+            (void)text_append(line, sizeof line, "; ", "%s %s: %s",
+                              result_text(host, sizeof host, result, row, "host"),
+                              result_text(device, sizeof device, result, row, "device"), text);
     }
     if (count > NOTED_MAX)
         (void)text_append(line, sizeof line, "; ", "%zu more device%s", count - NOTED_MAX,
