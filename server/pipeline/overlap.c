@@ -1,5 +1,7 @@
 #include "server/pipeline/overlap.h"
 
+#include "common/core/base/later.h"
+
 bool overlap_ratio(const struct overlap_figures *figures, double *out)
 {
     const uint64_t copy = figures->busy_ns[OVERLAP_COPY];
@@ -15,16 +17,6 @@ bool overlap_ratio(const struct overlap_figures *figures, double *out)
 static uint64_t distance(int64_t from, int64_t to)
 {
     return (uint64_t)to - (uint64_t)from;
-}
-
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t later(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
 }
 
 // Interval `i` of all that were added, one of the kept.

@@ -8,8 +8,7 @@
 void prompt_open(struct prompt *prompt, const char *text)
 {
     *prompt = (struct prompt){0};
-    prompt->size = text_cut(text, strlen(text), PROMPT_SIZE - 1);
-    memcpy(prompt->text, text, prompt->size);
+    prompt->size = text_copy(prompt->text, PROMPT_SIZE, text);
     prompt->cursor = prompt->size;
 }
 

@@ -30,9 +30,7 @@ enum status error_set(struct error *err, enum status status, const char *format,
     va_start(args, format);
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    const size_t kept = text_cut(text, strlen(text), sizeof err->text - 1);
-    memcpy(err->text, text, kept);
-    err->text[kept] = '\0';
+    (void)text_copy(err->text, sizeof err->text, text);
     err->status = status;
     err->expired_ns = 0;
     return status;

@@ -72,6 +72,15 @@ size_t text_cut(const char *text, size_t length, size_t size)
     return end;
 }
 
+size_t text_copy(char *out, size_t size, const char *text)
+{
+    const size_t kept = text ? text_cut(text, strlen(text), size - 1) : 0;
+    if (kept > 0)
+        memcpy(out, text, kept);
+    out[kept] = '\0';
+    return kept;
+}
+
 // What shows nothing and turns the direction of what stands around it (Unicode
 // Standard Annex #9), and the byte order mark, which shows nothing at all.
 static bool is_hidden(uint32_t code)

@@ -23,6 +23,9 @@ bool text_is_utf8(const char *text, size_t size);
 // does not split a character.
 size_t text_cut(const char *text, size_t length, size_t size);
 
+// Copies a text (NULL: none) into `out` of `size` bytes, cut likewise.  Returns the length there.
+size_t text_copy(char *out, size_t size, const char *text);
+
 // The hash of `size` bytes (FNV-1a, 64 bits).
 uint64_t text_hash(const char *text, size_t size);
 

@@ -195,10 +195,7 @@ size_t names_clean(char *out, size_t out_size, const char *text)
         (void)text_escape(out, out_size, text, length);
         return strlen(out);
     }
-    const size_t size = text_cut(text, length, out_size - 1);
-    memcpy(out, text, size);
-    out[size] = '\0';
-    return size;
+    return text_copy(out, out_size, text);
 }
 
 // The number of a name; a missing one is added if `add`, else 0.

@@ -5,6 +5,7 @@
 #include <sqlite3.h>
 
 #include "common/core/base/array.h"
+#include "common/core/base/later.h"
 #include "common/core/base/saturate.h"
 #include "common/store/read/filter.h"
 #include "common/store/read/reader.h"
@@ -33,16 +34,6 @@ struct search {
     struct spans next;
     struct rollup_span span; // that is being narrowed
 };
-
-static int64_t later(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 // The first boundary behind a time, the start of the first request included; INT64_MAX: there is
 // none.

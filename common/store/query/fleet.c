@@ -243,16 +243,6 @@ struct reading {
     enum source source;
 };
 
-static void copy_text(char out[FLEET_TEXT_SIZE], sqlite3_stmt *row, int place)
-{
-    const char *text = (const char *)sqlite3_column_text(row, place);
-    const size_t size = text ? (size_t)sqlite3_column_bytes(row, place) : 0;
-    const size_t kept = size ? text_cut(text, size, FLEET_TEXT_SIZE - 1) : 0;
-    if (kept)
-        memcpy(out, text, kept);
-    out[kept] = '\0';
-}
-
 enum { COLUMN_HOST, COLUMN_DEVICE, FIRST_COLUMN };
 
 static void set_facts(struct fleet_facts *facts, enum source source, sqlite3_stmt *row)
@@ -266,7 +256,7 @@ static void set_facts(struct fleet_facts *facts, enum source source, sqlite3_stm
         place++;
     }
     for (unsigned i = 0; source == RUNS && i < FLEET_TEXTS; i++)
-        copy_text(facts->texts[i], row, place + (int)i);
+        reader_copy_text(facts->texts[i], FLEET_TEXT_SIZE, row, place + (int)i);
 }
 
 // A run's facts are those of all devices of its host.

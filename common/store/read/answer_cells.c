@@ -150,15 +150,13 @@ enum status answer_run(struct store *store, struct result *answer, unsigned colu
 bool answer_name_text(struct store *store, int64_t id, char text[QUERY_TEXT_SIZE])
 {
     size_t size = 0, kept = 0;
+    text[0] = '\0';
     (void)sqlite3_bind_int64(store->name, 1, id);
     if (sqlite3_step(store->name) == SQLITE_ROW) {
         const char *name = (const char *)sqlite3_column_text(store->name, 0);
         size = name ? strlen(name) : 0;
-        kept = name ? text_cut(name, size, QUERY_TEXT_SIZE - 1) : 0;
-        if (kept > 0)
-            memcpy(text, name, kept);
+        kept = text_copy(text, QUERY_TEXT_SIZE, name);
     }
-    text[kept] = '\0';
     (void)sqlite3_reset(store->name);
     return kept == size;
 }

@@ -14,18 +14,10 @@
 
 #define DAY_NS INT64_C(86400000000000)
 
-// Copies `text`, cut between two characters.
-static void set_text(char *out, size_t size, const char *text)
-{
-    const size_t length = text_cut(text, strlen(text), size - 1);
-    memcpy(out, text, length);
-    out[length] = '\0';
-}
-
 void admin_act_set(struct admin_act *act, const char *action, const char *detail)
 {
     act->action = action;
-    set_text(act->detail, sizeof act->detail, detail);
+    (void)text_copy(act->detail, sizeof act->detail, detail);
 }
 
 static void describe_filter(struct admin_act *act, const struct query_filter *filter)
@@ -36,7 +28,7 @@ static void describe_filter(struct admin_act *act, const struct query_filter *fi
         (void)snprintf(line, sizeof line, "all");
     else if (query_text_write_filter(line, sizeof line, filter, &ignored) != STATUS_OK)
         (void)snprintf(line, sizeof line, "a window that has no text");
-    set_text(act->detail, sizeof act->detail, line);
+    (void)text_copy(act->detail, sizeof act->detail, line);
 }
 
 static void describe_alert(struct admin_act *act, const struct query *query)
@@ -59,7 +51,7 @@ static void describe_alert(struct admin_act *act, const struct query *query)
         (void)snprintf(detail, sizeof detail, "%lld: %s", (long long)query->alert.id,
                        query->alert.text);
     }
-    set_text(act->detail, sizeof act->detail, detail);
+    (void)text_copy(act->detail, sizeof act->detail, detail);
 }
 
 void admin_act_of_query(struct admin_act *act, const struct query *query)
@@ -83,18 +75,18 @@ void admin_act_of_query(struct admin_act *act, const struct query *query)
         (void)snprintf(act->detail, sizeof act->detail, "%s%s%s", query->key.name,
                        query->key.name[0] && query->key.text[0] ? " " : "", query->key.text);
     else if (query->kind == QUERY_COPY || query->kind == QUERY_IMPORT)
-        set_text(act->detail, sizeof act->detail, query->file.path);
+        (void)text_copy(act->detail, sizeof act->detail, query->file.path);
     else if (query->kind == QUERY_ALERT_EDIT)
         describe_alert(act, query);
     else
-        set_text(act->detail, sizeof act->detail, query->baseline.name);
+        (void)text_copy(act->detail, sizeof act->detail, query->baseline.name);
     if (query->kind == QUERY_COPY && query->file.bundle)
         act->action = "bundle";
 }
 
 void admin_act_end(struct admin_act *act, enum status status, const struct error *why, int64_t rows)
 {
-    set_text(act->outcome, sizeof act->outcome, status == STATUS_OK ? "ok" : why->text);
+    (void)text_copy(act->outcome, sizeof act->outcome, status == STATUS_OK ? "ok" : why->text);
     act->rows = rows;
 }
 
@@ -132,7 +124,7 @@ void admin_log_retention(sqlite3 *db, const char *what, int64_t rows)
     struct error err;
     struct admin_act act = {.actor = "inferstatd", .action = "retention", .outcome = "ok"};
     const int64_t now_ns = clock_wall_ns();
-    set_text(act.detail, sizeof act.detail, what);
+    (void)text_copy(act.detail, sizeof act.detail, what);
     act.rows = rows;
     enum status status = database_execf(
         db, &err,

@@ -65,6 +65,10 @@ TEST_CASE(test_cut)
     for (size_t size = 0; size < COUNT_OF(ends); size++)
         assert_int_equal(text_cut(text, 10, size), ends[size]);
     assert_int_equal(text_cut("", 0, 0), 0);
+    char copy[6];
+    assert_int_equal(text_copy(copy, sizeof copy, text), ends[5]);
+    assert_int_equal(strlen(copy), ends[5]);
+    assert_int_equal(text_copy(copy, sizeof copy, NULL), 0);
     // Malformed text is cut somewhere, and never beyond the size.
     assert_true(text_cut("\x80\x80\x80\x80\x80\x80\x80\x80", 8, 6) <= 6);
 }
