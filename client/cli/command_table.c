@@ -44,12 +44,13 @@ const struct cli_command cli_commands[] = {
         .details =
             "States: down, silent, errors, slow (than usual for the model and host at this hour),\n"
             "loading, ok, idle, ended; inferstat(1) explains them.  The figures are those of the\n"
-            "last 5 minutes, or with --since 1m, --since 1h, ... of that time.  --by model or host "
-            "puts\n"
-            "a row with all requests before the rows of each model with several hosts, or the "
-            "reverse.",
-        .examples = {"now", "now --host gpu07 --since 1h"},
-        .options = TAKES(SOURCE, OPTION_MODEL, OPTION_HOST, OPTION_SINCE, ROWS, OPTION_BY),
+            "last 5 minutes, or with --since 1m, --since 1h, ... of that time.  --until WHEN tells "
+            "what\n"
+            "was then.  --by model or host puts a row with all requests before the rows of each "
+            "model\n"
+            "with several hosts, or the reverse.",
+        .examples = {"now", "now --since 9h --until 8h"},
+        .options = TAKES(SOURCE, OPTION_MODEL, OPTION_HOST, WINDOW, ROWS, OPTION_BY),
         .run = command_now,
     },
     {

@@ -56,21 +56,25 @@ static const struct columns view = {columns, sizeof columns / sizeof *columns, N
 static void print_notes(struct cli *cli, const struct result *result)
 {
     char length[UNIT_TEXT_SIZE], time[UNIT_TEXT_SIZE], why[ERROR_TEXT_SIZE];
+    const int64_t as_of_ns = result_integer(result, 0, "as_of_ns", 0);
+    const bool is_past = as_of_ns == cli->query.filter.until_ns;
     double longest = 0;
     for (size_t i = 0; i < result_row_count(result); i++)
         longest = fmax(longest, result_number(result, i, "window_ns", 0));
     const struct value error = result_get(result, result_row_count(result) - 1, "store_error");
     (void)fprintf(cli->env.out, "\n");
     (void)unit_format(length, UNIT_DURATION, longest);
-    if (result_get(result, 0, "note").type == VALUE_NULL)
+    if (result_get(result, 0, "note").type == VALUE_NULL && !is_past)
         cli_say(cli, "Figures of the last %s.", length);
     else
-        cli_say(cli, "Figures of the last %s before %s, the last message in this file.", length,
-                unit_format_int(time, UNIT_TIME, result_integer(result, 0, "as_of_ns", 0)));
+        cli_say(cli, "Figures of the last %s before %s%s.", length,
+                unit_format_int(time, UNIT_TIME, as_of_ns),
+                is_past ? "" : ", the last message in this file");
     if (error.type == VALUE_TEXT)
         cli_say(cli, "The store cannot be written, figures may lack requests: %s",
                 text_escape(why, sizeof why, error.text.bytes, error.text.size));
-    device_trouble_note(cli, "Trouble: ");
+    if (!is_past) // trouble of devices is that of the present
+        device_trouble_note(cli, "Trouble: ");
 }
 
 enum status command_now(struct cli *cli, struct error *err)

@@ -31,7 +31,7 @@ enum query_kind {
     QUERY_IMPORT,          // add the records of another store file
     QUERY_FORGET,          // remove a run (of the filter), or all runs of a key
     QUERY_ADMIN_LOG,       // list what administrators did
-    QUERY_NOW,             // the state of each model on each host now
+    QUERY_NOW,             // the state of each model on each host, now or then
     QUERY_ERRORS,          // count failures by error text, and by group
     QUERY_EVENTS,          // trouble of devices and hosts, and what it cost
     QUERY_DEVICE_HEALTH,   // the devices now: their newest samples and trouble, means of a window

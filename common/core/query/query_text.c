@@ -30,7 +30,7 @@ static const struct query_verb verbs[] = {
     {"overview", QUERY_OVERVIEW, 0, QUERY_NO_SUBJECT, WINDOW},
     {"audit", QUERY_AUDIT, 0, QUERY_NO_SUBJECT, WINDOW},
     {"slowest", QUERY_SLOWEST, 0, QUERY_METRIC_OR_NONE, WINDOW | BIT(LIMIT)},
-    {"now", QUERY_NOW, 0, QUERY_NO_SUBJECT, BIT(WHERE) | BIT(SINCE) | BIT(BY)},
+    {"now", QUERY_NOW, 0, QUERY_NO_SUBJECT, WINDOW | BIT(BY)},
     {"why", QUERY_WHY, 0, QUERY_NO_SUBJECT, BIT(WHERE) | BIT(SINCE)},
     {"stages", QUERY_STAGES, 0, QUERY_NO_SUBJECT, WINDOW | BIT(BY) | BIT(LIMIT)},
     {"errors", QUERY_ERRORS, 0, QUERY_NO_SUBJECT, WINDOW | BIT(BY) | BIT(LIMIT)},

@@ -29,8 +29,9 @@ struct lasting_event {
 
 // Appends a SELECT of host, run, device (null: the host), text (of the event), since_ns and detail.
 // `runs` names a table of runs, `newest` one of the newest samples of their devices (run, id); $2
-// is the present.  Reads the newest 1,000 records of events of each run.
-void lasting_select(struct sqlite3_str *sql, const char *runs, const char *newest);
+// is the present, `end` the SQL of the time before which records count.  Reads the newest 1,000
+// records of events of each run.
+void lasting_select(struct sqlite3_str *sql, const char *runs, const char *newest, const char *end);
 
 // Initially zero.  By host; what most devices have first.
 struct lasting {
@@ -38,10 +39,10 @@ struct lasting {
     size_t count, room;
 };
 
-// Reads those of one host (id of the table name), or of all (0).  Call lasting_deinit also after a
-// failure.
+// Reads those of one host (id of the table name), or of all (0), of now or, with `until_ns`, of
+// then. Call lasting_deinit also after a failure.
 MUST_CHECK enum status lasting_read(struct lasting *out, struct store *store, int64_t host,
-                                    struct error *err);
+                                    int64_t until_ns, struct error *err);
 void lasting_deinit(struct lasting *lasting);
 
 // Appends ": power cap (8 devices)", or " (8 devices)", to the name of the event in `text` (`size`

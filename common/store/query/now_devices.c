@@ -10,6 +10,7 @@
 #include "common/core/base/key_index.h"
 #include "common/core/base/text.h"
 #include "common/store/read/reader.h"
+#include "common/store/read/recent.h"
 #include "common/store/read/session.h"
 
 // The newest sample of a device, and its energy in the first one.
@@ -36,6 +37,7 @@ struct table {
 
 struct devices {
     struct groups *sums;
+    const struct query_filter *filter;
     struct sampler *samplers;
     size_t sampler_count, sampler_room;
     struct table uuids;   // int64_t by run and name of a device
@@ -137,39 +139,40 @@ static enum status on_sample(void *context, sqlite3_stmt *row, struct error *err
 }
 
 // As many samples as a run has devices are a pass over them.
-static enum status read_pass(struct devices *devices, struct store *store, size_t at,
-                             int64_t since_ns, bool is_first, struct error *err)
+static enum status read_pass(struct devices *devices, struct store *store, size_t at, bool is_first,
+                             struct error *err)
 {
     struct pass pass = {devices, &devices->samplers[at], is_first};
-    const int64_t numbers[] = {pass.sampler->run, since_ns, pass.sampler->count};
+    const int64_t numbers[] = {pass.sampler->run, pass.sampler->count};
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendf(sql,
                         "SELECT id, device, started_ns, energy_joules, gpu_util_ratio,"
                         " memory_used_bytes, memory_total_bytes FROM main.device_sample"
-                        " WHERE run = $1 AND started_ns >= $2 ORDER BY started_ns%s LIMIT $3",
-                        is_first ? "" : " DESC");
-    return reader_scan_with(store, sql, NULL, numbers, 3, on_sample, &pass, err);
+                        " WHERE run = $1 AND started_ns >= :since AND started_ns < %s"
+                        " ORDER BY started_ns%s LIMIT $2",
+                        READER_END(devices->filter->until_ns), is_first ? "" : " DESC");
+    return reader_scan_with(store, sql, devices->filter, numbers, 2, on_sample, &pass, err);
 }
 
 // Samplers are open runs with samples; of one whose devices are not described it is not known how
 // many it has.
-static enum status read_samples(struct devices *devices, struct store *store, int64_t since_ns,
-                                struct error *err)
+static enum status read_samples(struct devices *devices, struct store *store, struct error *err)
 {
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendf(sql,
                         "SELECT r.run, r.host, (SELECT iif(count(*) = 0, %d,"
                         "  min(max(count(DISTINCT d.name), coalesce(r.device_count, 0)), %d))"
                         "  FROM main.device d WHERE d.run = r.run)"
-                        " FROM main.run r WHERE r.\"end\" = 0 AND EXISTS (SELECT 1"
+                        " FROM %s r WHERE r.\"end\" = 0 AND EXISTS (SELECT 1"
                         "  FROM main.ledger l WHERE l.run = r.run AND l.kind = %d"
                         "   AND l.stored > 0)",
-                        UNDESCRIBED, DEVICES_MAX, RECORD_KIND_DEVICE_SAMPLE);
-    enum status status = reader_scan(store, sql, NULL, on_sampler, devices, err);
+                        UNDESCRIBED, DEVICES_MAX, reader_runs(devices->filter),
+                        RECORD_KIND_DEVICE_SAMPLE);
+    enum status status = reader_scan(store, sql, devices->filter, on_sampler, devices, err);
     for (size_t i = 0; i < devices->sampler_count && status == STATUS_OK; i++) {
-        status = read_pass(devices, store, i, since_ns, false, err);
+        status = read_pass(devices, store, i, false, err);
         if (status == STATUS_OK)
-            status = read_pass(devices, store, i, since_ns, true, err);
+            status = read_pass(devices, store, i, true, err);
     }
     return status;
 }
@@ -202,13 +205,15 @@ static enum status merge_samples(struct devices *devices, struct error *err)
 
 // ---- Uses ---------------------------------------------------------------------------------
 
+// Of runs (twice) and answers.
 static const char uses_sql[] =
     "SELECT DISTINCT r.host, u.run, u.device, u.model FROM"
     "  (SELECT value ->> 0 AS run, value ->> 1 AS model, value ->> 2 AS device"
-    "    FROM json_each(recent_answers())"
-    "   UNION SELECT l.run, l.model, l.device FROM main.run o"
-    "    CROSS JOIN main.load l ON l.run = o.run AND l.status = 0 WHERE o.\"end\" = 0) u"
-    "  JOIN main.run r ON r.run = u.run WHERE r.\"end\" = 0 ORDER BY r.host";
+    "    FROM %s"
+    "   UNION SELECT l.run, l.model, l.device FROM %s o"
+    "    CROSS JOIN main.load l ON l.run = o.run AND l.status = 0 AND l.started_ns < %s WHERE "
+    "o.\"end\" = 0) u"
+    "  JOIN %s r ON r.run = u.run WHERE r.\"end\" = 0 ORDER BY r.host";
 
 static enum status on_use(void *context, sqlite3_stmt *row, struct error *err)
 {
@@ -282,38 +287,43 @@ static enum status add_samples(struct devices *devices, struct error *err)
     return status;
 }
 
-static enum status read_all(struct devices *devices, struct store *store, int64_t since_ns,
-                            struct error *err)
+static enum status read_all(struct devices *devices, struct store *store, struct error *err)
 {
+    const struct query_filter *filter = devices->filter;
+    const char *runs = reader_runs(filter);
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendall(sql, "SELECT d.run, d.name, d.uuid FROM main.run r"
-                               " CROSS JOIN main.device d ON d.run = r.run"
-                               " WHERE r.\"end\" = 0 ORDER BY d.id");
-    enum status status = reader_scan(store, sql, NULL, on_uuid, devices, err);
+    sqlite3_str_appendf(sql,
+                        "SELECT d.run, d.name, d.uuid FROM %s r"
+                        " CROSS JOIN main.device d ON d.run = r.run"
+                        " WHERE r.\"end\" = 0 ORDER BY d.id",
+                        runs);
+    enum status status = reader_scan(store, sql, filter, on_uuid, devices, err);
     if (status != STATUS_OK)
         return status;
-    status = read_samples(devices, store, since_ns, err);
+    status = read_samples(devices, store, err);
     if (status == STATUS_OK)
         status = merge_samples(devices, err);
     if (status != STATUS_OK || devices->merged.index.count == 0)
         return status;
     sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendall(sql, uses_sql);
-    status = reader_scan(store, sql, NULL, on_use, devices, err);
+    sqlite3_str_appendf(sql, uses_sql, recent_answers(filter), runs, READER_END(filter->until_ns),
+                        runs);
+    status = reader_scan(store, sql, filter, on_use, devices, err);
     return status == STATUS_OK ? add_samples(devices, err) : status;
 }
 
-enum status now_devices_read(struct groups **out, struct store *store, int64_t since_ns,
-                             struct error *err)
+enum status now_devices_read(struct groups **out, struct store *store,
+                             const struct query_filter *filter, struct error *err)
 {
     if (groups_new(out, 2, sizeof(struct now_device_sums), NULL) != STATUS_OK)
         return error_no_memory(err, "store");
     struct devices devices = {.sums = *out,
+                              .filter = filter,
                               .uuids = {.index.width = 2, .size = sizeof(int64_t)},
                               .samples = {.index.width = 2, .size = sizeof(struct sample)},
                               .merged = {.index.width = 2, .size = sizeof(struct sample)},
                               .uses = {.index.width = 2, .size = sizeof(struct use)}};
-    enum status status = read_all(&devices, store, since_ns, err);
+    enum status status = read_all(&devices, store, err);
     free(devices.samplers);
     deinit_table(&devices.uuids);
     deinit_table(&devices.samples);

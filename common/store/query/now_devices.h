@@ -1,11 +1,12 @@
-// What the devices do that a model uses on a host, for NOW (query_now.c): from the newest samples
-// of a window, and from the energy that the devices used in it.
+// What the devices do that a model uses on a host, for NOW (query_now.c): use and memory by the
+// newest samples of a window, power by the energy that the devices used in it.
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "common/core/base/error.h"
+#include "common/core/query/query.h"
 
 struct groups;
 struct store;
@@ -20,8 +21,9 @@ struct now_device_sums {
     bool is_shared;                 // another model uses one of the devices, too
 };
 
-// Reads struct now_device_sums by model and host (ids) of processes that have not ended, from
-// samples since `since_ns`.  A process' device is the sampled one of its host with the same UUID;
-// without one, with the same name.  The caller frees `*out` with groups_free, also after a failure.
-MUST_CHECK enum status now_devices_read(struct groups **out, struct store *store, int64_t since_ns,
-                                        struct error *err);
+// Reads struct now_device_sums by model and host (ids) of processes that had not ended at the end
+// of the filter's window, from samples in it.  A process' device is the sampled one of its host
+// with the same UUID; without one, with the same name.  The caller frees `*out` with groups_free,
+// also after a failure.
+MUST_CHECK enum status now_devices_read(struct groups **out, struct store *store,
+                                        const struct query_filter *filter, struct error *err);

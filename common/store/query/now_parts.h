@@ -53,7 +53,8 @@ struct now {
     struct store *store;
     const struct query *query;
     struct query_filter filter; // of the figures
-    int64_t as_of_ns, window_ns, part_ns;
+    int64_t present_ns;
+    int64_t as_of_ns, window_ns, part_ns; // `as_of_ns`: the present, or `filter.until_ns`
     int by;                      // place in the keys by which rows are grouped; -1: they are not
     struct groups *figures;      // by model and host: struct now_figures
     struct groups *wholes;       // by the key of `by`: struct now_whole

@@ -58,6 +58,7 @@ enum status now_usual_read(const struct groups **out, struct store *store,
                            const struct query_filter *filter, int64_t hour_ns, struct error *err)
 {
     struct store_usual wanted = {.hour_ns = hour_ns, .read_ns = clock_monotonic_ns()};
+    struct store_usual *usual = &store->usual[filter->until_ns != 0];
     struct query query = {.kind = QUERY_AVERAGE,
                           .filter = *filter,
                           .group_by = {QUERY_BY_MODEL, QUERY_BY_HOST},
@@ -67,11 +68,11 @@ enum status now_usual_read(const struct groups **out, struct store *store,
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendall(sql, "SELECT max(id) FROM main.admin");
     enum status status = reader_scan(store, sql, NULL, reader_on_integer, &wanted.acts, err);
-    *out = store->usual.medians;
-    if (status != STATUS_OK || is_kept(&store->usual, &wanted))
+    *out = usual->medians;
+    if (status != STATUS_OK || is_kept(usual, &wanted))
         return status;
-    groups_free(store->usual.medians);
-    store->usual = (struct store_usual){0};
+    groups_free(usual->medians);
+    *usual = (struct store_usual){0};
     if (groups_new(&wanted.medians, 2, sizeof(struct now_usual), NULL) != STATUS_OK)
         return error_no_memory(err, "store");
     for (int64_t day = 1; day <= NOW_DAYS && status == STATUS_OK; day++)
@@ -81,7 +82,7 @@ enum status now_usual_read(const struct groups **out, struct store *store,
         groups_free(wanted.medians);
         return status;
     }
-    store->usual = wanted;
+    *usual = wanted;
     *out = wanted.medians;
     return STATUS_OK;
 }

@@ -20,7 +20,8 @@ struct now_usual {
 
 // Sets `*out` to struct now_usual by model and host (ids), of the names in `filter`, for the hour
 // that begins at `hour_ns`.  The store's session keeps them for ten minutes, unless an
-// administrator changes the store.  Valid until the next call and store_close.
+// administrator changes the store; of the present (`filter` has no end), until the next one of the
+// present.  Valid until the next call and store_close.
 MUST_CHECK enum status now_usual_read(const struct groups **out, struct store *store,
                                       const struct query_filter *filter, int64_t hour_ns,
                                       struct error *err);

@@ -359,7 +359,7 @@ static void append_tables(sqlite3_str *sql, const struct query *query)
     sqlite3_str_appendall(sql, "), lasting AS MATERIALIZED (SELECT host, run, device, since_ns,"
                                " text || iif(text = 'xid', coalesce(' ' || detail, ''), '') AS text"
                                " FROM (");
-    lasting_select(sql, "recent", "newest");
+    lasting_select(sql, "recent", "newest", READER_END(0));
     sqlite3_str_appendall(sql, ") WHERE $4 > $2) ");
 }
 

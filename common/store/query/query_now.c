@@ -1,4 +1,4 @@
-// NOW: a row per model and host with its state, and the figures of the last minutes.
+// NOW: a row per model and host with its state, and the figures of the last minutes, or of then.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,6 +6,7 @@
 #include <sqlite3.h>
 
 #include "common/core/base/array.h"
+#include "common/core/base/later.h"
 #include "common/core/base/saturate.h"
 #include "common/core/base/text.h"
 #include "common/store/aggregate/aggregate_scan.h"
@@ -43,22 +44,27 @@ struct now_current {
 
 // ---- Time ---------------------------------------------------------------------------------
 
-// Without a collector the state is that of the store's last message.  The window does not begin
-// before the records of a bundle.
+// Without a collector the state is that of the store's last message, if the window does not end
+// before it.  The window does not begin before the records of a bundle.
 static enum status find_time(struct now *now, struct error *err)
 {
     const int64_t since_ns = now->query->filter.since_ns;
+    const int64_t until_ns = now->query->filter.until_ns;
     int64_t begun_ns = 0;
-    enum status status = reader_as_of(now->store, &now->as_of_ns, err);
+    enum status status = reader_as_of(now->store, &now->present_ns, err);
     if (status == STATUS_OK)
         status = database_integer(now->store->db, "SELECT " READER_BUNDLE_SINCE, &begun_ns, err);
+    now->filter = now->query->filter;
+    now->filter.until_ns = until_ns < now->present_ns ? until_ns : 0;
+    now->as_of_ns = now->filter.until_ns ? until_ns : now->present_ns;
     if (since_ns > 0)
         now->window_ns = reader_window_ns(since_ns, now->as_of_ns, DAY_NS);
     if (begun_ns > now->as_of_ns - now->window_ns && begun_ns < now->as_of_ns - SECOND_NS)
         now->window_ns = now->as_of_ns - begun_ns;
     return status != STATUS_OK || now->window_ns > 0
                ? status
-               : error_set(err, STATUS_INVALID, "now: the window has up to 24 hours before now");
+               : error_set(err, STATUS_INVALID,
+                           "now: the window has up to 24 hours before now, or its end");
 }
 
 // ---- Failures -----------------------------------------------------------------------------
@@ -257,7 +263,8 @@ static enum status add_recents(struct now *now, const struct recent *recent, str
 static enum status read_medians(struct now *now, const struct query *query, struct error *err)
 {
     const struct recent *recent = NULL;
-    enum status status = recent_find(&recent, now->store, query, err);
+    enum status status =
+        now->filter.until_ns ? STATUS_OK : recent_find(&recent, now->store, query, err);
     if (status != STATUS_OK)
         return status;
     return recent ? add_recents(now, recent, err) : scan_medians(now, query, err);
@@ -308,12 +315,13 @@ static enum status read_throughput(struct now *now, struct query *query, struct 
 {
     struct throughput throughput;
     query->step_ns = now->part_ns;
-    enum status status = throughput_read(&throughput, now->store, query, NULL, now->as_of_ns, err);
+    enum status status =
+        throughput_read(&throughput, now->store, query, NULL, now->present_ns, err);
     now->has_parts = status == STATUS_OK;
     query->step_ns = 0;
     if (status == STATUS_FULL) {
         throughput_deinit(&throughput);
-        status = throughput_read(&throughput, now->store, query, NULL, now->as_of_ns, err);
+        status = throughput_read(&throughput, now->store, query, NULL, now->present_ns, err);
     }
     for (size_t i = 0; status == STATUS_OK && i < groups_count(throughput.groups); i++)
         status = add_throughput(now, groups_at(throughput.groups, i), err);
@@ -343,11 +351,6 @@ static enum status read_figures(struct now *now, struct error *err)
 }
 
 // ---- States -------------------------------------------------------------------------------
-
-static int64_t later(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 enum {
     PROCESS_MODEL,
@@ -379,13 +382,6 @@ static bool begins_with(const char *text, const char *word, const char *name)
            text[size + 1 + name_size] == ' ';
 }
 
-static void copy_text(char out[QUERY_TEXT_SIZE], const char *text)
-{
-    const size_t size = text_cut(text, strlen(text), QUERY_TEXT_SIZE - 1);
-    memcpy(out, text, size);
-    out[size] = '\0';
-}
-
 // What a live process does, by the words of its activity: "load STAGE", "decode MODEL request N".
 static void add_activity(struct now_current *current, const char *doing)
 {
@@ -397,7 +393,7 @@ static void add_activity(struct now_current *current, const char *doing)
                                     begins_with(doing, "inference", model)
                               : *doing && !loads && !begins_with(doing, "idle", "");
     if (works || (loads && !facts->is_busy))
-        copy_text(current->doing, doing);
+        (void)text_copy(current->doing, sizeof current->doing, doing);
     facts->is_busy = facts->is_busy || works;
     facts->is_loading = facts->is_loading || loads;
 }
@@ -408,14 +404,19 @@ static void add_sample(int64_t *sum, sqlite3_stmt *row, int place)
         *sum = saturate_add(later(*sum, 0), sqlite3_column_int64(row, place));
 }
 
-static void add_process(struct now_current *current, sqlite3_stmt *row)
+static void add_process(const struct now *now, sqlite3_stmt *row)
 {
+    struct now_current *current = now->current;
     struct now_facts *facts = &current->facts;
     const int state = sqlite3_column_int(row, PROCESS_IS);
     const int64_t ended_ns = sqlite3_column_int64(row, PROCESS_ENDED);
     const char *text = (const char *)sqlite3_column_text(row, PROCESS_DOING);
     const char *doing = text ? text : "";
-    facts->idle_ns = later(facts->idle_ns, sqlite3_column_int64(row, PROCESS_REQUESTED));
+    const int64_t requested_ns = sqlite3_column_int64(row, PROCESS_REQUESTED);
+    if (now->filter.until_ns && requested_ns > now->as_of_ns)
+        facts->is_busy = true;
+    else
+        facts->idle_ns = later(facts->idle_ns, requested_ns);
     earliest(&current->began_ns, sqlite3_column_int64(row, PROCESS_RECEIVED));
     if (sqlite3_column_int64(row, PROCESS_RUN) == current->load_run)
         current->load_is = state;
@@ -431,7 +432,7 @@ static void add_process(struct now_current *current, sqlite3_stmt *row)
         facts->down++;
         earliest(&facts->down_ns, ended_ns);
         add_sample(&facts->lost_requests, row, PROCESS_RUNNING);
-        copy_text(current->last, doing);
+        (void)text_copy(current->last, sizeof current->last, doing);
     } else {
         facts->silent++;
         earliest(&facts->silent_ns, ended_ns);
@@ -464,8 +465,10 @@ static enum status end_current(struct now *now, struct error *err)
         return STATUS_OK;
     if (!*current->model && facts->live + facts->down + facts->silent == 0)
         return STATUS_OK;
-    if (facts->idle_ns == 0 &&
-        facts->live_ns >= later(recent_covered_ns(now->store), now->as_of_ns - DAY_NS))
+    // Of a past window, all requests since its start are known.
+    const int64_t covered_ns =
+        now->filter.until_ns ? now->filter.since_ns : recent_covered_ns(now->store);
+    if (facts->idle_ns == 0 && facts->live_ns >= later(covered_ns, now->as_of_ns - DAY_NS))
         facts->idle_ns = facts->live_ns;
     const int is = facts->live > 0     ? NOW_OK
                    : facts->down > 0   ? NOW_DOWN
@@ -515,13 +518,19 @@ static enum status on_process(void *context, sqlite3_stmt *row, struct error *er
         if (has_model)
             (void)answer_name_text(now->store, keys[0], current->model);
     }
-    add_process(current, row);
+    add_process(now, row);
     return status;
 }
 
 // The newest rows of process_sample among which a run's last sample is looked for, and that are
 // read of it: enough for a sample of 64 models that is whole and one that is not.
 enum { SAMPLE_ROWS = 2 * (64 + 1) };
+
+// The last samples of runs in the half minute before the end of a window.
+static const char last_samples_sql[] =
+    " LEFT JOIN (SELECT run, max(id) AS id FROM main.process_sample WHERE model IS NULL"
+    "  AND started_ns >= :until - 30000000000 AND started_ns < :until GROUP BY +run) p"
+    " ON p.run = t.run";
 
 // A count of the process' last sample: the model's or, if the sample has rows of no model, that of
 // the process.
@@ -539,27 +548,30 @@ enum { SAMPLE_ROWS = 2 * (64 + 1) };
 static enum status read_processes(struct now *now, struct error *err)
 {
     struct query_filter of_host = {.since_ns = 0};
+    const bool is_past = now->filter.until_ns != 0;
     memcpy(of_host.by[QUERY_BY_HOST], now->filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE);
+    of_host.until_ns = now->filter.until_ns;
     sqlite3_str *sql = sqlite3_str_new(now->store->db);
     sqlite3_str_appendf(
         sql,
         "WITH recent AS MATERIALIZED (SELECT t.run, t.host, t.\"end\", t.owner, t.received_ns,"
-        " t.started_ns, t.ended_ns, t.heard_ns, t.last_activity, iif(t.\"end\" <> 1,"
-        "  (SELECT id FROM (SELECT id, model FROM main.process_sample WHERE run = t.run"
-        "   ORDER BY id DESC LIMIT %d) WHERE model IS NULL LIMIT 1), NULL) AS sampled"
-        " FROM main.run t",
-        SAMPLE_ROWS);
+        " t.started_ns, t.ended_ns, t.heard_ns, t.last_activity, CASE t.\"end\" WHEN 1 THEN NULL"
+        "  %s ELSE (SELECT id FROM (SELECT id, model FROM main.process_sample WHERE run = t.run"
+        "   ORDER BY id DESC LIMIT %d) WHERE model IS NULL LIMIT 1) END AS sampled"
+        " FROM %s t%s",
+        is_past ? "WHEN 0 THEN p.id" : "", SAMPLE_ROWS, reader_runs(&of_host),
+        is_past ? last_samples_sql : "");
     filter_where(sql, RECORD_KIND_RUN, &of_host);
     sqlite3_str_appendf(
         sql,
         "  AND t.run IN (SELECT run FROM main.run WHERE \"end\" = 0"
         "   UNION SELECT run FROM main.run WHERE heard_ns >= $1)),"
         " used(run, model, at) AS (SELECT m.run, m.name, 0 FROM recent r"
-        "   CROSS JOIN main.model m ON m.run = r.run"
+        "   CROSS JOIN main.model m ON m.run = r.run%s"
         "  UNION ALL SELECT l.run, l.model, 0 FROM recent r"
         "   CROSS JOIN main.load l ON l.run = r.run"
-        "    AND (l.status = 0 OR l.started_ns >= $2)"
-        "  UNION ALL SELECT value ->> 0, value ->> 1, value ->> 4 FROM json_each(recent_answers())"
+        "    AND (l.status = 0 OR l.started_ns >= $2)%s"
+        "  UNION ALL SELECT value ->> 0, value ->> 1, value ->> 4 FROM %s"
         "   WHERE value ->> 3 >= $1),"
         " process AS (SELECT r.*, m.model, m.at,"
         "  iif(m.model IS NULL, max(received_ns) OVER host, max(received_ns) OVER model) AS "
@@ -592,8 +604,9 @@ static enum status read_processes(struct now *now, struct error *err)
         "g"
         "   WHERE g.run = t.run AND g.kind = %d AND g.stored > 0)"
         " ORDER BY t.model, t.host",
-        SAMPLE_ROWS, NOW_OK, NOW_ENDED, NOW_DOWN, NOW_SILENT, SAMPLED("running_requests"),
-        SAMPLED("waiting_requests"), RECORD_KIND_HOST_SAMPLE);
+        is_past ? " AND m.started_ns < :until" : "", is_past ? " AND l.started_ns < :until" : "",
+        recent_answers(&of_host), SAMPLE_ROWS, NOW_OK, NOW_ENDED, NOW_DOWN, NOW_SILENT,
+        SAMPLED("running_requests"), SAMPLED("waiting_requests"), RECORD_KIND_HOST_SAMPLE);
     const int64_t numbers[] = {now->as_of_ns - DAY_NS, now->filter.since_ns};
     enum status status =
         reader_scan_with(now->store, sql, &of_host, numbers, 2, on_process, now, err);
@@ -613,25 +626,23 @@ static enum status make_groups(struct now *now, struct error *err)
 static enum status read_all(struct now *now, struct error *err)
 {
     enum status status = find_time(now, err);
-    now->filter = now->query->filter;
     now->filter.since_ns = now->as_of_ns - now->window_ns;
-    now->filter.until_ns = 0;
     now->part_ns = now->window_ns / NOW_PARTS;
     // Of parts of minutes there are no rollups; what has a filter is not kept.
     const bool is_kept = now->part_ns % MINUTE_NS != 0 && now->window_ns <= KEPT_NS_MAX &&
                          !*now->filter.by[QUERY_BY_MODEL] && !*now->filter.by[QUERY_BY_HOST];
     if (status == STATUS_OK)
         status = make_groups(now, err);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && now->filter.until_ns == 0)
         status = recent_keep(now->store, now->as_of_ns, is_kept ? now->window_ns : 0, err);
     if (status == STATUS_OK)
         status = read_failures(now, err);
     if (status == STATUS_OK)
         status = read_figures(now, err);
     if (status == STATUS_OK)
-        status = now_devices_read(&now->devices, now->store, now->filter.since_ns, err);
+        status = now_devices_read(&now->devices, now->store, &now->filter, err);
     if (status == STATUS_OK)
-        status = lasting_read(&now->lasting, now->store, 0, err);
+        status = lasting_read(&now->lasting, now->store, 0, now->filter.until_ns, err);
     return status == STATUS_OK ? read_processes(now, err) : status;
 }
 

@@ -64,8 +64,7 @@ double reader_real(struct sqlite3_stmt *row, int place)
 
 void reader_copy_text(char *out, size_t size, struct sqlite3_stmt *row, int place)
 {
-    const char *text = (const char *)sqlite3_column_text(row, place);
-    (void)snprintf(out, size, "%s", text ? text : "");
+    (void)text_copy(out, size, (const char *)sqlite3_column_text(row, place));
 }
 
 enum status reader_on_integer(void *context, sqlite3_stmt *row, struct error *err)
@@ -89,6 +88,21 @@ enum status reader_as_of(struct store *store, int64_t *out, struct error *err)
     if (heard_ns < *out)
         *out = heard_ns;
     return status;
+}
+
+// A run is silent after 10 s without a message.
+const char *reader_runs(const struct query_filter *filter)
+{
+    return filter->until_ns == 0
+               ? "main.run"
+               : "(SELECT run, host, owner, device_count, started_ns, ended_ns, heard_ns,"
+                 " iif(received_ns < :until, received_ns, started_ns) AS received_ns,"
+                 " iif(went_on, 0, \"end\") AS \"end\","
+                 " iif(went_on, (SELECT 'load' FROM main.load l WHERE l.run = r.run"
+                 "   AND l.started_ns < :until AND l.started_ns + l.duration_ns > :until),"
+                 "  last_activity) AS last_activity"
+                 " FROM (SELECT *, \"end\" = 0 OR coalesce(ended_ns, heard_ns + 10000000000)"
+                 "   >= :until AS went_on FROM main.run) r)";
 }
 
 int64_t reader_window_ns(int64_t since_ns, int64_t as_of_ns, int64_t most_ns)

@@ -54,6 +54,11 @@ MUST_CHECK enum status reader_as_of(struct store *store, int64_t *out, struct er
     "coalesce((SELECT json_extract(value, '$.since_ns') FROM main.meta"                            \
     " WHERE key = 'bundle' AND json_valid(value)), 0)"
 
+// SQL to read runs FROM: the table or, if the filter has an end, a subquery of the runs as they
+// were at :until.  One that went on was open; what it did is not known, but for a load.
+const char *reader_runs(const struct query_filter *filter);
+#define READER_END(until_ns) ((until_ns) ? ":until" : "9223372036854775807") // SQL of the end
+
 // The length in whole seconds of the window that begins at `since_ns` and ends at `as_of_ns` of
 // reader_as_of; if it would begin after its end, as that of a file may, the time from `since_ns` to
 // the clock's.  Cut to `most_ns` if that is less than a minute shorter.  Below 1: `since_ns` has

@@ -176,7 +176,7 @@ static enum status read_answers(struct store_recent *kept, struct store *store, 
                         ANSWERS_OF);
     enum status status = reader_scan(store, sql, NULL, on_answer, kept, err);
     if (kept->looked_at < ANSWERS_OF)
-        kept->covered_ns = INT64_MIN;
+        kept->covered_ns = 0;
     return status;
 }
 
@@ -206,9 +206,20 @@ static enum status read_new(struct store_recent *kept, struct store *store, stru
 
 // ---- Answers --------------------------------------------------------------------------------
 
+const char *recent_answers(const struct query_filter *filter)
+{
+    return filter->until_ns == 0
+               ? "json_each(recent_answers())"
+               : "(SELECT json_array(run, model, device, max(started_ns), max(ended_ns)) AS value"
+                 " FROM (SELECT t.run, t.model, t.device, t.started_ns,"
+                 "  t.started_ns + t.e2e_ns AS ended_ns FROM main.inference t"
+                 "  WHERE t.started_ns < :until AND " SCHEMA_IS_PLACED
+                 "  ORDER BY t.started_ns DESC LIMIT 20000) GROUP BY run, model, device)";
+}
+
 int64_t recent_covered_ns(const struct store *store)
 {
-    return store->recent->covered_ns == INT64_MIN ? 0 : store->recent->covered_ns;
+    return store->recent->covered_ns;
 }
 
 static void append_answers(sqlite3_context *context, int count, sqlite3_value **values)

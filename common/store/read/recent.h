@@ -49,6 +49,10 @@ MUST_CHECK enum status recent_keep(struct store *store, int64_t as_of_ns, int64_
 MUST_CHECK enum status recent_find(const struct recent **out, struct store *store,
                                    const struct query *query, struct error *err);
 
+// SQL to read the values of recent_answers() FROM, after recent_keep; if the filter has an end,
+// those of the newest requests that began before :until.
+const char *recent_answers(const struct query_filter *filter);
+
 // After recent_keep: since when all requests have told what runs answer with; 0: all that there
 // are.
 int64_t recent_covered_ns(const struct store *store);

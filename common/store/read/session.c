@@ -157,7 +157,8 @@ void store_close(struct store *store)
     (void)sqlite3_finalize(store->name);
     (void)sqlite3_finalize(store->uuid);
     statement_cache_end(&store->statements);
-    groups_free(store->usual.medians);
+    groups_free(store->usual[0].medians);
+    groups_free(store->usual[1].medians);
     if (store->recent)
         store->free_recent(store->recent);
     database_close(store->db);

@@ -30,8 +30,8 @@ struct store {
     struct sqlite3_stmt *name;         // SELECT text FROM name WHERE id = ?
     struct sqlite3_stmt *uuid;         // SELECT uuid FROM run WHERE run = ?
     struct statement_cache statements; // other statements of `db`
-    struct store_usual usual;
-    struct store_recent *recent; // what recent.c keeps of requests; owned; NULL: nothing
+    struct store_usual usual[2];       // of the present, and of a window that has ended
+    struct store_recent *recent;       // what recent.c keeps of requests; owned; NULL: nothing
     void (*free_recent)(struct store_recent *recent);
     char *path;    // of the file, as passed to store_open; owned
     char *warning; // text of store_warning, owned; NULL: none

@@ -122,7 +122,7 @@ static enum status add_event(struct why_reader *reader, const struct lasting_eve
 enum status why_add_lasting(struct why_reader *reader, struct error *err)
 {
     struct lasting lasting = {0};
-    enum status status = lasting_read(&lasting, reader->store, reader->host, err);
+    enum status status = lasting_read(&lasting, reader->store, reader->host, 0, err);
     for (size_t i = 0; i < lasting.count && status == STATUS_OK; i++)
         if (has_requests(reader, lasting.list[i].host))
             status = add_event(reader, &lasting.list[i], err);

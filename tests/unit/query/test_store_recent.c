@@ -124,14 +124,6 @@ static void happen(void)
     execf("UPDATE run SET heard_ns = %lld", (long long)as_of_ns);
 }
 
-static void expect_same_cell(struct value a, struct value b, const char *what)
-{
-    if (a.type != b.type || (a.type == VALUE_TEXT && !value_is_same(a, b)))
-        fail_msg("%s is not the same", what);
-    if (a.type == VALUE_INT || a.type == VALUE_REAL)
-        expect_close(value_number(a, 0), value_number(b, 0), what);
-}
-
 // Each row of `part` is in `all`, with these columns, or all of them.
 static void expect_rows(const struct result *all, const struct result *part,
                         const char *const *columns, unsigned count)

@@ -208,6 +208,14 @@ void expect_close(double actual, double expected, const char *what)
         fail_msg("%s: %.17g instead of %.17g", what, actual, expected);
 }
 
+void expect_same_cell(struct value a, struct value b, const char *what)
+{
+    if (a.type != b.type || (a.type == VALUE_TEXT && !value_is_same(a, b)))
+        fail_msg("%s is not the same", what);
+    if (a.type == VALUE_INT || a.type == VALUE_REAL)
+        expect_close(value_number(a, 0), value_number(b, 0), what);
+}
+
 struct query store_average_of(const char *metric)
 {
     struct query query = {.kind = QUERY_AVERAGE};

@@ -48,6 +48,7 @@ void expect_error(const struct query *query, enum status expected, const char *w
 
 // Equal but for their last digits; NaN is as NaN.
 void expect_close(double actual, double expected, const char *what);
+void expect_same_cell(struct value a, struct value b, const char *what);
 
 // The average of a metric, of all there is.
 struct query store_average_of(const char *metric);

@@ -13,20 +13,23 @@
 #define HOUR   (3600 * SECOND)
 #define AS_OF  (START_NS / HOUR * HOUR + HOUR / 2) // the last message, half past an hour
 
+enum { OPEN, CLOSED, KILLED, SILENT }; // as enum record_run_end
+
 static uint32_t model;
-static int64_t last_run;
+static int64_t last_run, sampled_ns;
 
 TEST_FIXTURE(set_up)
 {
     store_make(state);
     model = rows_name(db, "m");
     last_run = 0;
+    sampled_ns = AS_OF;
     return store_read();
 }
 
 // Times are seconds before AS_OF; `ended` 0: unknown.
 struct process {
-    enum record_run_end end;
+    int end;
     double began, heard, ended;
     bool has_model;
     const char *doing;
@@ -44,7 +47,7 @@ static int64_t add_process(const char *host, const struct process *process)
     char *sql = sqlite3_mprintf(
         "UPDATE run SET \"end\" = %d, ended_ns = nullif(%lld, %lld), last_activity = %Q, owner = 1"
         " WHERE run = %lld",
-        (int)process->end, (long long)before(process->ended), (long long)AS_OF, process->doing,
+        process->end, (long long)before(process->ended), (long long)AS_OF, process->doing,
         (long long)run);
     exec(sql);
     sqlite3_free(sql);
@@ -56,27 +59,33 @@ static int64_t add_process(const char *host, const struct process *process)
     return run;
 }
 
+static struct record new_request(int64_t at_ns, unsigned number, int64_t e2e_ns, bool fails)
+{
+    struct record record;
+    record_init(&record, RECORD_KIND_INFERENCE, at_ns);
+    record_set_name(&record, INFERENCE_MODEL, model);
+    record_set_name(&record, INFERENCE_DEVICE, model);
+    record_set_int(&record, INFERENCE_REQUEST, number);
+    record_set_int(&record, INFERENCE_FINISH, fails ? RECORD_FINISH_ERROR : RECORD_FINISH_LENGTH);
+    record_set_int(&record, INFERENCE_QUEUE_NS, 0);
+    record_set_int(&record, INFERENCE_E2E_NS, e2e_ns);
+    record_set_int(&record, INFERENCE_HOST_MEMORY, 1);
+    return record;
+}
+
 // Requests of 100 tokens, one each 100 ms.
 static void add_requests(int64_t run, int64_t since_ns, unsigned count, unsigned failed,
                          int64_t decode_ns)
 {
     for (unsigned i = 0; i < count; i++) {
-        struct record record;
-        record_init(&record, RECORD_KIND_INFERENCE, since_ns + i * (SECOND / 10));
-        record_set_name(&record, INFERENCE_MODEL, model);
-        record_set_name(&record, INFERENCE_DEVICE, model);
-        record_set_int(&record, INFERENCE_REQUEST, i);
-        record_set_int(&record, INFERENCE_FINISH,
-                       i < failed ? RECORD_FINISH_ERROR : RECORD_FINISH_LENGTH);
+        struct record record =
+            new_request(since_ns + i * (SECOND / 10), i, SECOND / 100 + decode_ns, i < failed);
         record_set_int(&record, INFERENCE_PROMPT_TOKENS, 10);
         record_set_int(&record, INFERENCE_CACHED_PROMPT_TOKENS, 0);
         record_set_int(&record, INFERENCE_GENERATED_TOKENS, 101);
-        record_set_int(&record, INFERENCE_QUEUE_NS, 0);
         record_set_int(&record, INFERENCE_PREFILL_NS, SECOND / 100);
         record_set_int(&record, INFERENCE_TTFT_NS, SECOND / 100);
         record_set_int(&record, INFERENCE_DECODE_NS, decode_ns);
-        record_set_int(&record, INFERENCE_E2E_NS, SECOND / 100 + decode_ns);
-        record_set_int(&record, INFERENCE_HOST_MEMORY, 1);
         if (i < failed)
             (void)record_set_text(&record, INFERENCE_ERROR, format_text("no room %u", i), 9);
         (void)rows_add(db, run, &record);
@@ -87,7 +96,7 @@ static void add_requests(int64_t run, int64_t since_ns, unsigned count, unsigned
 static void add_sample_of(int64_t run, uint32_t of, int64_t running, int64_t waiting)
 {
     struct record record;
-    record_init(&record, RECORD_KIND_PROCESS_SAMPLE, AS_OF);
+    record_init(&record, RECORD_KIND_PROCESS_SAMPLE, sampled_ns);
     record_set_real(&record, PROCESS_SAMPLE_CPU, 1);
     record_set_int(&record, PROCESS_SAMPLE_HOST_MEMORY, 1);
     record_set_int(&record, PROCESS_SAMPLE_RUNNING, running);
@@ -117,111 +126,44 @@ static bool is_reason(const struct result *result, size_t row, const char *reaso
                    : result_get(result, row, "reason").type == VALUE_NULL;
 }
 
+#define NO_REQUEST "no request in the last 5m 00s"
+
 static const struct {
     struct process processes[2];
-    unsigned requests, failed; // of the first, a minute ago
-    const char *state;         // NULL: not listed
+    const char *state; // NULL: not listed
     double since;
     const char *reason;
 } cases[] = {
-    {{{RECORD_RUN_END_OPEN, 900, 0, 0, true, NULL}}, 5, 1, "ok", 900, ""},
-    {{{RECORD_RUN_END_OPEN, 900, 0, 0, true, NULL}},
-     5,
-     3,
-     "errors",
-     60,
-     "3 of 5 requests failed: no room 2"},
-    {{{RECORD_RUN_END_OPEN, 900, 0, 0, false, "load read_header"}},
-     0,
-     0,
-     "loading",
-     0,
-     "load read_header"},
-    {{{RECORD_RUN_END_OPEN, 900, 0, 0, true, "decode m request 3"}},
-     0,
-     0,
-     "ok",
-     900,
-     "in progress: decode m request 3"},
-    {{{RECORD_RUN_END_OPEN, 900, 0, 0, true, "decode mm request 3"}},
-     0,
-     0,
-     "idle",
-     900,
-     "no request in the last 5m 00s"},
-    {{{RECORD_RUN_END_OPEN, 90000, 0, 0, true, "idle"}}, // 25 h: there may have been requests
-     0,
-     0,
-     "idle",
-     0,
-     "no request in the last 5m 00s"},
-    {{{RECORD_RUN_END_OPEN, 900, 0, 0, true, "decode"}},
-     0,
-     0,
-     "idle",
-     900,
-     "no request in the last 5m 00s"},
-    {{{RECORD_RUN_END_CLOSED, 900, 100, 100, true, NULL}},
-     0,
-     0,
-     "ended",
-     100,
-     "its process closed"},
-    {{{RECORD_RUN_END_CLOSED, 900, 100, 100, false, NULL}}, 0, 0, NULL, 0, NULL},
-    {{{RECORD_RUN_END_KILLED, 900, 101, 100, true, "idle"}},
-     0,
-     0,
+    {{{OPEN, 900, 0, 0, true, NULL}}, "ok", 900, ""},
+    {{{OPEN, 900, 0, 0, true, NULL}}, "errors", 60, "3 of 5 requests failed: no room 2"},
+    {{{OPEN, 900, 0, 0, false, "load read_header"}}, "loading", 0, "load read_header"},
+    {{{OPEN, 900, 0, 0, true, "decode m request 3"}}, "ok", 900, "in progress: decode m request 3"},
+    {{{OPEN, 900, 0, 0, true, "decode mm request 3"}}, "idle", 900, NO_REQUEST},
+    {{{OPEN, 90000, 0, 0, true, "idle"}}, "idle", 0, NO_REQUEST}, // 25 h: perhaps it had some
+    {{{OPEN, 900, 0, 0, true, "decode"}}, "idle", 900, NO_REQUEST},
+    {{{CLOSED, 900, 100, 100, true, NULL}}, "ended", 100, "its process closed"},
+    {{{CLOSED, 900, 100, 100, false, NULL}}, NULL, 0, NULL},
+    {{{KILLED, 900, 101, 100, true, "idle"}},
      "down",
      100,
      "its process ended without closing; last activity: idle"},
-    {{{RECORD_RUN_END_SILENT, 900, 101, 100, true, NULL}},
-     5, // before it ended
-     0,
-     "down",
-     100,
-     "its process ended without closing"},
-    {{{RECORD_RUN_END_SILENT, 900, 100, 0, true, NULL}},
-     0,
-     0,
+    {{{SILENT, 900, 101, 100, true, NULL}}, "down", 100, "its process ended without closing"},
+    {{{SILENT, 900, 100, 0, true, NULL}},
      "silent",
      100,
      "nothing heard of it: stopped, or no power or network"},
-    {{{RECORD_RUN_END_KILLED, 100000, 90001, 90000, true, NULL}}, 0, 0, NULL, 0, NULL}, // 25 h ago
+    {{{KILLED, 100000, 90001, 90000, true, NULL}}, NULL, 0, NULL}, // 25 h ago
     // Replaced: by a process that began after the end was found, or before that, or that took the
     // place of one without a model.
-    {{{RECORD_RUN_END_KILLED, 900, 101, 100, true, NULL},
-      {RECORD_RUN_END_OPEN, 90, 0, 0, true, NULL}},
-     0,
-     0,
-     "idle",
-     90,
-     "no request in the last 5m 00s"},
-    {{{RECORD_RUN_END_SILENT, 900, 100.5, 100.2, true, NULL},
-      {RECORD_RUN_END_CLOSED, 100.3, 50, 50, true, NULL}},
-     0,
-     0,
+    {{{KILLED, 900, 101, 100, true, NULL}, {OPEN, 90, 0, 0, true, NULL}}, "idle", 90, NO_REQUEST},
+    {{{SILENT, 900, 100.5, 100.2, true, NULL}, {CLOSED, 100.3, 50, 50, true, NULL}},
      "ended",
      50,
      "its process closed"},
-    {{{RECORD_RUN_END_SILENT, 900, 100, 0, true, NULL},
-      {RECORD_RUN_END_OPEN, 90, 0, 0, true, NULL}},
-     0,
-     0,
-     "idle",
-     90,
-     "no request in the last 5m 00s"},
-    {{{RECORD_RUN_END_KILLED, 900, 101, 100, false, NULL},
-      {RECORD_RUN_END_OPEN, 90, 0, 0, true, NULL}},
-     0,
-     0,
-     "idle",
-     90,
-     "no request in the last 5m 00s"},
+    {{{SILENT, 900, 100, 0, true, NULL}, {OPEN, 90, 0, 0, true, NULL}}, "idle", 90, NO_REQUEST},
+    {{{KILLED, 900, 101, 100, false, NULL}, {OPEN, 90, 0, 0, true, NULL}}, "idle", 90, NO_REQUEST},
     // The other one of two processes does not replace it.
-    {{{RECORD_RUN_END_SILENT, 900, 101, 100, true, NULL},
-      {RECORD_RUN_END_OPEN, 800, 0, 0, true, NULL}},
-     0,
-     0,
+    {{{SILENT, 900, 101, 100, true, NULL}, {OPEN, 800, 0, 0, true, NULL}},
      "down",
      100,
      "1 of 2 processes ended without closing"},
@@ -231,11 +173,13 @@ TEST_CASE(test_processes)
 {
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         const char *host = format_text("host-%zu", i);
-        const int64_t run = add_process(host, &cases[i].processes[0]);
-        add_requests(run, before(60), cases[i].requests, cases[i].failed, SECOND);
+        (void)add_process(host, &cases[i].processes[0]);
         if (cases[i].processes[1].began > 0)
             (void)add_process(host, &cases[i].processes[1]);
     }
+    static const unsigned failed[] = {1, 3, 0};
+    for (int i = 0; i < 3; i++) // of the first two processes, and of one that is down
+        add_requests(i < 2 ? i + 1 : 11, before(60), 5, failed[i], SECOND);
     struct query query = {.kind = QUERY_NOW};
     struct result *result = ask(&query);
     size_t listed = 0;
@@ -273,7 +217,7 @@ TEST_CASE(test_processes)
 // Twelve requests at half of the speed that the same hour of `days` former days had.
 static void add_host(const char *host, unsigned days, int64_t decode_ns)
 {
-    const struct process process = {RECORD_RUN_END_OPEN, 1000, 0, 0, true, NULL};
+    const struct process process = {OPEN, 1000, 0, 0, true, NULL};
     const int64_t run = add_process(host, &process);
     for (unsigned day = 1; day <= days; day++)
         add_requests(run, AS_OF - day * 24 * HOUR - 1500 * SECOND, 12, 0, SECOND);
@@ -312,6 +256,9 @@ TEST_CASE(test_usual_is_kept)
 {
     add_host("slow", 4, 2 * SECOND);
     expect_state("slow");
+    const struct query past = {.kind = QUERY_NOW,
+                               .filter.until_ns = AS_OF - 25 * HOUR + 9 * SECOND};
+    expect_error(&past, STATUS_NO_DATA, "no process reported"); // whose usual is another
     execf("DELETE FROM inference WHERE started_ns < %lld", (long long)before(HOUR / 1e9));
     expect_state("slow");
     exec("INSERT INTO admin(at_ns, actor, action, detail, outcome, rows)"
@@ -323,15 +270,7 @@ TEST_CASE(test_usual_is_kept)
 static void add_items(int64_t run, int64_t since_ns, unsigned count, int64_t e2e_ns)
 {
     for (unsigned i = 0; i < count; i++) {
-        struct record record;
-        record_init(&record, RECORD_KIND_INFERENCE, since_ns + i * (SECOND / 100));
-        record_set_name(&record, INFERENCE_MODEL, model);
-        record_set_name(&record, INFERENCE_DEVICE, model);
-        record_set_int(&record, INFERENCE_REQUEST, i);
-        record_set_int(&record, INFERENCE_FINISH, RECORD_FINISH_STOP);
-        record_set_int(&record, INFERENCE_QUEUE_NS, 0);
-        record_set_int(&record, INFERENCE_E2E_NS, e2e_ns);
-        record_set_int(&record, INFERENCE_HOST_MEMORY, 1);
+        struct record record = new_request(since_ns + i * (SECOND / 100), i, e2e_ns, false);
         record_set_int(&record, INFERENCE_ITEMS, 8);
         (void)rows_add(db, run, &record);
     }
@@ -343,7 +282,7 @@ TEST_CASE(test_items)
     static const char *const of_tokens[] = {"output_token_rate", "prompt_token_rate", "ttft_p50_ns",
                                             "ttft_p95_ns", "tokens_per_second_p50"};
     static const char *const of_items[] = {"item_rate", "e2e_p50_ns", "e2e_p95_ns"};
-    const struct process process = {RECORD_RUN_END_OPEN, 1000, 0, 0, true, NULL};
+    const struct process process = {OPEN, 1000, 0, 0, true, NULL};
     const int64_t slow = add_process("slow", &process), usual = add_process("usual", &process);
     for (unsigned day = 1; day <= 3; day++) {
         add_items(slow, AS_OF - day * 24 * HOUR - 1500 * SECOND, 12, 1000000);
@@ -376,7 +315,7 @@ TEST_CASE(test_items)
 // The window; a store that a collector writes is judged by the clock.
 TEST_CASE(test_window)
 {
-    const struct process process = {RECORD_RUN_END_OPEN, 1000, 0, 0, true, NULL};
+    const struct process process = {OPEN, 1000, 0, 0, true, NULL};
     const int64_t run = add_process("a", &process);
     add_requests(run, before(2000), 7, 0, SECOND);
     add_sample(run, 9, 9);
@@ -409,7 +348,7 @@ TEST_CASE(test_window)
 // of the process; of a process whose samples have no models, all.
 TEST_CASE(test_requests_by_model)
 {
-    const struct process process = {RECORD_RUN_END_OPEN, 1000, 0, 0, true, NULL};
+    const struct process process = {OPEN, 1000, 0, 0, true, NULL};
     const int64_t first = add_process("a", &process), second = add_process("a", &process);
     const uint32_t other = rows_name(db, "n");
     const int64_t third = add_process("b", &process), fourth = add_process("c", &process);
@@ -455,7 +394,7 @@ TEST_CASE(test_requests_by_model)
 // What was in progress in a process that was killed, by its last sample.
 TEST_CASE(test_lost_requests)
 {
-    const struct process process = {RECORD_RUN_END_KILLED, 900, 101, 100, true, "idle"};
+    const struct process process = {KILLED, 900, 101, 100, true, "idle"};
     const struct query query = {.kind = QUERY_NOW};
     add_sample(add_process("a", &process), 8, 0);
     struct result *result = ask(&query);
@@ -468,7 +407,7 @@ TEST_CASE(test_lost_requests)
 // However many rows a process has of one time, only its newest are read.
 TEST_CASE(test_many_samples)
 {
-    const struct process process = {RECORD_RUN_END_OPEN, 1000, 0, 0, true, NULL};
+    const struct process process = {OPEN, 1000, 0, 0, true, NULL};
     const int64_t first = add_process("a", &process), second = add_process("b", &process);
     const uint32_t other = rows_name(db, "n");
     add_sample_of(first, model, 7, 0); // before the newest
@@ -501,10 +440,10 @@ static void add_failed_load(int64_t run)
 // A failed load counts for the process that failed to load.
 TEST_CASE(test_failed_loads)
 {
-    const struct process serving = {RECORD_RUN_END_OPEN, 1000, 0, 0, true, NULL};
-    const struct process failed = {RECORD_RUN_END_CLOSED, 11, 9, 9, false, NULL};
-    const struct process waiting = {RECORD_RUN_END_OPEN, 11, 0, 0, false, NULL};
-    const struct process down = {RECORD_RUN_END_SILENT, 8, 5, 5, true, NULL};
+    const struct process serving = {OPEN, 1000, 0, 0, true, NULL};
+    const struct process failed = {CLOSED, 11, 9, 9, false, NULL};
+    const struct process waiting = {OPEN, 11, 0, 0, false, NULL};
+    const struct process down = {SILENT, 8, 5, 5, true, NULL};
     static const struct {
         const char *host, *state, *reason;
     } expected[] = {
@@ -536,7 +475,7 @@ TEST_CASE(test_failed_loads)
 // A run that was imported fell silent nowhere.
 TEST_CASE(test_imported)
 {
-    const struct process process = {RECORD_RUN_END_SILENT, 1000, 0, 0, true, NULL};
+    const struct process process = {SILENT, 1000, 0, 0, true, NULL};
     (void)add_process("a", &process);
     exec("UPDATE run SET owner = 0");
     const struct query query = {.kind = QUERY_NOW};
@@ -549,8 +488,8 @@ TEST_CASE(test_imported)
 // has ended in a way that matters.
 TEST_CASE(test_samplers)
 {
-    const struct process engine = {RECORD_RUN_END_OPEN, 1000, 0, 0, true, NULL};
-    const struct process sampler = {RECORD_RUN_END_OPEN, 1000, 0, 0, false, NULL};
+    const struct process engine = {OPEN, 1000, 0, 0, true, NULL};
+    const struct process sampler = {OPEN, 1000, 0, 0, false, NULL};
     (void)add_process("a", &engine);
     const int64_t beside = add_process("a", &sampler), alone = add_process("b", &sampler);
     execf("INSERT INTO ledger(run, kind, stored) VALUES(%lld, %d, 5), (%lld, %d, 5)",
@@ -573,9 +512,9 @@ TEST_CASE(test_samplers)
 // count.
 TEST_CASE(test_groups)
 {
-    const struct process open = {RECORD_RUN_END_OPEN, 900, 0, 0, true, NULL};
-    const struct process killed = {RECORD_RUN_END_KILLED, 900, 101, 100, true, NULL};
-    const struct process closed = {RECORD_RUN_END_CLOSED, 900, 100, 100, true, NULL};
+    const struct process open = {OPEN, 900, 0, 0, true, NULL};
+    const struct process killed = {KILLED, 900, 101, 100, true, NULL};
+    const struct process closed = {CLOSED, 900, 100, 100, true, NULL};
     add_requests(add_process("a", &open), before(60), 20, 2, SECOND);
     add_requests(add_process("b", &open), before(60), 20, 0, 3 * SECOND);
     add_requests(add_process("c", &killed), before(200), 10, 0, SECOND);
@@ -612,7 +551,7 @@ TEST_CASE(test_groups)
 // A model names the host whose device is in trouble, and how many more are.
 TEST_CASE(test_group_in_trouble)
 {
-    const struct process open = {RECORD_RUN_END_OPEN, 900, 0, 0, true, NULL};
+    const struct process open = {OPEN, 900, 0, 0, true, NULL};
     const char *const hosts[] = {"a", "b", "c"};
     for (size_t i = 0; i < COUNT_OF(hosts); i++) {
         const int64_t run = add_process(hosts[i], &open);
@@ -647,9 +586,9 @@ TEST_CASE(test_group_in_trouble)
 // included: no sum of what its rows have.
 TEST_CASE(test_all)
 {
-    const struct process open = {RECORD_RUN_END_OPEN, 900, 0, 0, true, NULL};
-    const struct process killed = {RECORD_RUN_END_KILLED, 900, 101, 100, true, NULL};
-    const struct process young = {RECORD_RUN_END_OPEN, 50, 0, 0, true, NULL};
+    const struct process open = {OPEN, 900, 0, 0, true, NULL};
+    const struct process killed = {KILLED, 900, 101, 100, true, NULL};
+    const struct process young = {OPEN, 50, 0, 0, true, NULL};
     const int64_t a = add_process("a", &open);
     add_requests(a, before(60), 20, 2, SECOND);
     add_sample(a, 3, 1);
@@ -690,7 +629,7 @@ TEST_CASE(test_all)
 // each.
 TEST_CASE(test_trend)
 {
-    const struct process process = {RECORD_RUN_END_OPEN, 120, 0, 0, true, NULL};
+    const struct process process = {OPEN, 120, 0, 0, true, NULL};
     add_requests(add_process("a", &process), before(60), 10, 0, SECOND);
     const struct query query = {.kind = QUERY_NOW};
     struct result *result = ask(&query);
@@ -706,7 +645,7 @@ TEST_CASE(test_trend)
     assert_true(fabs(tokens - 1010) < 1);
     result_free(result);
     // One that is down has no other figures.
-    const struct process killed = {RECORD_RUN_END_KILLED, 200, 101, 100, true, NULL};
+    const struct process killed = {KILLED, 200, 101, 100, true, NULL};
     add_requests(add_process("b", &killed), before(150), 10, 0, SECOND);
     result = ask(&query);
     const size_t down = row_of(result, "b");
@@ -716,6 +655,20 @@ TEST_CASE(test_trend)
     result_free(result);
 }
 
+static void add_device_sample(int64_t run, uint32_t device, int64_t at_ns, double util,
+                              double joules)
+{
+    struct record record;
+    record_init(&record, RECORD_KIND_DEVICE_SAMPLE, at_ns);
+    record_set_name(&record, DEVICE_SAMPLE_DEVICE, device);
+    record_set_int(&record, DEVICE_SAMPLE_DURATION_NS, 10 * SECOND);
+    record_set_real(&record, DEVICE_SAMPLE_GPU_UTIL, util);
+    record_set_int(&record, DEVICE_SAMPLE_MEMORY_USED, 50);
+    record_set_int(&record, DEVICE_SAMPLE_MEMORY_TOTAL, 80);
+    record_set_real(&record, DEVICE_SAMPLE_ENERGY, joules);
+    (void)rows_add(db, run, &record);
+}
+
 // A sample of a device in each period of 10 s before AS_OF.
 static void add_device(int64_t run, const char *name, const char *uuid, double util)
 {
@@ -723,24 +676,15 @@ static void add_device(int64_t run, const char *name, const char *uuid, double u
     rows_device(db, run, before(900), id, uuid);
     execf("INSERT OR IGNORE INTO ledger(run, kind, stored) VALUES(%lld, %d, 5)", (long long)run,
           (int)RECORD_KIND_DEVICE_SAMPLE);
-    for (int i = 30; i >= 0; i--) {
-        struct record record;
-        record_init(&record, RECORD_KIND_DEVICE_SAMPLE, before(10 * i));
-        record_set_name(&record, DEVICE_SAMPLE_DEVICE, id);
-        record_set_int(&record, DEVICE_SAMPLE_DURATION_NS, 10 * SECOND);
-        record_set_real(&record, DEVICE_SAMPLE_GPU_UTIL, i > 0 ? 0 : util); // the newest counts
-        record_set_int(&record, DEVICE_SAMPLE_MEMORY_USED, 50);
-        record_set_int(&record, DEVICE_SAMPLE_MEMORY_TOTAL, 80);
-        record_set_real(&record, DEVICE_SAMPLE_ENERGY, 10000 - 1000 * i); // 100 W
-        (void)rows_add(db, run, &record);
-    }
+    for (int i = 30; i >= 0; i--) // the newest counts
+        add_device_sample(run, id, before(10 * i), i > 0 ? 0 : util, 10000 - 1000 * i); // 100 W
 }
 
 // The devices that an engine uses are sampled by another process, under other names.
 TEST_CASE(test_devices)
 {
-    const struct process process = {RECORD_RUN_END_OPEN, 900, 0, 0, true, NULL};
-    const struct process sampler = {RECORD_RUN_END_OPEN, 900, 0, 0, false, NULL};
+    const struct process process = {OPEN, 900, 0, 0, true, NULL};
+    const struct process sampler = {OPEN, 900, 0, 0, false, NULL};
     const int64_t run = add_process("a", &process), watch = add_process("a", &sampler);
     const int64_t other = add_process("b", &process), elsewhere = add_process("c", &sampler);
     add_requests(run, before(60), 10, 0, SECOND); // on a device "m"
@@ -772,6 +716,123 @@ TEST_CASE(test_devices)
     result_free(result);
 }
 
+// What processes did later tells nothing of how they were at AS_OF.
+static const struct {
+    struct process process;
+    const char *state; // NULL: not listed
+    double since;
+} past[] = {
+    {{OPEN, 900, -1000, 0, true, "decode m request 3"}, "idle", 0}, // later
+    {{OPEN, -5, -1000, 0, true, NULL}, NULL, 0},
+    {{KILLED, 900, -50, -60, true, NULL}, "idle", 0},
+    {{KILLED, 900, 101, 100, true, NULL}, "down", 100},
+    {{CLOSED, 299, -60, -60, true, NULL}, "idle", 299},
+    {{SILENT, 900, 9, 0, true, NULL}, "idle", 600}, // after its request
+    {{SILENT, 900, 11, 0, true, NULL}, "silent", 11},
+    {{OPEN, 900, -1000, 0, true, NULL}, "loading", 0},
+    {{OPEN, 900, -1000, 0, true, NULL}, "ok", 900}, // a request is in progress
+};
+
+TEST_CASE(test_past)
+{
+    struct query query = {.kind = QUERY_NOW, .filter.until_ns = AS_OF};
+    for (size_t i = 0; i < COUNT_OF(past); i++) // with run i + 1
+        (void)add_process(format_text("host-%zu", i), &past[i].process);
+    add_requests(1, before(-30), 1, 1, SECOND);
+    execf("UPDATE model SET started_ns = %lld WHERE run = 5", (long long)before(-5));
+    add_requests(6, before(601.01), 1, 0, SECOND);
+    add_failed_load(8);
+    execf("UPDATE load SET status = 0, duration_ns = %lld", (long long)(20 * SECOND));
+    add_items(9, before(0.5), 1, SECOND);
+    execf("UPDATE run SET received_ns = %lld WHERE run = 9", (long long)before(-5)); // from a spool
+    struct result *result = ask(&query);
+    for (size_t i = 0; i < COUNT_OF(past); i++) {
+        const size_t row = row_of(result, format_text("host-%zu", i));
+        const int64_t since_ns = result_integer(result, row, "since_ns", AS_OF);
+        if (past[i].state ? !result_is(result, row, "state", past[i].state) ||
+                                since_ns != before(past[i].since)
+                          : row < result_row_count(result))
+            fail_msg("case %zu since %lld", i, (long long)(AS_OF - since_ns));
+        assert_int_equal(result_get(result, row, "model").type,
+                         i == 1 || i == 4 ? VALUE_NULL : VALUE_TEXT);
+    }
+    assert_int_equal(result_integer(result, 0, "as_of_ns", 0), AS_OF);
+    assert_int_equal(result_get(result, 0, "note").type, VALUE_NULL);
+    result_free(result);
+    query.filter.since_ns = before(25 * 3600);
+    expect_error(&query, STATUS_INVALID, "up to 24 hours");
+    query.filter = (struct query_filter){.until_ns = INT64_MAX}; // has not ended
+    result = ask(&query);
+    assert_int_equal(result_integer(result, 0, "as_of_ns", 0), before(-1000));
+    result_free(result);
+}
+
+enum { STEPS = 24, STEP_S = 20, HOSTS = 6 };
+
+// What happens until a time: processes begin and end, requests end, devices are throttled.
+static void pass_until(double now, uint64_t *random)
+{
+    const struct process begun = {OPEN, 1 - now, 0, 0, true, "idle"};
+    const char *host = format_text("host-%d", (int)(test_random(random) % HOSTS));
+    const int64_t run = add_process(host, &begun), now_ns = before(-now);
+    const long long some = 1 + (long long)(test_random(random) % (uint64_t)run);
+    const long long other = 1 + (long long)(test_random(random) % (uint64_t)run);
+    sampled_ns = now_ns - SECOND;
+    rows_device(db, run, sampled_ns, model, host);
+    execf("INSERT INTO ledger(run, kind, stored) VALUES(%lld, %d, 5)", (long long)run,
+          (int)RECORD_KIND_DEVICE_SAMPLE);
+    execf("UPDATE run SET \"end\" = 1 + run %% 2, ended_ns = %lld WHERE \"end\" = 0 AND run = %lld",
+          (long long)sampled_ns, some);
+    execf("UPDATE run SET \"end\" = 3 WHERE \"end\" = 0 AND run = %lld AND run < %lld", other,
+          (long long)run);
+    execf("UPDATE run SET heard_ns = %lld WHERE \"end\" = 0", (long long)now_ns);
+    execf("UPDATE event SET duration_ns = %lld - started_ns WHERE duration_ns IS NULL AND id %% 3",
+          (long long)sampled_ns);
+    execf("INSERT INTO event(run, stream, number, started_ns, received_ns, event) SELECT run, 1, "
+          "%lld,"
+          " %lld, 0, %u FROM run WHERE \"end\" = 0 AND run %% 4 = %lld",
+          (long long)run, (long long)sampled_ns, rows_name(db, "throttling"), (long long)run % 4);
+    for (int64_t i = 1; i <= run; i++)
+        if (integer(format_text("SELECT \"end\" FROM run WHERE run = %lld", (long long)i)) == 0) {
+            add_requests(i, now_ns - 15 * SECOND, (unsigned)(test_random(random) % 9),
+                         (unsigned)i % 3, SECOND * 3 / 4);
+            add_sample(i, (int64_t)(test_random(random) % 4), 0);
+            add_device_sample(i, model, sampled_ns, (double)((i + run) % 10) / 10,
+                              (double)run * 50);
+        }
+}
+
+// However a store went on, the answer for a time is that of then.
+TEST_CASE(test_past_is_as_it_was)
+{
+    uint64_t random = 11;
+    struct result *then[STEPS];
+    struct query query = {.kind = QUERY_NOW, .group_by = {QUERY_BY_MODEL}, .group_count = 1};
+    const struct process former = {CLOSED, 500000, 400000, 400000, true, NULL};
+    for (int i = 0; i < HOSTS; i++) { // faster, as fast or slower on former days
+        const int64_t run = add_process(format_text("host-%d", i), &former);
+        for (int64_t day = 1; day <= 4; day++)
+            add_requests(run, AS_OF - day * 24 * HOUR, 12, 0, SECOND / (1 + i % 3));
+    }
+    for (int i = 0; i < STEPS; i++) {
+        pass_until(i * STEP_S, &random);
+        then[i] = ask(&query);
+    }
+    for (int i = 0; i < STEPS; i++) {
+        query.filter.until_ns = before(-i * STEP_S);
+        struct result *result = ask(&query);
+        assert_int_equal(result_row_count(result), result_row_count(then[i]));
+        for (size_t row = 0; row < result_row_count(result); row++)
+            for (unsigned k = 0; k < result_column_count(result); k++)
+                if (strcmp(result_column(result, k)->key, "note") != 0)
+                    expect_same_cell(
+                        result_cell(then[i], row, k), result_cell(result, row, k),
+                        format_text("step %d, row %zu: %s", i, row, result_column(result, k)->key));
+        result_free(result);
+        result_free(then[i]);
+    }
+}
+
 TEST_CASE(test_refusals)
 {
     struct query query = {.kind = QUERY_NOW};
@@ -788,4 +849,4 @@ TEST_CASE(test_refusals)
 TEST_MAIN_EACH(set_up, store_tear_down, test_processes, test_usual, test_usual_is_kept, test_items,
                test_window, test_requests_by_model, test_many_samples, test_failed_loads,
                test_imported, test_samplers, test_lost_requests, test_groups, test_group_in_trouble,
-               test_all, test_trend, test_devices, test_refusals)
+               test_all, test_trend, test_devices, test_past, test_past_is_as_it_was, test_refusals)
