@@ -63,11 +63,11 @@ int64_t model_reference_ns(const struct model *model)
 
 bool model_is_now(const struct model *model)
 {
-    const int64_t day_ns = INT64_C(86400000000000);
+    const int64_t day_ns = INT64_C(86400000000000), now_ns = model_reference_ns(model);
     struct query_filter filter = model->scope.filter;
-    window_apply(&model->scope.window, model_reference_ns(model), &filter);
-    return filter.until_ns == 0 && model->scope.now_ns == 0 && !filter.by[QUERY_BY_DEVICE][0] &&
-           !filter.by[QUERY_BY_RUN][0] && filter.since_ns > model->wall_now_ns - day_ns - 1;
+    window_apply(&model->scope.window, now_ns, &filter);
+    return !filter.by[QUERY_BY_DEVICE][0] && !filter.by[QUERY_BY_RUN][0] &&
+           filter.since_ns > (filter.until_ns ? filter.until_ns : now_ns) - day_ns - 1;
 }
 
 const struct result *model_answer(const struct model *model, enum polled_query polled)
@@ -124,7 +124,7 @@ void model_mark_alerts(struct model *model)
         if (result_is(alerts, row, "state", "firing") &&
             result_get(alerts, row, "silenced_until_ns").type != VALUE_NULL)
             (void)result_replace_text(alerts, row, (unsigned)state, "silenced", 8);
-        if (now && model_alert_is_told(alerts, row, true))
+        if (now && !model_is_past(model) && model_alert_is_told(alerts, row, true))
             mark_alert(now, result_text(rule, sizeof rule, alerts, row, "rule"),
                        result_get(alerts, row, "model"), result_get(alerts, row, "host"));
     }

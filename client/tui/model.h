@@ -140,8 +140,8 @@ void model_filter_rows(struct model *model, const char *text);
 // Where a live window ends: now; of a file, at its newest request, load or pipeline run.
 int64_t model_reference_ns(const struct model *model);
 
-// True if the view Now has states: the window is live and has a day at most, and the filter has no
-// device or run, which states do not have.
+// True if the view Now has states, those at the end of the window: it has a day at most, and the
+// filter has no device or run, which states do not have.
 bool model_is_now(const struct model *model);
 
 // Forgets the answers to these queries, a bit set, and those that are under way: they are about

@@ -161,6 +161,7 @@ static enum status make_query(struct poller *poller, enum polled_query polled,
     if (!queries_fill(polled, scope, now_ns, &query))
         return STATUS_OK;
     const int64_t since_ns = query.filter.since_ns;
+    const bool is_past = query.filter.until_ns != 0 && query.filter.until_ns <= now_ns;
     const bool in_part = rests(poller, polled, began_ns) && !(commands->urgent >> polled & 1) &&
                          steps_narrow(steps, generation, now_ns, &query);
     enum status status = remote_query(poller->remote, &query, out, err);
@@ -170,14 +171,15 @@ static enum status make_query(struct poller *poller, enum polled_query polled,
     if (status == STATUS_OK && query.step_ns > 0) {
         status = steps_merge(steps, &query, since_ns, out, err);
         steps->generation = generation;
-        steps->is_still =
-            scope->now_ns != 0 || (query.filter.until_ns != 0 && query.filter.until_ns <= now_ns);
+        steps->is_still = scope->now_ns != 0 || is_past;
     }
     if (status != STATUS_OK)
         poller->asked_ns[polled] = 0;
     else if (!in_part) {
         poller->asked_ns[polled] = began_ns;
         poller->rest_ns[polled] = queries_rest_ns(polled, cost_ns);
+        if (is_past && polled == POLL_NOW) // of which records may come late
+            poller->rest_ns[polled] = 30 * second_ns;
     }
     return status;
 }

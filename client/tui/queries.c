@@ -307,6 +307,8 @@ bool queries_fill(enum polled_query polled, const struct queries_scope *scope, i
         (polled == POLL_HOSTS || polled == POLL_DEVICES) && window_is_live(&window);
     if (polls[polled].of_window && !is_newest)
         window_apply(&window, now_ns, &query->filter);
+    if (polled == POLL_NOW && query->filter.until_ns == 0)
+        query->filter.until_ns = scope->now_ns;
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
         if (!(polls[polled].has >> i & 1))
             query->filter.by[i][0] = '\0';

@@ -305,7 +305,10 @@ static unsigned act(struct model *model, enum action action)
         lists_keep(model);
         break;
     case ACTION_WHY:
-        ask_why(model);
+        if (model_is_past(model))
+            model_notify(model, "why: of the present alone (0: up to now)");
+        else
+            ask_why(model);
         break;
     case ACTION_DETAIL:
         model->help_top = 0;

@@ -54,7 +54,7 @@ enum view_number {
     VIEW_ALERTS,
     VIEW_LEDGER,
     VIEW_COUNT,
-    VIEW_PAST = VIEW_COUNT, // in place of Now, of a window that has no states
+    VIEW_PAST = VIEW_COUNT, // in place of Now, of what has no states
     VIEW_TABLE_SIZE
 };
 

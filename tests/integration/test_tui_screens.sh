@@ -29,7 +29,7 @@ shows "window 5m"
 shows "req/s 0.16 · tok/s"
 press t
 shows "window 1h"
-shows "req/s 0.16 · tok/s 5.76"
+shows "req/s 0.16 · tok/s 5.77"
 press t t t t
 golden real-80x24
 

@@ -144,6 +144,7 @@ static const char *figure(char *text, size_t size, const struct model *model,
                           const struct result *now, size_t row, unsigned trouble)
 {
     char number[UNIT_TEXT_SIZE] = "";
+    const int64_t end_ns = queries_span(&model->scope, model->wall_now_ns).until_ns;
     const int64_t since_ns = result_integer(now, row, "since_ns", 0);
     if (strcmp(troubles[trouble].state, "slow") == 0) {
         (void)result_text(text, size, now, row, "reason");
@@ -157,8 +158,8 @@ static const char *figure(char *text, size_t size, const struct model *model,
     const bool has_errors = strcmp(troubles[trouble].state, "errors") == 0;
     if (has_errors)
         (void)unit_format(number, UNIT_RATIO, ratio);
-    else if (since_ns > 0 && since_ns <= model->wall_now_ns)
-        (void)round_age(number, (model->wall_now_ns - since_ns) / 1000000000);
+    else if (since_ns > 0 && since_ns <= end_ns)
+        (void)round_age(number, (end_ns - since_ns) / 1000000000);
     if (has_errors && !isfinite(ratio))
         (void)snprintf(text, size, "load failed");
     else

@@ -1,5 +1,5 @@
-// In place of Now: averages by host, device and model over a window that has ended, or has more
-// than a day.
+// In place of Now: averages by host, device and model, of a window of more than a day, for which
+// NOW has no states, or under a filter of a device or run.
 #include "client/tui/view.h"
 
 static const struct grid_column host_columns[] = {

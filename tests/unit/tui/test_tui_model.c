@@ -258,8 +258,8 @@ TEST_CASE(the_window_changes)
     fixture_key(model, '[');
     fixture_key(model, '[');
     assert_int_equal(model->scope.window.until_ns, FIXTURE_WALL_NS - INT64_C(300000000000));
-    assert_int_equal(view_shown(model), VIEW_PAST);
-    fixture_key(model, '-'); // a longer one with the same end
+    assert_int_equal(view_shown(model), VIEW_NOW); // the states at its end
+    fixture_key(model, '-');                       // a longer one with the same end
     assert_string_equal(window_text(&model->scope.window), "1h");
     assert_int_equal(model->scope.window.until_ns, FIXTURE_WALL_NS - INT64_C(300000000000));
     fixture_key(model, ']');
@@ -341,7 +341,7 @@ TEST_CASE(windows_of_a_file_end_at_its_records)
                    (long long)(FIXTURE_WALL_NS - 2 * day_ns));
     fixture_answer(model, POLL_SUMMARY, summary);
     assert_int_equal(model->scope.now_ns, FIXTURE_WALL_NS - 2 * day_ns + 1);
-    assert_int_equal(view_shown(model), VIEW_PAST);
+    assert_int_equal(view_shown(model), VIEW_NOW);
     fixture_round(model, STATUS_OK, NULL);
     assert_true(fixture_shows(model, "● file  03-27 12:00:00"));
     fixture_key(model, '[');

@@ -195,6 +195,8 @@ TEST_CASE(the_banner_tells_a_rule_once)
     model_deinit(&model);
 }
 
+#define NOW_OF "model|host|state|since_ns:unix_ns|error_ratio:ratio|reason|group_size\n"
+
 // Of a window in the past, what fired in it is told, not what fires now.
 TEST_CASE(the_banner_of_a_past_window_has_what_fired_in_it)
 {
@@ -209,6 +211,14 @@ TEST_CASE(the_banner_of_a_past_window_has_what_fired_in_it)
                              "3|host_silent|-|gpu2|-|resolved|critical|5|-\n"
                              "4|host_memory|-|gpu3|-|firing|warning|-|-\n");
     expect_banner(&model, " ✗ host_silent gpu2   ▲ slow_ttft m gpu1   ▲ host_memory gpu3");
+    fixture_answer(&model, POLL_NOW,
+                   NOW_OF "m|gpu1|down|1774785330000000000|-|gone|-\n" // 2 minutes before the end
+                          "m|gpu9|ok|0|-|-|-\n");                      // whatever fires now
+    assert_true(fixture_shows(&model, "✗ m gpu1 down 2m   ✗ host_silent gpu2"));
+    assert_false(fixture_shows(&model, "alert"));
+    fixture_key(&model, 'w');
+    assert_int_equal(model.overlay, OVERLAY_NONE);
+    assert_true(fixture_shows(&model, "why: of the present alone"));
     fixture_key(&model, '7');
     assert_true(fixture_shows(&model, "now, not the window"));
     fixture_key(&model, '0');
@@ -219,8 +229,6 @@ TEST_CASE(the_banner_of_a_past_window_has_what_fired_in_it)
     expect_banner(&model, " ✗ device_hot gpu09");
     model_deinit(&model);
 }
-
-#define NOW_OF "model|host|state|since_ns:unix_ns|error_ratio:ratio|reason|group_size\n"
 
 // The models of a host that is gone are one finding, and the hosts of a model that fails: with the
 // figure of the group, never that of one of them, and none where they differ.

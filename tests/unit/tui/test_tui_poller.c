@@ -284,6 +284,19 @@ TEST_CASE(queries_rest_by_what_they_cost)
     poller_close(poller);
 }
 
+// What a window was that has ended is asked for once, and then now and then.
+TEST_CASE(ended_windows_rest)
+{
+    struct queries_scope scope = all("");
+    scope.wanted = POLL(NOW) | POLL(ALERTS);
+    scope.window.until_ns = FIXTURE_WALL_NS;
+    struct poller *poller = open_feed(&scope, 0.05);
+    take_rounds(poller, 3);
+    assert_int_equal(seen.answers[POLL_ALERTS], 3);
+    assert_int_equal(seen.answers[POLL_NOW], 1);
+    poller_close(poller);
+}
+
 // New records wake what rests once it has rested, not at the next interval: here a chart of a
 // window that does not move.
 TEST_CASE(records_are_shown_after_the_rest)
@@ -505,7 +518,7 @@ TEST_CASE(ends_before_it_started)
 
 TEST_MAIN_EACH(reset, NULL, asks_everything_at_first, asks_again_when_told,
                asks_only_what_is_wanted, costly_queries_rest, queries_rest_by_what_they_cost,
-               records_are_shown_after_the_rest, asks_under_a_new_filter,
+               ended_windows_rest, records_are_shown_after_the_rest, asks_under_a_new_filter,
                asks_again_with_the_interval, live_records_make_it_ask, many_records_make_few_rounds,
                a_pause_asks_nothing_until_told, one_failure_does_not_stop_the_others,
                nobody_there_ends_the_round_and_is_tried_again,

@@ -147,6 +147,9 @@ TEST_CASE(windows_of_an_old_file_have_an_end)
                              length_ns > 0 ? FIXTURE_WALL_NS - length_ns : 0);
         }
     }
+    scope.filter.since_ns = FIXTURE_WALL_NS - HOUR_NS; // states need an end, too
+    (void)queries_fill(POLL_NOW, &scope, FIXTURE_WALL_NS + 999 * HOUR_NS, &query);
+    assert_int_equal(query.filter.until_ns, FIXTURE_WALL_NS);
 }
 
 TEST_CASE(marks_of_failures_read_the_failed_alone_while_records_have_them)
