@@ -55,15 +55,21 @@ static const struct columns view = {columns, sizeof columns / sizeof *columns, N
 // Says of which time the figures are.
 static void print_notes(struct cli *cli, const struct result *result)
 {
-    char length[UNIT_TEXT_SIZE], time[UNIT_TEXT_SIZE], why[ERROR_TEXT_SIZE];
+    char length[2 * UNIT_TEXT_SIZE + 8], time[UNIT_TEXT_SIZE], why[ERROR_TEXT_SIZE];
     const int64_t as_of_ns = result_integer(result, 0, "as_of_ns", 0);
     const bool is_past = as_of_ns == cli->query.filter.until_ns;
-    double longest = 0;
-    for (size_t i = 0; i < result_row_count(result); i++)
-        longest = fmax(longest, result_number(result, i, "window_ns", 0));
+    double longest = 0, shortest = NAN; // a process may have begun within the window
+    for (size_t i = 0; i < result_row_count(result); i++) {
+        longest = fmax(longest, result_number(result, i, "window_ns", NAN));
+        shortest = fmin(shortest, result_number(result, i, "window_ns", NAN));
+    }
     const struct value error = result_get(result, result_row_count(result) - 1, "store_error");
     (void)fprintf(cli->env.out, "\n");
     (void)unit_format(length, UNIT_DURATION, longest);
+    if (shortest < longest && strcmp(unit_format(time, UNIT_DURATION, shortest), length) != 0) {
+        (void)snprintf(length, sizeof length, "%s to ", time);
+        (void)unit_format(length + strlen(length), UNIT_DURATION, longest);
+    }
     if (result_get(result, 0, "note").type == VALUE_NULL && !is_past)
         cli_say(cli, "Figures of the last %s.", length);
     else
