@@ -44,7 +44,7 @@ struct model {
 struct models {
     struct model *all;
     size_t count, room;
-    struct result *overview, *described, *speeds, *ttfts;
+    struct result *overview, *described, *loaded, *speeds, *ttfts;
 };
 
 static void add_number(const struct result *result, size_t row, const char *key, int64_t *sum,
@@ -134,6 +134,7 @@ static void add_model(struct result *answer, const struct models *models, const 
     answer_row(answer);
     answer_value(answer, "model", name);
     copy_cell(answer, "quantisation", models->described, "name", "quantisation", name);
+    copy_cell(answer, "file_bytes", models->loaded, "model", "max", name); // unless described
     copy_cell(answer, "file_bytes", models->described, "name", "file_bytes", name);
     answer_int(answer, "hosts", (int64_t)model->hosts.count);
     answer_int(answer, "requests", model->requests);
@@ -153,6 +154,8 @@ static enum status ask_all(struct cli *cli, struct models *models, struct error 
     for (size_t row = 0; status == STATUS_OK && row < result_row_count(models->overview); row++)
         status = add_row(models, row, err);
     if (status == STATUS_OK)
+        status = ask_metric(cli, "load.model_bytes", &models->loaded, err);
+    if (status == STATUS_OK)
         status = ask_metric(cli, "tokens_per_second", &models->speeds, err);
     if (status == STATUS_OK)
         status = ask_metric(cli, "ttft_ns", &models->ttfts, err);
@@ -166,6 +169,7 @@ static void deinit(struct models *models)
     free(models->all);
     result_free(models->overview);
     result_free(models->described);
+    result_free(models->loaded);
     result_free(models->speeds);
     result_free(models->ttfts);
 }
