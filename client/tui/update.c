@@ -455,19 +455,22 @@ static unsigned perform(struct model *model, enum action action, uint32_t code)
 
 // ---- Answers -----------------------------------------------------------------
 
-// The newest record of a file's summary; a window that ends there has something to show.
+// The newest record of a file's summary; a window that ends there has something to show.  A
+// collector that writes the file saves what it hears every five seconds.
 static void find_reference(struct model *model)
 {
     static const char *const times[] = {"last_inference_started_ns", "last_load_started_ns",
                                         "last_pipeline_started_ns"};
-    const int64_t recent_ns = INT64_C(3600000000000); // a collector may be writing the file
+    const int64_t recent_ns = INT64_C(20000000000);
     const struct result *summary = model_answer(model, POLL_SUMMARY);
     int64_t newest_ns = 0;
     for (unsigned i = 0; summary && i < sizeof times / sizeof *times; i++) {
         const int64_t time_ns = result_integer(summary, 0, times[i], 0);
         newest_ns = time_ns > newest_ns ? time_ns : newest_ns;
     }
-    const bool is_old = newest_ns > 0 && newest_ns < model->wall_now_ns - recent_ns;
+    const int64_t heard_ns = summary ? result_integer(summary, 0, "as_of_ns", newest_ns) : 0;
+    const bool is_old = newest_ns > 0 && newest_ns < model->wall_now_ns - recent_ns &&
+                        heard_ns < model->wall_now_ns - recent_ns;
     model->scope.now_ns = is_old ? newest_ns + 1 : 0;
 }
 

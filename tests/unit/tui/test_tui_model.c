@@ -355,6 +355,24 @@ TEST_CASE(windows_of_a_file_end_at_its_records)
     fixture_free(model);
 }
 
+// A file that was copied a minute ago does not go on, that of a collector with idle engines does.
+TEST_CASE(a_file_goes_on_while_its_collector_hears)
+{
+    const int64_t minute_ns = INT64_C(60000000000), newest_ns = FIXTURE_WALL_NS - minute_ns;
+    const int64_t heard_ns[] = {newest_ns, FIXTURE_WALL_NS - minute_ns / 6};
+    struct model *model = fixture_new(120, 40, NULL);
+    model->is_file = true;
+    for (size_t i = 0; i < COUNT_OF(heard_ns); i++) {
+        char summary[128];
+        (void)snprintf(summary, sizeof summary,
+                       "runs|last_inference_started_ns|as_of_ns\n1|%lld|%lld\n",
+                       (long long)newest_ns, (long long)heard_ns[i]);
+        fixture_answer(model, POLL_SUMMARY, summary);
+        assert_int_equal(model->scope.now_ns, i == 0 ? newest_ns + 1 : 0);
+    }
+    fixture_free(model);
+}
+
 // The axis of a chart says since when it is where the store is younger than the window.
 TEST_CASE(a_chart_says_when_it_begins)
 {
@@ -493,5 +511,6 @@ TEST_MAIN(keys_have_effects, clear_asks_for_the_name, readonly_refuses_to_clear,
           age_counts_from_the_last_answer, the_interval_moves_in_steps, an_export_asks_for_a_name,
           alerts_are_acknowledged_and_silenced, the_window_changes, answers_are_of_what_is_asked,
           other_questions_have_other_answers, windows_of_a_file_end_at_its_records,
-          a_chart_says_when_it_begins, a_silent_collector_shows_the_age_of_data,
-          views_are_shown_from_the_help_alone, losses_are_added_up, takes_any_sequence_of_events)
+          a_file_goes_on_while_its_collector_hears, a_chart_says_when_it_begins,
+          a_silent_collector_shows_the_age_of_data, views_are_shown_from_the_help_alone,
+          losses_are_added_up, takes_any_sequence_of_events)
