@@ -138,7 +138,8 @@ static enum status on_sample(void *context, sqlite3_stmt *row, struct error *err
     return STATUS_OK;
 }
 
-// As many samples as a run has devices are a pass over them.
+// As many samples as a run has devices are a pass over them.  The first one of a process has no
+// time in which energy was used; the next one has the same start.
 static enum status read_pass(struct devices *devices, struct store *store, size_t at, bool is_first,
                              struct error *err)
 {
@@ -148,9 +149,10 @@ static enum status read_pass(struct devices *devices, struct store *store, size_
     sqlite3_str_appendf(sql,
                         "SELECT id, device, started_ns, energy_joules, gpu_util_ratio,"
                         " memory_used_bytes, memory_total_bytes FROM main.device_sample"
-                        " WHERE run = $1 AND started_ns >= :since AND started_ns < %s"
-                        " ORDER BY started_ns%s LIMIT $2",
-                        READER_END(devices->filter->until_ns), is_first ? "" : " DESC");
+                        " WHERE run = $1 AND started_ns >= :since AND started_ns < %s%s LIMIT $2",
+                        READER_END(devices->filter->until_ns),
+                        is_first ? " AND duration_ns IS NOT NULL ORDER BY started_ns"
+                                 : " ORDER BY started_ns DESC");
     return reader_scan_with(store, sql, devices->filter, numbers, 2, on_sample, &pass, err);
 }
 

@@ -676,6 +676,10 @@ static void add_device(int64_t run, const char *name, const char *uuid, double u
     rows_device(db, run, before(900), id, uuid);
     execf("INSERT OR IGNORE INTO ledger(run, kind, stored) VALUES(%lld, %d, 5)", (long long)run,
           (int)RECORD_KIND_DEVICE_SAMPLE);
+    // Its first one was at the moment of its start, and the next one is of that time.
+    add_device_sample(run, id, before(300), 0, 6000);
+    exec("UPDATE device_sample SET duration_ns = NULL WHERE id = (SELECT max(id) FROM "
+         "device_sample)");
     for (int i = 30; i >= 0; i--) // the newest counts
         add_device_sample(run, id, before(10 * i), i > 0 ? 0 : util, 10000 - 1000 * i); // 100 W
 }
