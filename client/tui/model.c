@@ -70,6 +70,13 @@ bool model_is_now(const struct model *model)
            filter.since_ns > (filter.until_ns ? filter.until_ns : now_ns) - day_ns - 1;
 }
 
+bool model_asks_now(const struct model *model)
+{
+    const struct query_filter *filter = &model->scope.filter;
+    return model_is_now(model) || (!model_is_past(model) && !filter->by[QUERY_BY_DEVICE][0] &&
+                                   !filter->by[QUERY_BY_RUN][0]);
+}
+
 const struct result *model_answer(const struct model *model, enum polled_query polled)
 {
     return model->answers[polled].result;

@@ -144,6 +144,10 @@ int64_t model_reference_ns(const struct model *model);
 // filter has no device or run, which states do not have.
 bool model_is_now(const struct model *model);
 
+// True if states are asked for: also while the window is live and longer, for the line of what
+// needs attention now.
+bool model_asks_now(const struct model *model);
+
 // Forgets the answers to these queries, a bit set, and those that are under way: they are about
 // something else now.
 void model_forget(struct model *model, uint64_t queries);

@@ -309,6 +309,9 @@ bool queries_fill(enum polled_query polled, const struct queries_scope *scope, i
         window_apply(&window, now_ns, &query->filter);
     if (polled == POLL_NOW && query->filter.until_ns == 0)
         query->filter.until_ns = scope->now_ns;
+    const int64_t end_ns = query->filter.until_ns ? query->filter.until_ns : now_ns;
+    if (polled == POLL_NOW && query->filter.since_ns <= end_ns - 24 * HOUR_NS - 1)
+        query->filter.since_ns = 0; // the last minutes of a longer window
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
         if (!(polls[polled].has >> i & 1))
             query->filter.by[i][0] = '\0';

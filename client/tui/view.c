@@ -33,7 +33,7 @@ uint64_t view_polls(const struct model *model)
 {
     return view_current(model)->polls | POLL(SUMMARY) |
            (model_is_past(model) ? POLL(HISTORY) : POLL(ALERTS)) |
-           (model_is_now(model) ? POLL(NOW) | POLL(FLEET) : 0) |
+           (model_asks_now(model) ? POLL(NOW) : 0) | (model_is_now(model) ? POLL(FLEET) : 0) |
            (model->overlay == OVERLAY_WHY ? POLL(WHY) : 0) |
            (model->overlay == OVERLAY_DETAIL && view_current(model) == &view_hosts
                 ? POLL(MACHINE_USE) | POLL(MACHINE_MORE)

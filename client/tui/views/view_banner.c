@@ -241,7 +241,7 @@ static int compare_rows(const void *left, const void *right, void *context)
 static void add_states(struct findings *findings, const struct model *model, unsigned trouble,
                        bool has_model)
 {
-    const struct result *now = model_is_now(model) ? model_answer(model, POLL_NOW) : NULL;
+    const struct result *now = model_asks_now(model) ? model_answer(model, POLL_NOW) : NULL;
     const char *key = troubles[trouble].together;
     struct order order = {now, key};
     size_t count = 0, members;

@@ -131,6 +131,25 @@ TEST_CASE(answers_are_of_the_window)
 }
 
 // The present of a file of another day: rates divide by the window, not by the time until today.
+// What needs attention now is known whatever the window, of which NOW has a day at most.
+TEST_CASE(a_long_window_has_the_states_of_now)
+{
+    const int64_t now_ns[] = {FIXTURE_WALL_NS, FIXTURE_WALL_NS - 1};
+    for (unsigned length = 0; length < window_lengths(); length++) {
+        struct queries_scope scope = {.window = {.length = length}};
+        struct query query;
+        const int64_t length_ns = window_length_ns(&scope.window);
+        for (unsigned i = 0; i < 2; i++) {
+            scope.now_ns = i == 0 ? 0 : now_ns[1];
+            assert_true(queries_fill(POLL_NOW, &scope, FIXTURE_WALL_NS, &query));
+            assert_int_equal(query.filter.until_ns, scope.now_ns);
+            assert_int_equal(query.filter.since_ns, length_ns > 0 && length_ns <= 24 * HOUR_NS
+                                                        ? now_ns[i] - length_ns
+                                                        : 0);
+        }
+    }
+}
+
 TEST_CASE(windows_of_an_old_file_have_an_end)
 {
     static const enum polled_query of_window[] = {POLL_WINDOW,     POLL_OVERVIEW, POLL_TOKENS,
@@ -360,6 +379,7 @@ TEST_MAIN(steps_are_of_the_time_that_is_shown, machines_have_metrics_of_their_ow
           charts_begin_with_the_store, a_filter_goes_as_far_as_the_dimensions_do,
           hosts_ask_for_errors_alone, stages_are_those_of_the_load,
           marks_of_failures_read_the_failed_alone_while_records_have_them,
-          windows_of_an_old_file_have_an_end, loads_are_set_beside_others,
-          a_request_is_explained_by_its_peers, sides_of_a_comparison, costly_answers_rest,
-          without_a_load_there_are_no_stages_to_ask_for, records_make_answers_stale)
+          a_long_window_has_the_states_of_now, windows_of_an_old_file_have_an_end,
+          loads_are_set_beside_others, a_request_is_explained_by_its_peers, sides_of_a_comparison,
+          costly_answers_rest, without_a_load_there_are_no_stages_to_ask_for,
+          records_make_answers_stale)
