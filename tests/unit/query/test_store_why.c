@@ -318,6 +318,32 @@ TEST_CASE(test_down_of_model)
     }
 }
 
+// A busy model takes the sample: of another one the verdict says how more of it is read.
+TEST_CASE(test_sample_of_a_busy_model)
+{
+    struct query query = {.kind = QUERY_WHY};
+    why_fleet_make(&(struct why_planted){.since_ns = 0});
+    execf("UPDATE inference SET model = (SELECT id FROM name WHERE text = 'other') WHERE id IN"
+          " (SELECT min(id) FROM inference GROUP BY run, started_ns >= %lld);"
+          "CREATE TEMP TABLE more AS SELECT * FROM inference WHERE model <>"
+          " (SELECT id FROM name WHERE text = 'other');"
+          "UPDATE more SET id = id + 1000000; INSERT INTO inference SELECT * FROM more;"
+          "UPDATE more SET id = id + 1000000; INSERT INTO inference SELECT * FROM more",
+          (long long)window());
+    for (int is_alone = 0; is_alone < 2; is_alone++) {
+        (void)snprintf(query.filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, is_alone ? "other" : "");
+        struct result *result = ask(&query);
+        size_t row = 0;
+        while (row < result_row_count(result) && !is_cause(result, row, WHY_TOO_FEW))
+            row++;
+        assert_true(result_is(result, row, "model", "other"));
+        assert_int_equal(
+            strstr(result_get(result, row, "text").text.bytes, "(--model reads more)") != NULL,
+            !is_alone);
+        result_free(result);
+    }
+}
+
 // Requests that all failed are no reason to say that there were none.
 TEST_CASE(test_all_failed)
 {
@@ -503,5 +529,6 @@ TEST_MAIN_EACH(why_fleet_set_up, why_fleet_tear_down, test_items_and_closed_loop
                test_weak_effects, test_budget, test_budget_of_loops, test_planted_causes_come_first,
                test_no_change_is_as_usual, test_replaced_process_and_losses,
                test_refusals_and_absurd_rows, test_slow_in_different_quantiles, test_window_of_file,
-               test_pattern_of_host, test_down_of_model, test_all_failed, test_nothing_before,
-               test_always_slow, test_trouble_of_devices)
+               test_pattern_of_host, test_down_of_model, test_all_failed,
+               test_sample_of_a_busy_model, test_nothing_before, test_always_slow,
+               test_trouble_of_devices)
