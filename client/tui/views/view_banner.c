@@ -163,7 +163,7 @@ static const char *figure(char *text, size_t size, const struct model *model,
     if (has_errors && !isfinite(ratio))
         (void)snprintf(text, size, "load failed");
     else
-        (void)snprintf(text, size, "%s %s", troubles[trouble].state, number);
+        (void)snprintf(text, size, "%s%s%s", troubles[trouble].state, number[0] ? " " : "", number);
     return text;
 }
 

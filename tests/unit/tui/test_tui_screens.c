@@ -375,7 +375,7 @@ static const struct {
     {"detail-alert", fixture_alerts, "7\r", ALL | SIZES},
     {"detail-compare", fixture_normal, "6\r", W80},
     {"search", fixture_many, "/gpu-1", W80 | SIZES},
-    {"past", fixture_many, "[", W80 | SIZES | AGAIN},
+    {"past", fixture_many, "[", ALL | SIZES | AGAIN},
     {"averages", fixture_many, "ttt", W120 | AGAIN},
     {"hosts", fixture_normal, "2", ALL | SIZES},
     {"hosts-equipped", equipped, "2", W80 | W120 | W200 | MONO | SIZES},
