@@ -331,7 +331,7 @@ static enum status on_gaps(void *context, sqlite3_stmt *row, struct error *err)
     return status == STATUS_OK ? spread_tokens(moving, &span, err) : status;
 }
 
-// Looks at the records that began in a span and do not end in the future.
+// Looks at the records that began in a span, do not end in the future and cross a boundary.
 static enum status move_gaps(struct moving *moving, struct store *store, int64_t now_ns,
                              const struct rollup_span *starts, struct error *err)
 {
@@ -345,10 +345,18 @@ static enum status move_gaps(struct moving *moving, struct store *store, int64_t
         sqlite3_str_appendf(sql, ", %s", schema_dimension(RECORD_KIND_ITL, query->group_by[i]));
     sqlite3_str_appendall(sql, " FROM itl t");
     filter_where(sql, RECORD_KIND_ITL, &filter);
-    sqlite3_str_appendall(sql, " AND t.started_ns BETWEEN $1 AND $2"
-                               " AND t.started_ns + t.duration_ns <= $3 AND " SCHEMA_IS_PLACED);
-    const int64_t of[] = {starts->first_ns, starts->last_ns, now_ns};
-    return reader_scan_with(store, sql, &filter, of, 3, on_gaps, moving, err);
+    sqlite3_str_appendall(sql,
+                          " AND t.started_ns BETWEEN $1 AND $2"
+                          " AND t.started_ns + t.duration_ns <= $3 AND " SCHEMA_IS_PLACED
+                          " AND (t.started_ns < $4 OR t.started_ns + t.duration_ns > $5"
+                          "  OR t.started_ns / $6 <> (t.started_ns + t.duration_ns - 1) / $6)");
+    const int64_t of[] = {starts->first_ns,
+                          starts->last_ns,
+                          now_ns,
+                          query->filter.since_ns,
+                          query->filter.until_ns ? query->filter.until_ns : INT64_MAX,
+                          query->step_ns > 0 ? query->step_ns : INT64_MAX};
+    return reader_scan_with(store, sql, &filter, of, 6, on_gaps, moving, err);
 }
 
 // Of steps that rollups have, gaps move only where the window begins and ends.

@@ -532,6 +532,13 @@ static const char last_samples_sql[] =
     "  AND started_ns >= :until - 30000000000 AND started_ns < :until GROUP BY +run) p"
     " ON p.run = t.run";
 
+// Models that a run has named and its host has answered with: the newest requests before the end of
+// a window may lack them.
+static const char named_sql[] =
+    "  UNION ALL SELECT n.run, n.name, 0 FROM recent r"
+    "   CROSS JOIN main.run_name n ON n.run = r.run"
+    "   WHERE n.name IN (SELECT model FROM main.series WHERE host = r.host)";
+
 // A count of the process' last sample: the model's or, if the sample has rows of no model, that of
 // the process.
 #define SAMPLED(column)                                                                            \
@@ -571,6 +578,7 @@ static enum status read_processes(struct now *now, struct error *err)
         "  UNION ALL SELECT l.run, l.model, 0 FROM recent r"
         "   CROSS JOIN main.load l ON l.run = r.run"
         "    AND (l.status = 0 OR l.started_ns >= $2)%s"
+        "%s"
         "  UNION ALL SELECT value ->> 0, value ->> 1, value ->> 4 FROM %s"
         "   WHERE value ->> 3 >= $1),"
         " process AS (SELECT r.*, m.model, m.at,"
@@ -605,8 +613,9 @@ static enum status read_processes(struct now *now, struct error *err)
         "   WHERE g.run = t.run AND g.kind = %d AND g.stored > 0)"
         " ORDER BY t.model, t.host",
         is_past ? " AND m.started_ns < :until" : "", is_past ? " AND l.started_ns < :until" : "",
-        recent_answers(&of_host), SAMPLE_ROWS, NOW_OK, NOW_ENDED, NOW_DOWN, NOW_SILENT,
-        SAMPLED("running_requests"), SAMPLED("waiting_requests"), RECORD_KIND_HOST_SAMPLE);
+        is_past ? named_sql : "", recent_answers(&of_host), SAMPLE_ROWS, NOW_OK, NOW_ENDED,
+        NOW_DOWN, NOW_SILENT, SAMPLED("running_requests"), SAMPLED("waiting_requests"),
+        RECORD_KIND_HOST_SAMPLE);
     const int64_t numbers[] = {now->as_of_ns - DAY_NS, now->filter.since_ns};
     enum status status =
         reader_scan_with(now->store, sql, &of_host, numbers, 2, on_process, now, err);

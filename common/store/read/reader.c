@@ -102,7 +102,7 @@ const char *reader_runs(const struct query_filter *filter)
                  "   AND l.started_ns < :until AND l.started_ns + l.duration_ns > :until),"
                  "  last_activity) AS last_activity"
                  " FROM (SELECT *, \"end\" = 0 OR coalesce(ended_ns, heard_ns + 10000000000)"
-                 "   >= :until AS went_on FROM main.run) r)";
+                 "   >= :until AS went_on FROM main.run WHERE started_ns < :until) r)";
 }
 
 int64_t reader_window_ns(int64_t since_ns, int64_t as_of_ns, int64_t most_ns)

@@ -256,6 +256,33 @@ TEST_CASE(test_idle)
     result_free(result);
 }
 
+// Of a window that has ended, the newest requests before its end may all be of others.
+TEST_CASE(test_past)
+{
+    const struct query now = {.kind = QUERY_NOW, .filter.until_ns = as_of_ns - SECOND};
+    add_request(RUNS);
+    execf("UPDATE inference SET model = %u, e2e_ns = 0, started_ns = %lld", models[0],
+          (long long)(as_of_ns - 200 * SECOND));
+    execf("INSERT INTO run_name(run, number, name) VALUES(%d, 1, %u), (%d, 2, %u)", RUNS, models[0],
+          RUNS, models[1]);
+    execf("INSERT INTO series(grouping, model, host, device, operation)"
+          " SELECT 0, %u, host, 0, 0 FROM run WHERE run = %d",
+          models[0], RUNS);
+    add_many(1, 20001);
+    execf("UPDATE inference SET started_ns = %lld WHERE run = 1",
+          (long long)(as_of_ns - 100 * SECOND));
+    struct result *result = ask(&now);
+    unsigned rows = 0;
+    for (size_t row = 0; row < result_row_count(result); row++)
+        if (result_is(result, row, "host", "host-2")) {
+            rows++;
+            assert_true(result_is(result, row, "model", "m0"));
+            assert_int_equal(result_integer(result, row, "requests", 0), 1);
+        }
+    assert_int_equal(rows, 1);
+    result_free(result);
+}
+
 static size_t kept_count(const struct query *query)
 {
     const struct recent *recent = NULL;
@@ -294,4 +321,4 @@ TEST_CASE(test_full)
     expect_as_read(&now);
 }
 
-TEST_MAIN_EACH(set_up, store_tear_down, test_kept, test_answers, test_idle, test_full)
+TEST_MAIN_EACH(set_up, store_tear_down, test_kept, test_answers, test_idle, test_past, test_full)
