@@ -268,7 +268,7 @@ TEST_CASE(test_past)
     execf("INSERT INTO series(grouping, model, host, device, operation)"
           " SELECT 0, %u, host, 0, 0 FROM run WHERE run = %d",
           models[0], RUNS);
-    add_many(1, 20001);
+    add_many(1, 25000);
     execf("UPDATE inference SET started_ns = %lld WHERE run = 1",
           (long long)(as_of_ns - 100 * SECOND));
     struct result *result = ask(&now);
