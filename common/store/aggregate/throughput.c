@@ -8,6 +8,7 @@
 #include <sqlite3.h>
 
 #include "common/core/base/array.h"
+#include "common/core/base/later.h"
 #include "common/core/base/saturate.h"
 #include "common/core/base/text.h"
 #include "common/store/aggregate/crossing.h"
@@ -582,17 +583,22 @@ enum status throughput_cut(struct rollup_span *span, struct store *store, const 
 {
     const struct query_filter *filter = &query->filter;
     const bool is_of_requests = !filter->since_ns && query->step_ns == 0;
+    struct rollup_span late = {now_ns - MINUTE_NS, now_ns + MINUTE_NS};
     enum status status = STATUS_OK;
+    // A file's last message says nothing of hosts whose clocks are fast: their requests do.
+    if (!is_of_requests && !store->is_live) {
+        status = read_ends(store, query, "0, max(" ENDED_NS ")", "", &late, err);
+        now_ns = later(now_ns, late.last_ns);
+    }
     if (!is_of_requests)
         *span = (struct rollup_span){filter->since_ns ? filter->since_ns : INT64_MIN, now_ns};
     if (filter->until_ns && filter->until_ns < span->last_ns)
         span->last_ns = filter->until_ns;
-    // A file's last message says nothing of hosts whose clocks are fast: their requests do.
     if (span->last_ns > now_ns && (!is_of_requests || store->is_live))
         span->last_ns = now_ns;
     if (kept_ns > span->first_ns)
         span->first_ns = kept_ns;
-    if (!is_of_requests)
+    if (!is_of_requests && status == STATUS_OK)
         status = begin_with_process(store, filter, span, err);
     // A few requests within a millisecond are no thousands a second.
     else if (span->first_ns <= span->last_ns && span->first_ns > span->last_ns - LEAST_NS)

@@ -19,10 +19,11 @@
 // Of expired records only rollups are left, by the requests' start: there, requests count in the
 // minute, hour or day that they began in.
 //
-// The window of the divisor ends at the present (reader_as_of), and does not begin before the first
-// process of the hosts and runs of the filter, or before the records of a bundle.  Without
-// filter.since_ns it is only as long as there are matching requests: from the start of the first
-// one to the end of the last.  A step is divided by its own length, cut so, too.
+// The window of the divisor ends at the present (reader_as_of), or with later requests of a file
+// (of hosts whose clocks are up to a minute fast).  It does not begin before the first process of
+// the hosts and runs of the filter, or before the records of a bundle.  Without filter.since_ns it
+// is only as long as there are matching requests: from the start of the first one to the end of the
+// last.  A step is divided by its own length, cut so, too.
 #pragma once
 
 #include <stdbool.h>
