@@ -220,7 +220,7 @@ static void set_figures(const struct now *now, const struct figures *figures, st
     if (figures->watts > 0 && figures->token_rate > 0)
         answer_real(answer, "joules_per_token", figures->watts / figures->token_rate);
     answer_int(answer, "as_of_ns", now->as_of_ns);
-    if (!now->store->is_live && !now->filter.until_ns)
+    if (!now->store->is_live && now->as_of_ns == now->present_ns)
         answer_text(answer, "note", "read from a file: as of its last message");
 }
 

@@ -45,18 +45,23 @@ struct now_current {
 // ---- Time ---------------------------------------------------------------------------------
 
 // Without a collector the state is that of the store's last message, if the window does not end
-// before it.  The window does not begin before the records of a bundle.
+// before it.  The window does not begin before the records of a bundle, and runs that went on after
+// its end were open.
 static enum status find_time(struct now *now, struct error *err)
 {
     const int64_t since_ns = now->query->filter.since_ns;
     const int64_t until_ns = now->query->filter.until_ns;
-    int64_t begun_ns = 0;
+    int64_t begun_ns = 0, ended_ns = 0;
     enum status status = reader_as_of(now->store, &now->present_ns, err);
     if (status == STATUS_OK)
         status = database_integer(now->store->db, "SELECT " READER_BUNDLE_SINCE, &begun_ns, err);
+    if (status == STATUS_OK)
+        status = database_integer(now->store->db, "SELECT " READER_BUNDLE_UNTIL, &ended_ns, err);
     now->filter = now->query->filter;
     now->filter.until_ns = until_ns < now->present_ns ? until_ns : 0;
     now->as_of_ns = now->filter.until_ns ? until_ns : now->present_ns;
+    if (ended_ns == now->as_of_ns)
+        now->filter.until_ns = ended_ns;
     if (since_ns > 0)
         now->window_ns = reader_window_ns(since_ns, now->as_of_ns, DAY_NS);
     if (begun_ns > now->as_of_ns - now->window_ns && begun_ns < now->as_of_ns - SECOND_NS)

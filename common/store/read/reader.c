@@ -83,7 +83,11 @@ enum status reader_as_of(struct store *store, int64_t *out, struct error *err)
     if (store->is_live)
         return STATUS_OK;
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendall(sql, "SELECT max(heard_ns) FROM main.run");
+    // The runs of a bundle keep when they were last heard; one that began later is not of it.
+    sqlite3_str_appendf(sql,
+                        "SELECT min(max(heard_ns), iif(%s > (SELECT started_ns FROM main.run"
+                        " ORDER BY run DESC LIMIT 1), %s, max(heard_ns))) FROM main.run",
+                        READER_BUNDLE_UNTIL, READER_BUNDLE_UNTIL);
     enum status status = reader_scan(store, sql, NULL, reader_on_integer, &heard_ns, err);
     if (heard_ns < *out)
         *out = heard_ns;

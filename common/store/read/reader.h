@@ -46,12 +46,15 @@ MUST_CHECK enum status reader_scan_with(struct store *store, struct sqlite3_str 
                                         struct error *err);
 
 // Sets `*out` to the time that counts as now: that of the clock, but of a store that no collector
-// keeps up to date (store_set_live) that of its last message, if earlier.
+// keeps up to date (store_set_live) that of its last message, or the end of a bundle, if earlier.
 MUST_CHECK enum status reader_as_of(struct store *store, int64_t *out, struct error *err);
 
-// SQL of the time from which on a bundle has records; 0: of all times, or the store is no bundle.
-#define READER_BUNDLE_SINCE                                                                        \
-    "coalesce((SELECT json_extract(value, '$.since_ns') FROM main.meta"                            \
+// SQL of the times from which on and before which a bundle has records; 0: of all times, or the
+// store is no bundle.
+#define READER_BUNDLE_SINCE READER_BUNDLE_TIME("since_ns")
+#define READER_BUNDLE_UNTIL READER_BUNDLE_TIME("until_ns")
+#define READER_BUNDLE_TIME(key)                                                                    \
+    "coalesce((SELECT json_extract(value, '$." key "') FROM main.meta"                             \
     " WHERE key = 'bundle' AND json_valid(value)), 0)"
 
 // SQL to read runs FROM: the table or, if the filter has an end, a subquery of the runs as they

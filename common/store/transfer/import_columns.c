@@ -414,8 +414,8 @@ static enum status subtract_from_ledgers(sqlite3 *db, enum record_kind kind, str
     int64_t runs = 0;
     enum status status =
         database_execf(db, err,
-                       // A bundle that gets older records has no time from which on it has all.
-                       "UPDATE main.meta SET value = json_remove(value, '$.since_ns')"
+                       // A bundle that gets other records has no time in which it has all.
+                       "UPDATE main.meta SET value = json_remove(value, '$.since_ns', '$.until_ns')"
                        " WHERE key = 'bundle';"
                        "UPDATE main.ledger SET cleared = cleared - min(cleared, n),"
                        " expired = expired - (n - min(cleared, n)),"

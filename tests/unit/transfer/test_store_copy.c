@@ -198,7 +198,7 @@ static struct query_filter window(int64_t since, int64_t until)
                                  .until_ns = COPY_BASE_NS + until * COPY_SECOND};
 }
 
-// Expects the windows of rates and of now to be so many seconds until the last message.
+// Expects the windows of rates and of now to be so many seconds until the present.
 static void expect_windows(const char *path, int64_t seconds)
 {
     struct query query = {.filter.since_ns = COPY_BASE_NS - COPY_SECOND};
@@ -238,8 +238,10 @@ TEST_CASE(test_a_bundle_of_a_window)
                                       " json_extract(value, '$.runs') = 1"),
                      1);
     copy_exec(to, "UPDATE run SET received_ns = started_ns");
-    expect_windows(to, 90);
+    expect_windows(to, 30);
     copy_exec(to, "UPDATE meta SET value = json_remove(value, '$.since_ns') WHERE key = 'bundle'");
+    expect_windows(to, 40);
+    copy_exec(to, "UPDATE meta SET value = json_remove(value, '$.until_ns') WHERE key = 'bundle'");
     expect_windows(to, 100);
 }
 

@@ -97,7 +97,8 @@ TEST_CASE(test_ids_of_what_is_gone_are_not_given_again)
 TEST_CASE(test_halves_complete_each_other)
 {
     const char *from = copy_path("s.db"), *one = copy_path("1.db"), *two = copy_path("2.db"),
-               *into = empty_store("into.db"), *other = empty_store("other.db");
+               *two_later = copy_path("3.db"), *into = empty_store("into.db"),
+               *other = empty_store("other.db");
     copy_make_store(from, 1, 100);
     const struct query_filter first = {.until_ns = COPY_BASE_NS + 60 * COPY_SECOND};
     const struct query_filter second = {.since_ns = COPY_BASE_NS + 40 * COPY_SECOND};
@@ -111,9 +112,13 @@ TEST_CASE(test_halves_complete_each_other)
     expect(other, one, 0, 1, 0, 45);
     assert_int_equal(copy_digest(other), copy_digest(from));
     expect(two, one, 0, 1, 0, 45); // then the bundle has records of before its time
-    assert_int_equal(copy_integer(two, "SELECT count(json_extract(value, '$.since_ns')) FROM meta"
-                                       " WHERE key = 'bundle'"),
-                     0);
+    bundle(from, two_later, &second);
+    expect(one, two_later, 0, 1, 0, 40); // and of after it
+    static const char no_time[] = "SELECT count(json_extract(value, '$.since_ns')) +"
+                                  " count(json_extract(value, '$.until_ns')) FROM meta"
+                                  " WHERE key = 'bundle'";
+    assert_int_equal(copy_integer(two, no_time), 0);
+    assert_int_equal(copy_integer(one, no_time), 0);
 }
 
 // What was cleared here comes back; the ledger knows.
