@@ -47,8 +47,10 @@ static void format_bare(char *text, enum unit unit, struct value value, int widt
     static const double parts[] = {10, 1}; // tenths, then none
     if (unit == UNIT_RATIO) {
         const double percent = value_number(value, 0) * 100;
+        const double shown = percent > 0 ? fmax(percent, 0.1) : percent;
+        const int decimals = percent > 0 && percent < 9.95;
         (void)snprintf(text, GRID_CELL_SIZE, "%s%.*f", percent > 0 && percent < 0.05 ? "<" : "",
-                       percent > 0 && percent<9.95, percent> 0 ? fmax(percent, 0.1) : percent);
+                       decimals, shown);
         return;
     }
     format_unit(text, unit, value);
@@ -136,8 +138,6 @@ static void format_cell(char *text, const struct grid_choice *choice,
     }
     if (unit == UNIT_DURATION && is_quantile(column->key))
         (void)unit_format_rough(text, unit, value_number(value, 0));
-    else if (column->format == GRID_CHANGE)
-        (void)unit_format_change(text, value_number(value, 0));
     else if (column->format == GRID_BARE || column->format == GRID_IF_ANY ||
              column->format == GRID_SHARE)
         format_bare(text, unit, value, column->width);
@@ -162,9 +162,9 @@ static enum style cell_style(enum grid_format format, struct value value, const 
     case GRID_NAME:
     case GRID_BARE:
     case GRID_IF_ANY:
+    case GRID_IF_DIFFERENT:
     case GRID_CLOCK:
     case GRID_CLOCK_IF_ANY:
-    case GRID_CHANGE:
     case GRID_DRAWN:
     case GRID_TREE:
         break;
@@ -379,11 +379,16 @@ static const char *sort_mark(char text[SORT_MARK_SIZE], const struct grid *grid,
     return text;
 }
 
-static bool has_value(const struct result *result, int found)
+// True if some row has a value; `differs`: another one than the first row.
+static bool has_value(const struct result *result, int found, bool differs)
 {
-    for (size_t row = 0; found >= 0 && row < result_row_count(result); row++)
-        if (result_cell(result, row, (unsigned)found).type != VALUE_NULL)
+    struct value first = {.type = VALUE_NULL};
+    for (size_t row = 0; found >= 0 && row < result_row_count(result); row++) {
+        if (differs && row == 0)
+            first = result_cell(result, row, (unsigned)found);
+        if (!value_is_same(result_cell(result, row, (unsigned)found), first))
             return true;
+    }
     return false;
 }
 
@@ -417,11 +422,12 @@ static void fit(const struct grid *grid, const struct grid_state *state,
                             glyph_text_width(sort_mark(mark_text, grid, state, i));
         if (is_sorted && fitted->width[i] < heading)
             fitted->width[i] = heading;
+        const bool differs = column->format == GRID_IF_DIFFERENT;
         const bool is_optional =
-            column->format == GRID_IF_ANY || column->format == GRID_CLOCK_IF_ANY ||
+            differs || column->format == GRID_IF_ANY || column->format == GRID_CLOCK_IF_ANY ||
             column->format == GRID_DRAWN || (grid->omits_absent && !column->is_text);
-        if (!is_sorted &&
-            ((state->hidden >> i & 1) || (is_optional && !has_value(result, fitted->found[i]))))
+        if (!is_sorted && ((state->hidden >> i & 1) ||
+                           (is_optional && !has_value(result, fitted->found[i], differs))))
             fitted->width[i] = 0;
     }
     const int room = width - CURSOR_WIDTH;
@@ -487,7 +493,8 @@ static void draw_row(const struct grid *grid, const struct grid_state *state,
         }
         if (!column->is_text && glyph_text_width(text) > fitted->width[i])
             (void)snprintf(text, sizeof text, "…"); // digits of a number would be another one
-        if (column->format == GRID_NAME || column->format == GRID_TREE)
+        if (column->format == GRID_NAME || column->format == GRID_IF_DIFFERENT ||
+            column->format == GRID_TREE)
             canvas_fit_name(canvas, area, fitted->x[i], y, fitted->width[i], style, text);
         else
             canvas_fit(canvas, area, fitted->x[i], y, fitted->width[i],
@@ -536,19 +543,21 @@ void grid_value_text(char text[GRID_CELL_SIZE], const struct grid_choice *choice
     const struct grid_column as_it_is = {.format = GRID_UNIT};
     const struct grid_column clock = {.format = GRID_CLOCK};
     const struct grid_column in_row_unit = {.format = GRID_IN_ROW_UNIT};
-    const struct grid_column change = {.format = GRID_CHANGE};
     const char *key = result_column(result, column)->key;
     const bool is_value = strcmp(key, "value") == 0 || strcmp(key, "threshold") == 0 ||
                           ((strncmp(key, "before_", 7) == 0 || strncmp(key, "after_", 6) == 0) &&
                            result_column(result, column)->unit == UNIT_NONE);
     const bool is_change = strncmp(key, "ratio", 5) == 0 || strncmp(key, "p95_ratio", 9) == 0 ||
                            strncmp(key, "p99_ratio", 9) == 0; // of COMPARE
+    const char *before = key[0] == 'r'   ? "before_median"
+                         : key[2] == '5' ? "before_p95"
+                                         : "before_p99";
     const enum unit unit = unit_of(is_value ? &in_row_unit : &as_it_is, result, row, (int)column);
-    format_cell(text, choice,
-                is_change                          ? &change
-                : unit == UNIT_TIME && now_ns != 0 ? &clock
-                                                   : &as_it_is,
-                unit, result_cell(result, row, column), now_ns);
+    if (is_change)
+        (void)result_change(text, result, row, before, key);
+    else
+        format_cell(text, choice, unit == UNIT_TIME && now_ns != 0 ? &clock : &as_it_is, unit,
+                    result_cell(result, row, column), now_ns);
 }
 
 int grid_column_at(const struct grid *grid, const struct grid_state *state,

@@ -19,6 +19,7 @@ enum grid_format {
     GRID_IN_ROW_UNIT,  // a number in the unit that the row's column "unit" names
     GRID_IF_ANY,       // like GRID_BARE; the column is omitted where no row has a value, unless the
                        // table is sorted by it
+    GRID_IF_DIFFERENT, // like GRID_NAME; the column is omitted where all rows have the same
     GRID_CLOCK,        // a time: "14:03:22" within a day, else the date
     GRID_CLOCK_IF_ANY, // like GRID_CLOCK; the column is omitted where no row has a value
     GRID_OUTCOME,      // a text; "error", "killed", "silent" and "down" in STYLE_BAD
@@ -29,7 +30,6 @@ enum grid_format {
     GRID_STATE,        // a text with a sign before it: a state of NOW, or a verdict of COMPARE
     GRID_MARKED,       // a text; with "!" at either end in STYLE_WARNING
     GRID_TREE,         // the text of grid.name_of, indented as the row's place in the tree is
-    GRID_CHANGE,       // a ratio as a change: 1.21 is "+21.0 %"
     GRID_DRAWN,        // drawn by grid.draw; up to `width_max` columns, where there is room;
                        // omitted like GRID_IF_ANY
 };

@@ -260,7 +260,7 @@ uint64_t queries_rest_ns(enum polled_query polled, uint64_t cost_ns)
     return cost_ns * factor < most_ns ? cost_ns * factor : most_ns;
 }
 
-// The window; that of an old file ends at the file's newest record.
+// The window; that of an old file ends at the end of the file.
 static struct window window_of(const struct queries_scope *scope)
 {
     struct window window = scope->window;

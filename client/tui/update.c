@@ -306,7 +306,7 @@ static unsigned act(struct model *model, enum action action)
         break;
     case ACTION_WHY:
         if (model_is_past(model))
-            model_notify(model, "why: of the present alone (0: up to now)");
+            model_notify(model, "why needs a window that ends now (press 0)");
         else
             ask_why(model);
         break;
@@ -471,7 +471,9 @@ static void find_reference(struct model *model)
     const int64_t heard_ns = summary ? result_integer(summary, 0, "as_of_ns", newest_ns) : 0;
     const bool is_old = newest_ns > 0 && newest_ns < model->wall_now_ns - recent_ns &&
                         heard_ns < model->wall_now_ns - recent_ns;
-    model->scope.now_ns = is_old ? newest_ns + 1 : 0;
+    // What dies after its last request is known by the end of the file alone.
+    const int64_t end_ns = heard_ns > newest_ns ? heard_ns : newest_ns + 1;
+    model->scope.now_ns = is_old ? end_ns : 0;
 }
 
 static void join_machines(struct model *model)

@@ -94,7 +94,7 @@ shows "5 requests"
 press q
 ended 0
 
-# answered_ms: the milliseconds until a key shows, the median of four keys in the ledger; no more,
+# answered_ms: the milliseconds until a key shows, the most of four keys in the ledger; no more,
 # as after three seconds a query has failed and is in flight no longer.
 answered_ms() {
   local begun key
@@ -103,7 +103,7 @@ answered_ms() {
     press $key
     if [ $key = h ]; then shows "Keys"; else shows "Runs and losses"; fi
     echo $((($(date +%s%N) - begun) / 1000000))
-  done | sort -n | sed -n 3p
+  done | sort -n | tail -n 1
 }
 
 # A collector that has stopped answers nothing; keys are answered at once all the same.
@@ -116,7 +116,7 @@ kill -STOP "${started_pids[collector]}"
 shows " old" # an answer is overdue: a query is in flight
 stopped_ms=$(answered_ms)
 kill -CONT "${started_pids[collector]}"
-[ "$stopped_ms" -lt $((live_ms + 500)) ] || fail "keys were answered after $stopped_ms ms, not $live_ms"
+[ "$stopped_ms" -lt $((live_ms + 2000)) ] || fail "keys were answered after $stopped_ms ms, not $live_ms"
 shows "● live"
 press q
 ended 0
@@ -130,7 +130,7 @@ shows "reconnecting"
 shows "✗ no answer"
 shows "5 requests"
 dead_ms=$(answered_ms)
-[ "$dead_ms" -lt $((live_ms + 500)) ] || fail "keys were answered after $dead_ms ms, not $live_ms"
+[ "$dead_ms" -lt $((live_ms + 2000)) ] || fail "keys were answered after $dead_ms ms, not $live_ms"
 shows "✗ no answer for"
 start_collector
 shows "● live"

@@ -421,6 +421,8 @@ void fixture_normal(struct model *model)
         "driver 550.1 and 560.2|6|6|6|120.5|120.4\n"
         "-|-|gpu-1|cuda:0|sm_clock_hz|0.71|0.71|0.72|300|300|hz|1980000000|1410000000|-|"
         "driver 550.1 and 560.2|80|6|6|-|-\n"
+        "-|-|gpu-1|cuda:1|sm_clock_hz|1.0|0.99|1.01|300|300|hz|1980000000|1980000000|-|"
+        "driver 550.1 and 560.2|80|6|6|-|-\n"
         "-|-|gpu-1|cuda:0|throttled_ratio|-|-|-|300|300|ratio|-|-|-|"
         "driver 550.1 and 560.2|80|6|6|0|0.82\n");
     fixture_answer(model, POLL_PIPELINES, PIPELINES);
@@ -482,7 +484,7 @@ void fixture_many(struct model *model)
                                                                       : "ok";
         now_used += snprintf(
             now + now_used, sizeof now - (size_t)now_used,
-            "llama-3-8b-q8_0|gpu-%02d|%s|1774785480000000000|because|%d|%.2f|1.5|%.2f|"
+            "llama-3-8b-q8_0|gpu-%02d|%s|1774785360000000000|because|%d|%.2f|1.5|%.2f|"
             "29700000|%d00000|100.1|-|728300000|760000000|2|%d|-|-|-|-|-|model|-|-\n",
             i, state, 1280 - i, i == 2 ? 0.25 : 0.0, 150.0 + (i * 17) % 40, 302 + i * 7, i % 3);
         runs_used +=
@@ -636,7 +638,7 @@ void fixture_alerts(struct model *model)
     fixture_answer(
         model, POLL_ALERTS,
         ALERTS "7|slow_first_token|llama-3-8b-q8_0|gpu-17|-|firing|critical|"
-               "1774785480000000000|-|4400000000|3000000000|ns|"
+               "1774785480000000000|-|4700000000|3000000000|ns|"
                "73 % more concurrent requests|-|-|-|avg ttft_ns by model,host over 5m when"
                " p50 > 3s for 2m critical 4.5s least 5\n"
                "6|device_hot|-|gpu-18|cuda:3|firing|warning|1774785400000000000|-|94|"

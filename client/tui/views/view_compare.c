@@ -15,13 +15,13 @@ static const struct grid_column columns[] = {
     {"verdict", "verdict", GRID_STATE, true, 11, 11, 0},
     {"model", "model", GRID_NAME, true, 8, 28, 0},
     {"operation", "operation", GRID_IF_ANY, true, 9, 20, 6},
-    {"host", "host", GRID_IF_ANY, true, 4, 20, 2},
-    {"device", "device", GRID_NAME, true, 6, 20, 3},
+    {"host", "host", GRID_IF_DIFFERENT, true, 4, 20, 1},
+    {"device", "device", GRID_IF_DIFFERENT, true, 6, 20, 1},
     {"metric", "metric", GRID_NAME, true, 11, 26, 0},
     {"A", "before_median", GRID_DRAWN, false, 8, 8, 2},
     {"B", "after_median", GRID_DRAWN, false, 8, 8, 1},
-    {"change", "ratio", GRID_CHANGE, false, 8, 0, 0},
-    {"from       to", "ratio_low", GRID_DRAWN, false, 17, 17, 1},
+    {"change", "ratio", GRID_DRAWN, false, 8, 8, 0},
+    {"from       to", "ratio_low", GRID_DRAWN, false, 17, 17, 3},
     {"p95", "p95_verdict", GRID_STATE, true, 9, 11, 4},
     {"p99", "p99_verdict", GRID_STATE, true, 9, 11, 5},
     {"count A", "before_count", GRID_UNIT, false, 7, 0, 7},
@@ -56,17 +56,17 @@ static void side_value(char text[GRID_CELL_SIZE], const struct result *result, s
 static void interval(char text[GRID_CELL_SIZE], const struct result *result, size_t row)
 {
     char ends[2][UNIT_TEXT_SIZE];
-    const double low = result_number(result, row, "ratio_low", NAN);
-    const double high = result_number(result, row, "ratio_high", NAN);
     const int64_t needed = result_integer(result, row, "needed_count", 0);
     const int64_t before = result_integer(result, row, "before_count", 0);
     const int64_t after = result_integer(result, row, "after_count", 0);
     const int64_t runs[] = {result_integer(result, row, "before_runs", 0),
                             result_integer(result, row, "after_runs", 0)};
     (void)snprintf(text, GRID_CELL_SIZE, "-");
-    if (low > 0 && isfinite(high))
-        (void)snprintf(text, GRID_CELL_SIZE, "%s %8s", unit_format_change(ends[0], low),
-                       unit_format_change(ends[1], high));
+    if (result_number(result, row, "ratio_low", 0) > 0 &&
+        isfinite(result_number(result, row, "ratio_high", NAN)))
+        (void)snprintf(text, GRID_CELL_SIZE, "%s %8s",
+                       result_change(ends[0], result, row, "before_median", "ratio_low"),
+                       result_change(ends[1], result, row, "before_median", "ratio_high"));
     else if (!result_is(result, row, "verdict", stats_verdict_text(STATS_UNDECIDED)))
         return;
     else if (before < needed || after < needed)
@@ -82,7 +82,9 @@ static void draw_value(const struct grid_column *column, struct canvas *canvas, 
 {
     char text[GRID_CELL_SIZE];
     (void)scale;
-    if (column->key[0] == 'r')
+    if (strcmp(column->key, "ratio") == 0)
+        (void)result_change(text, result, row, "before_median", column->key);
+    else if (column->key[0] == 'r')
         interval(text, result, row);
     else
         side_value(text, result, row, column->key[0] == 'b');

@@ -327,6 +327,8 @@ static bool is_of_use(const struct model *model, enum action action)
         return view_overlay_rows(model, body) > (size_t)body.height;
     if (action == ACTION_COMPLETE || action == ACTION_UP)
         return model->overlay == OVERLAY_FILTER || model->overlay == OVERLAY_SEARCH;
+    if (action == ACTION_WHY)
+        return !model_is_past(model);
     if (action == ACTION_LIVE)
         return !window_is_live(&model->scope.window);
     return view_current(model)->panel_count > 1 ||

@@ -231,6 +231,17 @@ int64_t result_integer(const struct result *result, size_t row, const char *key,
     return absent;
 }
 
+char *result_change(char *text, const struct result *result, size_t row, const char *before,
+                    const char *key)
+{
+    const double ratio = result_number(result, row, key, (double)NAN);
+    const double change = result_number(result, row, before, (double)NAN) * (ratio - 1);
+    if (!result_is(result, row, "unit", unit_name(UNIT_CELSIUS)) || !isfinite(change))
+        return unit_format_change(text, ratio);
+    (void)snprintf(text, UNIT_TEXT_SIZE, "%+.0f C", fabs(change) < 0.5 ? 0.0 : change);
+    return text;
+}
+
 char *result_text(char *out, size_t size, const struct result *result, size_t row, const char *key)
 {
     const struct value value = result_get(result, row, key);

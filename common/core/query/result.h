@@ -81,6 +81,11 @@ bool result_is(const struct result *result, size_t row, const char *key, const c
 double result_number(const struct result *result, size_t row, const char *key, double absent);
 int64_t result_integer(const struct result *result, size_t row, const char *key, int64_t absent);
 
+// Formats the ratio in the column `key` like unit_format_change; of a row of temperatures, whose
+// zero is no base of a share, the difference from the value in the column `before`: "+12 C".
+char *result_change(char *text, const struct result *result, size_t row, const char *before,
+                    const char *key);
+
 // Copies the text in column `key` of a row to `out`, escaped for a terminal; "-" if there is none.
 // Returns `out`.
 char *result_text(char *out, size_t size, const struct result *result, size_t row, const char *key);

@@ -218,7 +218,7 @@ TEST_CASE(the_banner_of_a_past_window_has_what_fired_in_it)
     assert_false(fixture_shows(&model, "alert"));
     fixture_key(&model, 'w');
     assert_int_equal(model.overlay, OVERLAY_NONE);
-    assert_true(fixture_shows(&model, "why: of the present alone"));
+    assert_true(fixture_shows(&model, "why needs a window that ends now"));
     fixture_key(&model, '7');
     assert_true(fixture_shows(&model, "now, not the window"));
     fixture_key(&model, '0');

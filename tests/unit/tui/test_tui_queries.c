@@ -130,7 +130,6 @@ TEST_CASE(answers_are_of_the_window)
     assert_false(queries_fill(POLL_COMPARE, &scope, FIXTURE_WALL_NS, &query));
 }
 
-// The present of a file of another day: rates divide by the window, not by the time until today.
 // What needs attention now is known whatever the window, of which NOW has a day at most.
 TEST_CASE(a_long_window_has_the_states_of_now)
 {
@@ -150,6 +149,7 @@ TEST_CASE(a_long_window_has_the_states_of_now)
     }
 }
 
+// The present of a file of another day: rates divide by the window, not by the time until today.
 TEST_CASE(windows_of_an_old_file_have_an_end)
 {
     static const enum polled_query of_window[] = {POLL_WINDOW,     POLL_OVERVIEW, POLL_TOKENS,
