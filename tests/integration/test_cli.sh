@@ -163,6 +163,12 @@ done
 [ "$(wc -l <"$WORK/out.csv")" -eq 6 ] || fail "export writes to a file that exists"
 expect_exit 0 "$INFERSTAT" export load --csv --output /dev/stdout
 [ "$(wc -l <"$WORK/out")" -eq 2 ] || fail "the CSV on standard output has not 1 row"
+expect_exit 0 "$INFERSTAT" export load --csv --output /proc/self/fd/1
+[ "$(wc -l <"$WORK/out")" -eq 2 ] || fail "the CSV on the descriptor of standard output has not 1 row"
+shared=$(mktemp /dev/shm/inferstat-export.XXXXXX) || fail "no file in /dev/shm"
+expect_exit 4 "$INFERSTAT" export load --csv --output "$shared"
+rm -f "$shared"
+expect_text "$WORK/err" "already exists"
 expect_exit 3 "$INFERSTAT" export load --csv --host nobody --output "$WORK/new.csv"
 expect_exit 4 "$INFERSTAT" export load --csv --output "$WORK/none/out.csv"
 limited() { (ulimit -f 1 && exec "$@"); } # no file grows beyond 1 KiB

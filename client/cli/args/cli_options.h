@@ -68,7 +68,8 @@
     X(SINCE, "since", 0, "WHEN", TEXT_AT(since),                                                   \
       "started at WHEN or later: 1h (ago), today, yesterday, 2026-03-29 [14:30] (local), "         \
       "RFC 3339, unix seconds; now is the time of the last message in --db FILE")                  \
-    X(UNTIL, "until", 0, "WHEN", TEXT_AT(until), "started before WHEN")                            \
+    X(UNTIL, "until", 0, "WHEN", TEXT_AT(until),                                                   \
+      "started before WHEN; now is the time of the last message in --db FILE")                     \
     X(BY, "by", 0, "LIST", WORDS_AT(by, dimension_word),                                           \
       "group by model, host, device, run, operation, stage, workload, status, sync, chunk_bytes, " \
       "pool_size, source, event (separated by commas); now: by model or host")                     \

@@ -107,12 +107,13 @@ _Static_assert((int)CELL_SIZE >= (int)UNIT_TEXT_SIZE, "room for a change");
 // A tail's change and verdict.  Without an interval it would be the slowest of few values.
 static char *tail_text(const struct column *column, const struct result *result, size_t row)
 {
-    char change[CELL_SIZE], key[CELL_SIZE], text[2 * CELL_SIZE] = "-";
+    char change[CELL_SIZE], key[CELL_SIZE], before[CELL_SIZE], text[2 * CELL_SIZE] = "-";
     (void)snprintf(key, sizeof key, "%s_ratio_high", column->key);
     if (result_get(result, row, key).type == VALUE_NULL)
         return strdup(text);
     (void)snprintf(key, sizeof key, "%s_ratio", column->key);
-    (void)unit_format_change(change, result_number(result, row, key, (double)NAN));
+    (void)snprintf(before, sizeof before, "before_%s", column->key);
+    (void)result_change(change, result, row, before, key);
     (void)snprintf(key, sizeof key, "%s_verdict", column->key);
     char *verdict = table_cell_text(result_get(result, row, key), UNIT_NONE);
     (void)snprintf(text, sizeof text, "%s %s", change, verdict ? verdict : "-");
@@ -125,8 +126,8 @@ static char *interval_text(const struct column *column, const struct result *res
 {
     (void)column;
     char low[CELL_SIZE], high[CELL_SIZE], text[2 * CELL_SIZE];
-    (void)unit_format_change(low, result_number(result, row, "ratio_low", (double)NAN));
-    (void)unit_format_change(high, result_number(result, row, "ratio_high", (double)NAN));
+    (void)result_change(low, result, row, "before_median", "ratio_low");
+    (void)result_change(high, result, row, "before_median", "ratio_high");
     const bool is_open = strcmp(low, "-") == 0 || strcmp(high, "-") == 0;
     (void)snprintf(text, sizeof text, "%.20s%s%.20s", is_open ? "-" : low, is_open ? "" : " to ",
                    is_open ? "" : high);
@@ -293,6 +294,8 @@ static enum status print_table(const struct cli *cli, const struct query *query,
             if (!value_is_same(result_get(result, 0, shown[i].key),
                                result_get(result, row, shown[i].key)))
                 shown[i].minor = 0;
+    if (shown[0].minor == 0 || shown[NAMES - 1].minor == 0) // the change tells more than its sides
+        shown[NAMES + 1].minor = 2, shown[NAMES + 2].minor = 1;
     enum status status =
         cli_print(cli, &(struct columns){shown, COLUMNS - 1, add_note}, result, err);
     if (status != STATUS_OK)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "client/cli/commands/record_pages.h"
 #include "client/cli/output/progress.h"
@@ -72,6 +73,16 @@ static enum status write_rows(struct cli *cli, const struct query *query, uint32
     return status == STATUS_OK && rows->count == 0 ? cli_no_data(cli, "export", err) : status;
 }
 
+// Standard output or errors.
+static bool is_standard(const struct stat *file)
+{
+    struct stat own;
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fstat(fd, &own) == 0 && own.st_dev == file->st_dev && own.st_ino == file->st_ino)
+            return true;
+    return false;
+}
+
 // The same to standard output, or to the file of --output.
 static enum status write_out(struct cli *cli, const struct query *query, uint32_t kinds,
                              struct error *err)
@@ -86,7 +97,7 @@ static enum status write_out(struct cli *cli, const struct query *query, uint32_
     if (!path)
         return write_rows(cli, query, kinds, &rows, err);
     // As of a backup; but /dev/stdout may be a file.
-    if (strncmp(path, "/dev/", 5) != 0 && stat(path, &there) == 0 && S_ISREG(there.st_mode))
+    if (stat(path, &there) == 0 && S_ISREG(there.st_mode) && !is_standard(&there))
         return error_set(err, STATUS_BUSY, "%s: already exists (name another file, or remove it)",
                          path);
     enum status status = output_open(&output, path, err);

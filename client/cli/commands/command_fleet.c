@@ -41,7 +41,7 @@ static bool is_same_cause(const struct result *result, size_t a, size_t b)
            strncmp(of.text.bytes, other.text.bytes, size) == 0;
 }
 
-// Medians with the cause of a row, itself included, from the row `first` on.
+// Values with the cause of a row, itself included, from the row `first` on.
 static size_t count_cause(const struct result *result, size_t row, size_t first)
 {
     size_t count = 0;
@@ -50,7 +50,7 @@ static size_t count_cause(const struct result *result, size_t row, size_t first)
     return count;
 }
 
-static char *medians_text(const struct column *column, const struct result *result, size_t row)
+static char *values_text(const struct column *column, const struct result *result, size_t row)
 {
     char *text = NULL;
     (void)column;
@@ -66,7 +66,7 @@ static const struct column columns[] = {
     {"value", "value", COLUMN_RIGHT(1), .cell = column_in_row_unit},
     {"median", "of peers", COLUMN_RIGHT(1), .cell = column_in_row_unit},
     {"hosts", "hosts", COLUMN_RIGHT(2)},
-    {"verdict", "medians", COLUMN_RIGHT(2), .cell = medians_text},
+    {"verdict", "values", COLUMN_RIGHT(2), .cell = values_text},
     {"reason", "why", COLUMN_LEFT(0)},
 };
 
@@ -101,21 +101,21 @@ static size_t standing_out(const struct tally *tally)
     return tally->worse + tally->better + tally->different;
 }
 
-// Notes the medians that stand out or were not compared.
+// Notes the values that stand out or were not compared.
 static void print_notes(const struct cli *cli, const struct tally *tally)
 {
     FILE *out = cli->env.out;
     const size_t count = standing_out(tally), compared = count + tally->usual;
     if (compared > 0)
-        (void)fprintf(out, "%s%zu of %zu medians compared stand out.\n", count > 0 ? "\n" : "",
+        (void)fprintf(out, "%s%zu of %zu values compared stand out.\n", count > 0 ? "\n" : "",
                       count, compared);
     if (tally->few_hosts > 0)
         cli_say(cli,
-                "Not compared: %zu medians, since fewer than %d hosts have the model and device "
+                "Not compared: %zu values, since fewer than %d hosts have the model and device "
                 "(%lld at most).",
                 tally->few_hosts, HOSTS_LEAST, (long long)tally->most_hosts);
     if (tally->few_values > 0)
-        (void)fprintf(out, "Not compared: %zu medians of too few values.\n", tally->few_values);
+        (void)fprintf(out, "Not compared: %zu values of too few records.\n", tally->few_values);
 }
 
 // A table has only those that stand out, which come first, and of each cause the one that does
@@ -148,7 +148,7 @@ static enum status print(struct cli *cli, const struct result *result, const str
 static enum status judge(const struct tally *tally, struct error *err)
 {
     if (tally->worse > 0)
-        return error_set(err, STATUS_CHECK_FAILED, "fleet: %zu of %zu medians are worse",
+        return error_set(err, STATUS_CHECK_FAILED, "fleet: %zu of %zu values are worse",
                          tally->worse, standing_out(tally) + tally->usual);
     if (standing_out(tally) + tally->usual == 0)
         return error_set(err, STATUS_UNDECIDED,

@@ -117,7 +117,7 @@ char *column_value(const struct column *column, const struct result *result, siz
 char *column_change(const struct column *column, const struct result *result, size_t row)
 {
     char text[UNIT_TEXT_SIZE];
-    return strdup(unit_format_change(text, result_number(result, row, column->key, (double)NAN)));
+    return strdup(result_change(text, result, row, "before_median", column->key));
 }
 
 char *column_run(const struct column *column, const struct result *result, size_t row)
