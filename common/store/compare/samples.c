@@ -20,7 +20,8 @@ enum { SAMPLE_BYTES_MAX = 256 * 1024 * 1024, SAMPLE_KEYS = 5 };
 
 // The samples of devices, one a second, are read at so many moments of the window, at even
 // distances.  The median of 1,000 random ones is between the 47th and the 53rd percentile of all.
-// Of a fleet, of which all together would be too many, fewer are read; beside more groups, none.
+// Of a fleet, of which all together would be too many, fewer are read; beside more groups, or of
+// more devices, none.
 enum { DEVICE_MOMENTS = 1000, DEVICE_MOMENTS_MAX = 20000, EXPLAINED_MAX = 400 };
 
 // ---- The table --------------------------------------------------------------------
@@ -343,7 +344,8 @@ static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
     return status;
 }
 
-// A run's first and last sample in the window, and the moments of all runs: (run, since, until).
+// A run's first and last sample in the window, and the moments of all runs: (run, since, until),
+// none where their devices are too many.
 // Their distance follows from the time between the first and the last sample or, where the clock of
 // a host is wrong, from the time that runs of a host last together.  A run samples its devices one
 // after the other, in half a second.
@@ -354,13 +356,17 @@ static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
     ") WHERE first IS NOT NULL), pick(run, at, step, last) AS (SELECT l.run, l.first, p.step,"     \
     " l.last FROM life l, (SELECT max(1, CAST(max(total(last - first) / %d, min(max(last)"         \
     " - min(first), total(last - first) / count(DISTINCT host)) / %d) AS INTEGER)) AS step"        \
-    " FROM life) p UNION ALL SELECT run, at + step, step, last FROM pick WHERE at + step <= "      \
-    "last),"                                                                                       \
+    " FROM life) p WHERE (SELECT count(*) FROM (SELECT DISTINCT iif(%d, l.host, 0), s.device"      \
+    " FROM life l JOIN main.device_sample s ON s.run = l.run AND s.started_ns BETWEEN l.first"     \
+    " AND l.first + 500000000)) <= %d"                                                             \
+    " UNION ALL SELECT run, at + step, step, last FROM pick WHERE at + step <= last),"             \
     " moment AS (SELECT p.run, p.at AS since, min(p.at + p.step, p.last + 1, 500000000 +"          \
     " (SELECT min(s.started_ns) FROM main.device_sample s WHERE s.run = p.run"                     \
     " AND s.started_ns >= p.at)) AS until FROM pick p) "
 
-static void append_moments(sqlite3_str *sql, const struct query_filter *filter)
+// By host only of those that measured something.
+static void append_moments(sqlite3_str *sql, const struct samples *samples,
+                           const struct query_filter *filter, bool by_host)
 {
     const long long since_ns = filter->since_ns ? filter->since_ns : INT64_MIN;
     const long long until_ns = filter->until_ns ? filter->until_ns : INT64_MAX;
@@ -370,15 +376,20 @@ static void append_moments(sqlite3_str *sql, const struct query_filter *filter)
         " " END_OF_LIFE("min") " AS first, " END_OF_LIFE("max") " AS last FROM main.run t",
         since_ns, until_ns, since_ns, until_ns);
     filter_where(sql, RECORD_KIND_RUN, filter);
-    sqlite3_str_appendf(sql, MOMENTS, DEVICE_MOMENTS_MAX, DEVICE_MOMENTS);
+    for (size_t i = 0; i < samples_count(samples) && by_host; i++)
+        sqlite3_str_appendf(sql, "%s%lld", i == 0 ? " AND t.host IN (" : ", ",
+                            (long long)samples_at(samples, i)->key.host);
+    sqlite3_str_appendf(sql, by_host ? ")" MOMENTS : MOMENTS, DEVICE_MOMENTS_MAX, DEVICE_MOMENTS,
+                        by_host, EXPLAINED_MAX);
 }
 
-static sqlite3_str *begin_select(struct store *store, enum record_kind kind,
-                                 const struct query_filter *filter, bool by_host)
+static sqlite3_str *begin_select(const struct samples *samples, struct store *store,
+                                 enum record_kind kind, const struct query_filter *filter,
+                                 bool by_host)
 {
     sqlite3_str *sql = sqlite3_str_new(store->db);
     if (kind == RECORD_KIND_DEVICE_SAMPLE)
-        append_moments(sql, filter);
+        append_moments(sql, samples, filter, by_host);
     sqlite3_str_appendf(sql, "SELECT t.run, t.started_ns, %s, %s, %s, %s", sources[kind].subject,
                         sources[kind].device, sources[kind].batch_items,
                         by_host ? "(SELECT r.host FROM main.run r WHERE r.run = t.run)" : "0");
@@ -389,7 +400,7 @@ static enum status collect_kind(struct samples *samples, struct store *store, en
                                 const struct query_filter *filter, bool by_host, struct error *err)
 {
     struct collecting collecting = {.samples = samples, .kind = kind};
-    sqlite3_str *sql = begin_select(store, kind, filter, by_host);
+    sqlite3_str *sql = begin_select(samples, store, kind, filter, by_host);
     for (unsigned i = 0; i < METRIC_COUNT; i++) {
         if (metrics[i].kind != kind || i >= TOTAL)
             continue;
@@ -469,7 +480,7 @@ static enum status collect_totals(struct samples *samples, struct store *store,
                                   const struct query_filter *filter, bool by_host,
                                   struct error *err)
 {
-    sqlite3_str *sql = begin_select(store, RECORD_KIND_INFERENCE, filter, by_host);
+    sqlite3_str *sql = begin_select(samples, store, RECORD_KIND_INFERENCE, filter, by_host);
     sqlite3_str_appendall(sql, ", t.generated_tokens, t.e2e_ns, t.queue_ns, iif(t.prefill_ns > 0,"
                                " t.prompt_tokens, t.cached_prompt_tokens), t.finish"
                                " FROM main.inference t");

@@ -76,6 +76,36 @@ TEST_CASE(devices_explain_and_no_more)
     result_free(result);
 }
 
+// Of 210 hosts with 8 devices each, one and then 61 measured something: of the devices of 61 hosts
+// there are no rows, but the others are by host.
+TEST_CASE(few_hosts_of_a_fleet_measured)
+{
+    const struct query query = {.kind = QUERY_COMPARE};
+    add((struct measured){.run = 1, .host = "a", .requests = 100});
+    for (int device = 0; device < 8; device++)
+        sampled(1, format_text("gpu%d", device), 0.01 * device, 2, "0, 0, 0, 0");
+    for (int run = 2; run <= 210; run++)
+        add_sampler(run, format_text("host %d", run));
+    change("INSERT INTO device_sample(run, stream, number, started_ns, received_ns, device,"
+           " temperature_celsius, gpu_util_ratio_stored, sm_clock_hz_stored, throttle_reasons)"
+           " SELECT r.run, 9, number, s.started_ns, 1, device, 0, 0, 0, 0 FROM run r,"
+           " device_sample s WHERE r.run > 1;"
+           " UPDATE device_sample SET memory_used_bytes_stored = 0, power_watts_stored = 0");
+    for (int measured = 1; measured <= 61; measured += 60) {
+        if (measured > 1)
+            change(
+                "INSERT INTO name(text) VALUES('sort'); INSERT INTO operation(run, stream, number,"
+                " started_ns, received_ns, operation, duration_ns) SELECT run, 8, 1, started_ns, 1,"
+                " (SELECT id FROM name WHERE text = 'sort'), 1 FROM run WHERE run BETWEEN 2 AND "
+                "61");
+        struct result *result = ask(&query);
+        assert_int_equal(result_row_count(result), measured == 1 ? 11 + 8 * 6 : 11 + 60);
+        for (size_t row = 0; row < result_row_count(result); row++)
+            assert_string_not_equal(text_at(result, row, "host"), "");
+        result_free(result);
+    }
+}
+
 static void collect(struct sample *out, const struct query_filter *filter, const char *device)
 {
     struct samples samples = {0};
@@ -202,5 +232,5 @@ TEST_CASE(refusals_are_computed_once)
 }
 
 TEST_MAIN_EACH(compare_set_up, store_tear_down, devices_explain_and_no_more,
-               medians_of_a_few_samples, which_samples_are_read, energy_of_requests,
-               refusals_are_computed_once)
+               few_hosts_of_a_fleet_measured, medians_of_a_few_samples, which_samples_are_read,
+               energy_of_requests, refusals_are_computed_once)
