@@ -251,13 +251,13 @@ void cli_note(const struct cli *cli, const struct result *result)
 
 void cli_note_limit(const struct cli *cli, uint64_t shown, uint64_t all)
 {
-    const char *order = cli->query.records.oldest_first ? "oldest" : "newest";
+    const bool is_oldest = cli->query.kind == QUERY_RECORDS && cli->query.records.oldest_first;
     if (cli->options.format != FORMAT_TEXT || shown == all)
         return;
     if (all > 0)
         (void)fprintf(cli->env.out, "(%" PRIu64 " of %" PRIu64, shown, all);
     else
-        (void)fprintf(cli->env.out, "(the %" PRIu64 " %s", shown, order);
+        (void)fprintf(cli->env.out, "(the %" PRIu64 " %s", shown, is_oldest ? "oldest" : "newest");
     (void)fputs("; --limit 0 shows all)\n", cli->env.out);
 }
 
