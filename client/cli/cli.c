@@ -258,7 +258,8 @@ void cli_note_limit(const struct cli *cli, uint64_t shown, uint64_t all)
         (void)fprintf(cli->env.out, "(%" PRIu64 " of %" PRIu64, shown, all);
     else
         (void)fprintf(cli->env.out, "(the %" PRIu64 " %s", shown, is_oldest ? "oldest" : "newest");
-    (void)fputs("; --limit 0 shows all)\n", cli->env.out);
+    const bool is_most = option_given(&cli->options, OPTION_LIMIT) && cli->options.limit == 0;
+    (void)fputs(is_most ? ")\n" : "; --limit 0 shows all)\n", cli->env.out);
 }
 
 void cli_note_expired(const struct cli *cli, const struct result *result)

@@ -146,8 +146,8 @@ void cli_note_file(struct cli *cli);
 // After a table: prints the store's note on the whole answer, such as that older rows have expired.
 void cli_note(const struct cli *cli, const struct result *result);
 
-// After a table: notes the rows that --limit left out, "(2 of 56; --limit 0 shows all)".  `all` is
-// 0 where there are more, but their number is unknown.
+// After a table: notes the rows that --limit left out, "(2 of 56; --limit 0 shows all)"; the advice
+// only where it helps.  `all` is 0 where there are more, but their number is unknown.
 void cli_note_limit(const struct cli *cli, uint64_t shown, uint64_t all);
 
 // Prints "(records before TIME have expired)" if the result's first row has an expired_ns.

@@ -96,7 +96,7 @@ static enum status write_out(struct cli *cli, const struct query *query, uint32_
     struct stat there;
     if (!path)
         return write_rows(cli, query, kinds, &rows, err);
-    // As of a backup; but /dev/stdout may be a file.
+    // Like backup; but /dev/stdout may name a file that the shell has made.
     if (stat(path, &there) == 0 && S_ISREG(there.st_mode) && !is_standard(&there))
         return error_set(err, STATUS_BUSY, "%s: already exists (name another file, or remove it)",
                          path);

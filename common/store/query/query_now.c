@@ -470,7 +470,7 @@ static enum status end_current(struct now *now, struct error *err)
         return STATUS_OK;
     if (!*current->model && facts->live + facts->down + facts->silent == 0)
         return STATUS_OK;
-    // Of a past window, all requests since its start are known.
+    // Of a past window, the figures have all requests since its start.
     const int64_t covered_ns =
         now->filter.until_ns ? now->filter.since_ns : recent_covered_ns(now->store);
     if (facts->idle_ns == 0 && facts->live_ns >= later(covered_ns, now->as_of_ns - DAY_NS))
