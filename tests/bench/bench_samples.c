@@ -132,7 +132,7 @@ static bool run_history(const struct settings *settings, const char *folder)
 static bool run_fleet(const struct settings *settings, const char *folder)
 {
     const struct fleet_plan plan = {folder, (unsigned)settings->hosts, (unsigned)settings->devices,
-                                    (unsigned)settings->seconds};
+                                    (unsigned)settings->seconds, false};
     struct fleet_result result = {0};
     fleet_run(&plan, &result);
     print_fleet(settings, &result);

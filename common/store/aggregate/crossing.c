@@ -246,7 +246,7 @@ static enum status take_recent(struct search *search, const struct recent *recen
     const struct query *query = search->query;
     enum status status = STATUS_OK;
     for (size_t i = 0; i < recent->count && status == STATUS_OK; i++) {
-        const struct recent_request *from = &recent->list[i];
+        const struct recent_request *from = &recent->requests[i];
         struct crossing_request request;
         if (from->started_ns < span->first_ns || from->started_ns > span->last_ns ||
             !is_looked_for(search, from->started_ns, from->e2e_ns, &request))
@@ -367,7 +367,7 @@ enum status crossing_read(struct crossing *crossing, struct error *err)
         status = read_tail(&search, &all, err);
     const struct recent *recent = NULL;
     if (status == STATUS_OK && crossing->reads_all)
-        status = recent_find(&recent, store, query, err);
+        status = recent_find(&recent, store, RECENT_REQUESTS, query, err);
     if (status == STATUS_OK && crossing->reads_all)
         status = recent ? take_recent(&search, recent, &inside, err)
                         : read_records(&search, &inside, PART_ALL, err);

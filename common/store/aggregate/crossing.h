@@ -30,7 +30,7 @@ struct crossing_request {
     int64_t prompt_tokens; // without a prefill only those in the cache
     int64_t generated_tokens;
     int64_t streamed_tokens; // of the generated ones, those that follow a measured gap
-    int64_t gaps; // 0, but where a record of gaps is counted like a request (throughput.c)
+    int64_t gaps; // 0, but where a record of gaps is counted like a request (throughput_gaps.c)
     int64_t items;
 };
 

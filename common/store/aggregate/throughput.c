@@ -12,6 +12,7 @@
 #include "common/core/base/saturate.h"
 #include "common/core/base/text.h"
 #include "common/store/aggregate/crossing.h"
+#include "common/store/aggregate/throughput_gaps.h"
 #include "common/store/read/filter.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/session.h"
@@ -55,16 +56,6 @@ bool throughput_has(const char *metric)
 const double *throughput_sums(const struct group *group)
 {
     return group->data;
-}
-
-static enum status find_sums(struct throughput *throughput, const int64_t *keys, double **sums,
-                             struct error *err)
-{
-    struct group *group = NULL;
-    enum status status = reader_group(throughput->groups, keys, &group, err);
-    if (status == STATUS_OK)
-        *sums = group->data;
-    return status;
 }
 
 // ---- By start ----------------------------------------------------------------------------
@@ -135,121 +126,11 @@ static enum status add_requests(struct throughput *throughput, const struct aggr
     for (size_t i = 0; i < groups_count(scan->groups) && status == STATUS_OK; i++) {
         const struct group *group = groups_at(scan->groups, i);
         double *sums = NULL;
-        status = find_sums(throughput, group->keys, &sums, err);
+        status = throughput_find_sums(throughput->groups, group->keys, &sums, err);
         if (status == STATUS_OK)
             add_group(sums, scan, group);
     }
     return status;
-}
-
-// ---- By end ------------------------------------------------------------------------------
-
-struct moving {
-    struct throughput *throughput;
-    const struct query *query;
-    struct sketch *scratch; // of records of gaps
-};
-
-// The sums of the request's group and the step that holds a time.
-static enum status find_step(const struct moving *moving, struct crossing_request *request,
-                             int64_t time_ns, double **sums, struct error *err)
-{
-    const struct query *query = moving->query;
-    if (query->step_ns > 0)
-        request->keys[query->group_count] = rollup_step(query->step_ns, time_ns);
-    return find_sums(moving->throughput, request->keys, sums, err);
-}
-
-static void count_end(double *sums, const struct crossing_request *request, double sign)
-{
-    sums[THROUGHPUT_REQUESTS] += sign;
-    sums[THROUGHPUT_JUDGED] += sign;
-    sums[THROUGHPUT_FAILED] += request->failed ? sign : 0;
-    sums[THROUGHPUT_CANCELLED] += request->cancelled ? sign : 0;
-    sums[THROUGHPUT_PROMPT_TOKENS] += sign * (double)request->prompt_tokens;
-    sums[THROUGHPUT_ITEMS] += sign * (double)request->items;
-}
-
-static void count_tokens(double *sums, const struct crossing_request *request, double share)
-{
-    sums[THROUGHPUT_OUTPUT_TOKENS] += share * (double)request->generated_tokens;
-    sums[THROUGHPUT_STREAMED] += share * (double)request->streamed_tokens;
-    sums[THROUGHPUT_GAPS] += share * (double)request->gaps;
-}
-
-// Where the request began.
-static enum status add_start(const struct moving *moving, struct crossing_request *request,
-                             double sign, struct error *err)
-{
-    double *sums = NULL;
-    enum status status = find_step(moving, request, request->started_ns, &sums, err);
-    if (status != STATUS_OK)
-        return status;
-    count_end(sums, request, sign);
-    if (moving->throughput->has_tokens)
-        count_tokens(sums, request, sign);
-    return STATUS_OK;
-}
-
-static enum status add_end(const struct moving *moving, struct crossing_request *request,
-                           struct error *err)
-{
-    double *sums = NULL;
-    enum status status = find_step(moving, request, request->ended_ns, &sums, err);
-    if (status == STATUS_OK)
-        count_end(sums, request, 1);
-    return status;
-}
-
-static enum status add_tokens(const struct moving *moving, struct crossing_request *request,
-                              int64_t time_ns, double share, struct error *err)
-{
-    double *sums = NULL;
-    enum status status = find_step(moving, request, time_ns, &sums, err);
-    if (status == STATUS_OK)
-        count_tokens(sums, request, share);
-    return status;
-}
-
-// Counts the tokens and gaps evenly from the first one to the end, as far as that is in the window.
-static enum status spread_tokens(const struct moving *moving, struct crossing_request *request,
-                                 struct error *err)
-{
-    const struct query *query = moving->query;
-    const struct query_filter *filter = &query->filter;
-    const int64_t end_ns = filter->until_ns && filter->until_ns <= request->ended_ns
-                               ? filter->until_ns
-                               : request->ended_ns;
-    int64_t at = request->first_token_ns > filter->since_ns || !filter->since_ns
-                     ? request->first_token_ns
-                     : filter->since_ns;
-    const double length_ns = (double)(request->ended_ns - request->first_token_ns);
-    if (length_ns <= 0)
-        return request->ends_inside ? add_tokens(moving, request, request->ended_ns, 1, err)
-                                    : STATUS_OK;
-    enum status status = STATUS_OK;
-    while (at < end_ns && status == STATUS_OK) {
-        int64_t next = end_ns;
-        if (query->step_ns > 0)
-            next = saturate_add(rollup_step(query->step_ns, at), query->step_ns);
-        next = next < end_ns ? next : end_ns;
-        status = add_tokens(moving, request, at, (double)(next - at) / length_ns, err);
-        at = next;
-    }
-    return status;
-}
-
-static enum status on_crossing(void *context, struct crossing_request *request, struct error *err)
-{
-    const struct moving *moving = context;
-    enum status status = STATUS_OK;
-    if (request->begins_inside)
-        status = add_start(moving, request, -1, err);
-    if (status == STATUS_OK && request->ends_inside)
-        status = add_end(moving, request, err);
-    return status == STATUS_OK && moving->throughput->has_tokens
-               ? spread_tokens(moving, request, err)
-               : status;
 }
 
 // ---- One by one ------------------------------------------------------------------------------
@@ -259,7 +140,7 @@ enum { CROSSED_MAX = 10000 };
 // Of all requests that are read, those that crossed a boundary: they move after the others have
 // been counted, so that sums of whole tokens stay exact until then.
 struct crossed {
-    struct moving moving;
+    struct throughput_place place;
     struct crossing_request *list;
     size_t count, room;
 };
@@ -268,7 +149,7 @@ static enum status move_crossed(struct crossed *crossed, struct error *err)
 {
     enum status status = STATUS_OK;
     for (size_t i = 0; i < crossed->count && status == STATUS_OK; i++)
-        status = on_crossing(&crossed->moving, &crossed->list[i], err);
+        status = throughput_on_crossing(&crossed->place, &crossed->list[i], err);
     crossed->count = 0;
     return status;
 }
@@ -278,7 +159,7 @@ static enum status on_request(void *context, struct crossing_request *request, s
     struct crossed *crossed = context;
     enum status status = STATUS_OK;
     if (request->begins_inside)
-        status = add_start(&crossed->moving, request, 1, err);
+        status = throughput_add_start(&crossed->place, request, 1, err);
     if (status != STATUS_OK || !request->crosses)
         return status;
     if (!ARRAY_RESERVE(&crossed->list, &crossed->room, crossed->count + 1))
@@ -297,145 +178,6 @@ static enum status read_requests(struct crossed *crossed, struct crossing *cross
     if (status == STATUS_OK)
         status = move_crossed(crossed, err);
     free(crossed->list);
-    return status;
-}
-
-// ---- Gaps between tokens ---------------------------------------------------------------------
-
-// A record covers a second or two; of a longer one the gaps count in the first part.
-#define GAPS_NS_MAX 10000000000
-
-// Moves the gaps of a record that crosses a boundary: from its start, where they have been counted
-// if it is in the window, to its whole time.
-static enum status on_gaps(void *context, sqlite3_stmt *row, struct error *err)
-{
-    const struct moving *moving = context;
-    const struct query *query = moving->query;
-    const int64_t since_ns = query->filter.since_ns, until_ns = query->filter.until_ns;
-    struct crossing_request span = {.started_ns = sqlite3_column_int64(row, 0),
-                                    .ended_ns = sqlite3_column_int64(row, 1)};
-    const bool begins_inside = span.started_ns >= since_ns;
-    if (begins_inside && (!until_ns || span.ended_ns <= until_ns) &&
-        (query->step_ns == 0 || rollup_step(query->step_ns, span.started_ns) ==
-                                    rollup_step(query->step_ns, span.ended_ns - 1)))
-        return STATUS_OK;
-    struct aggregate gaps = {.count = 0};
-    aggregate_add_encoded(&gaps, moving->scratch, sqlite3_column_blob(row, 2),
-                          (size_t)sqlite3_column_bytes(row, 2));
-    span.first_token_ns = span.started_ns;
-    span.gaps = (int64_t)gaps.count;
-    for (unsigned i = 0; i < query->group_count; i++)
-        span.keys[i] = reader_integer(row, 3 + (int)i);
-    enum status status = STATUS_OK;
-    if (begins_inside)
-        status = add_tokens(moving, &span, span.started_ns, -1, err);
-    return status == STATUS_OK ? spread_tokens(moving, &span, err) : status;
-}
-
-// Looks at the records that began in a span, do not end in the future and cross a boundary.
-static enum status move_gaps(struct moving *moving, struct store *store, int64_t now_ns,
-                             const struct rollup_span *starts, struct error *err)
-{
-    const struct query *query = moving->query;
-    struct query_filter filter = query->filter;
-    filter.since_ns = filter.until_ns = 0;
-    sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendall(sql, "SELECT t.started_ns, t.started_ns + min(max(t.duration_ns, 1),"
-                               " " TEXT_OF(GAPS_NS_MAX) "), t.sketch");
-    for (unsigned i = 0; i < query->group_count; i++)
-        sqlite3_str_appendf(sql, ", %s", schema_dimension(RECORD_KIND_ITL, query->group_by[i]));
-    sqlite3_str_appendall(sql, " FROM itl t");
-    filter_where(sql, RECORD_KIND_ITL, &filter);
-    sqlite3_str_appendall(sql,
-                          " AND t.started_ns BETWEEN $1 AND $2"
-                          " AND t.started_ns + t.duration_ns <= $3 AND " SCHEMA_IS_PLACED
-                          " AND (t.started_ns < $4 OR t.started_ns + t.duration_ns > $5"
-                          "  OR t.started_ns / $6 <> (t.started_ns + t.duration_ns - 1) / $6)");
-    const int64_t of[] = {starts->first_ns,
-                          starts->last_ns,
-                          now_ns,
-                          query->filter.since_ns,
-                          query->filter.until_ns ? query->filter.until_ns : INT64_MAX,
-                          query->step_ns > 0 ? query->step_ns : INT64_MAX};
-    return reader_scan_with(store, sql, &filter, of, 6, on_gaps, moving, err);
-}
-
-// Of steps that rollups have, gaps move only where the window begins and ends.
-static enum status spread_gaps(struct throughput *throughput, struct store *store, int64_t now_ns,
-                               const struct aggregate_scan *scan, struct error *err)
-{
-    const struct query *query = scan->query;
-    const int64_t since_ns = query->filter.since_ns, until_ns = query->filter.until_ns;
-    const bool is_short = query->step_ns % MINUTE_NS != 0;
-    const int64_t late_ns = saturate_add(until_ns, -GAPS_NS_MAX);
-    const struct rollup_span spans[] = {
-        {saturate_add(is_short ? scan->window.first_ns : since_ns, -GAPS_NS_MAX),
-         is_short ? scan->window.last_ns : since_ns - 1},
-        {late_ns > since_ns ? late_ns : since_ns, is_short ? 0 : until_ns - 1}};
-    struct moving moving = {throughput, query, NULL};
-    if (sketch_new(&moving.scratch) != STATUS_OK)
-        return error_no_memory(err, "store");
-    enum status status = move_gaps(&moving, store, now_ns, &spans[0], err);
-    if (status == STATUS_OK)
-        status = move_gaps(&moving, store, now_ns, &spans[1], err);
-    sketch_free(moving.scratch);
-    return status;
-}
-
-static enum status add_gaps(struct throughput *throughput, struct store *store,
-                            const struct query *query, int64_t now_ns, struct error *err)
-{
-    struct aggregate_scan scan = {.query = query, .kind = RECORD_KIND_ITL};
-    aggregate_scan_want(&scan, QUERY_METRIC_ITL, false);
-    enum status status = aggregate_scan_run(&scan, store, err);
-    throughput->sketches += scan.sketches;
-    throughput->rows += scan.rows;
-    throughput->gaps = scan.seen;
-    for (size_t i = 0; status == STATUS_OK && i < groups_count(scan.groups); i++) {
-        const struct group *group = groups_at(scan.groups, i);
-        double *sums = NULL;
-        status = find_sums(throughput, group->keys, &sums, err);
-        if (status == STATUS_OK)
-            sums[THROUGHPUT_GAPS] += (double)aggregate_scan_ratio(group, 0)->values.count;
-    }
-    if (status == STATUS_OK)
-        status = spread_gaps(throughput, store, now_ns, &scan, err);
-    aggregate_scan_deinit(&scan);
-    return status;
-}
-
-// What the steps of a group have together.
-struct streamed {
-    double tokens, gaps;
-};
-
-// Lets gaps tell when tokens were put out, in groups that have no fewer gaps than their requests:
-// those of unfinished requests are in records `itl` alone, those whose record is missing or is not
-// written yet in requests alone.
-static enum status use_gaps(struct throughput *throughput, unsigned key_count, struct error *err)
-{
-    struct groups *all = NULL;
-    const size_t count = groups_count(throughput->groups);
-    if (groups_new(&all, key_count, sizeof(struct streamed), NULL) != STATUS_OK)
-        return error_no_memory(err, "store");
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
-        struct group *group = groups_at(throughput->groups, i), *of = NULL;
-        status = reader_group(all, group->keys, &of, err);
-        if (status != STATUS_OK)
-            break;
-        struct streamed *streamed = of->data;
-        streamed->tokens += throughput_sums(group)[THROUGHPUT_STREAMED];
-        streamed->gaps += throughput_sums(group)[THROUGHPUT_GAPS];
-    }
-    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
-        struct group *group = groups_at(throughput->groups, i);
-        const struct streamed *streamed = groups_get(all, group->keys)->data;
-        double *sums = group->data;
-        if (streamed->gaps >= streamed->tokens * (1 - 1e-9)) // sums of shares are rounded
-            sums[THROUGHPUT_OUTPUT_TOKENS] += sums[THROUGHPUT_GAPS] - sums[THROUGHPUT_STREAMED];
-    }
-    groups_free(all);
     return status;
 }
 
@@ -611,7 +353,6 @@ static enum status find_span(struct throughput *throughput, struct store *store,
                              int64_t now_ns, struct error *err)
 {
     enum status status = STATUS_OK;
-    throughput->span = (struct rollup_span){throughput->gaps.first_ns, now_ns};
     if (!query->filter.since_ns && query->step_ns == 0 && scan->seen.first_ns <= scan->seen.last_ns)
         status = find_extent(throughput, store, query, scan, err);
     return status == STATUS_OK
@@ -660,12 +401,12 @@ static enum status read_inferences(struct throughput *throughput, struct store *
                                    const struct query *query, const char *metric,
                                    struct aggregate_scan *scan, int64_t now_ns, struct error *err)
 {
-    struct crossed crossed = {.moving = {throughput, query, NULL}};
+    struct crossed crossed = {.place = {query, throughput->groups, throughput->has_tokens}};
     struct crossing crossing = {.store = store,
                                 .query = query,
                                 .now_ns = now_ns,
-                                .callback = on_crossing,
-                                .context = &crossed.moving};
+                                .callback = throughput_on_crossing,
+                                .context = &crossed.place};
     const int64_t since_ns = query->filter.since_ns;
     const bool is_short = since_ns && query->step_ns % MINUTE_NS != 0;
     if (!is_short)
@@ -694,12 +435,17 @@ static enum status read_all(struct throughput *throughput, struct store *store,
                             const struct query *query, const char *metric,
                             struct aggregate_scan *scan, int64_t now_ns, struct error *err)
 {
+    const struct throughput_place place = {query, throughput->groups, throughput->has_tokens};
+    struct throughput_gaps gaps = {.seen = {INT64_MAX, INT64_MIN}};
     enum status status = read_inferences(throughput, store, query, metric, scan, now_ns, err);
     if (status == STATUS_OK && can_stream(throughput, query, scan)) {
-        status = add_gaps(throughput, store, query, now_ns, err);
+        status = throughput_gaps_add(&place, store, now_ns, &gaps, err);
         if (status == STATUS_OK)
-            status = use_gaps(throughput, query->group_count, err);
+            status = throughput_gaps_use(&place, err);
     }
+    throughput->sketches += gaps.sketches;
+    throughput->rows += gaps.rows;
+    throughput->span = (struct rollup_span){gaps.seen.first_ns, now_ns};
     if (status == STATUS_OK)
         status = find_span(throughput, store, query, scan, now_ns, err);
     if (scan->note[0])
@@ -713,8 +459,7 @@ enum status throughput_read(struct throughput *throughput, struct store *store,
 {
     *throughput =
         (struct throughput){.step_ns = query->step_ns,
-                            .has_tokens = !metric || strcmp(metric, QUERY_METRIC_OUTPUT_RATE) == 0,
-                            .gaps = {INT64_MAX, INT64_MIN}};
+                            .has_tokens = !metric || strcmp(metric, QUERY_METRIC_OUTPUT_RATE) == 0};
     const unsigned keys = query->group_count + (query->step_ns > 0);
     if (groups_new(&throughput->groups, keys, THROUGHPUT_SUM_COUNT * sizeof(double), NULL) !=
         STATUS_OK)

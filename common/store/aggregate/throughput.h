@@ -32,21 +32,9 @@
 #include "common/core/base/error.h"
 #include "common/core/query/query.h"
 #include "common/store/aggregate/aggregate_scan.h"
+#include "common/store/aggregate/throughput_place.h"
 
 struct store;
-
-enum throughput_sum {
-    THROUGHPUT_REQUESTS,
-    THROUGHPUT_JUDGED, // requests of which it is known whether they failed
-    THROUGHPUT_FAILED,
-    THROUGHPUT_CANCELLED,
-    THROUGHPUT_PROMPT_TOKENS,
-    THROUGHPUT_OUTPUT_TOKENS,
-    THROUGHPUT_ITEMS,
-    THROUGHPUT_STREAMED, // of the output, tokens after gaps; and gaps in records `itl`
-    THROUGHPUT_GAPS,
-    THROUGHPUT_SUM_COUNT,
-};
 
 struct throughput {
     struct groups *groups;   // by group_by, then step; read with throughput_sums
@@ -56,9 +44,7 @@ struct throughput {
     char note[AGGREGATE_SCAN_NOTE_SIZE];
     struct rollup_span scanned; // that of aggregate_scan.window, for coverage
 
-    // Internal
-    bool has_tokens;         // output tokens are asked for
-    struct rollup_span gaps; // first and last start of the records `itl` read
+    bool has_tokens; // internal: output tokens are asked for
 };
 
 // True if the metric with this name is one of those above.

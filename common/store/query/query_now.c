@@ -254,8 +254,8 @@ static enum status add_recents(struct now *now, const struct recent *recent, str
         return error_no_memory(err, "store");
     enum status status = STATUS_OK;
     for (size_t i = 0; i < recent->count && status == STATUS_OK; i++)
-        if (recent->list[i].started_ns >= now->filter.since_ns)
-            status = add_recent(now, groups, &budget, &recent->list[i], err);
+        if (recent->requests[i].started_ns >= now->filter.since_ns)
+            status = add_recent(now, groups, &budget, &recent->requests[i], err);
     for (size_t i = 0; i < groups_count(groups) && status == STATUS_OK; i++) {
         const struct group *group = groups_at(groups, i);
         const struct now_whole *whole = group->data;
@@ -268,8 +268,9 @@ static enum status add_recents(struct now *now, const struct recent *recent, str
 static enum status read_medians(struct now *now, const struct query *query, struct error *err)
 {
     const struct recent *recent = NULL;
-    enum status status =
-        now->filter.until_ns ? STATUS_OK : recent_find(&recent, now->store, query, err);
+    enum status status = now->filter.until_ns
+                             ? STATUS_OK
+                             : recent_find(&recent, now->store, RECENT_REQUESTS, query, err);
     if (status != STATUS_OK)
         return status;
     return recent ? add_recents(now, recent, err) : scan_medians(now, query, err);

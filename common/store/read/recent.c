@@ -9,6 +9,7 @@
 #include "common/core/base/key_index.h"
 #include "common/core/base/saturate.h"
 #include "common/core/record/record.h"
+#include "common/core/stats/sketch.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/session.h"
 #include "common/store/schema/schema.h"
@@ -31,56 +32,48 @@ struct answer {
     int64_t ended_ns, started_ns;
 };
 
-struct store_recent {
+// What is kept of a kind.
+struct kept {
+    struct store_recent *of;
     struct recent all;
     size_t room;
-    int64_t window_ns;     // how long a request is kept; 0: none is
-    int64_t as_of_ns;      // of the last recent_keep
-    bool is_full;          // there were more than RECENT_MAX
-    int64_t full_ns;       // as of when
-    int64_t acts;          // the last act in the audit log
-    int64_t expired_ns;    // until when requests have expired
-    int64_t id, time_ns;   // of the last request, and its start
-    int64_t covered_ns;    // as recent_covered_ns
-    int64_t looked_at;     // requests, since covered_ns began
-    struct key_index runs; // run, model and device
+    bool is_full;             // there were more than RECENT_MAX
+    int64_t full_ns;          // as of when
+    int64_t acts, expired_ns; // the last act in the audit log, and until when records have expired
+    int64_t id, time_ns;      // of the last record, and its start
+    int64_t window_ns;        // how long a record is kept; 0: none is
+};
+
+struct store_recent {
+    struct kept kinds[RECENT_KINDS];
+    int64_t as_of_ns;       // of the last recent_keep
+    struct sketch *scratch; // of a record of gaps
+    int64_t covered_ns;     // as recent_covered_ns
+    int64_t looked_at;      // requests, since covered_ns began
+    struct key_index runs;  // run, model and device
     struct answer *answers;
     size_t answer_room;
 };
 
-static void free_recent(struct store_recent *kept)
+static void free_recent(struct store_recent *recent)
 {
-    key_index_deinit(&kept->runs);
-    free(kept->answers);
-    free(kept->all.list);
-    free(kept);
+    key_index_deinit(&recent->runs);
+    free(recent->answers);
+    sketch_free(recent->scratch);
+    for (unsigned kind = 0; kind < RECENT_KINDS; kind++)
+        free(recent->kinds[kind].all.items);
+    free(recent);
 }
 
-static int by_group(const void *a, const void *b)
-{
-    const struct recent_request *left = a, *right = b;
-    if (left->model != right->model)
-        return left->model < right->model ? -1 : 1;
-    if (left->host != right->host)
-        return left->host < right->host ? -1 : 1;
-    return (left->started_ns > right->started_ns) - (left->started_ns < right->started_ns);
-}
+// ---- Kinds ----------------------------------------------------------------------------------
 
-// Puts requests of a model and host side by side: whoever adds them up finds their group at once.
-// What comes later stands at the end until the next time.
-static void sort(struct recent *all)
-{
-    if (all->count > 0)
-        qsort(all->list, all->count, sizeof *all->list, by_group);
-}
+// Columns of both kinds, and of each.
+enum { ID, STARTED, MODEL, PLACED, HOST, OF_KIND };
+enum { RUN = OF_KIND, DEVICE, E2E, TTFT, FINISH, PREFILL };
+enum { PROMPT = PREFILL + 1, CACHED, GENERATED, ITL_MAX, ITEMS, SPEED, TPOT };
+enum { DURATION = OF_KIND, SKETCH };
 
-// ---- Reading --------------------------------------------------------------------------------
-
-enum { ID, RUN, DEVICE, STARTED, E2E, MODEL, PLACED, HOST, TTFT };
-enum { FINISH = TTFT + 1, PREFILL, PROMPT, CACHED, GENERATED, ITL_MAX, ITEMS, SPEED, TPOT };
-
-static const char answers_sql[] = "SELECT t.id, t.run, t.device, t.started_ns, t.e2e_ns, t.model,"
-                                  " " SCHEMA_IS_PLACED;
+#define COLUMNS "t.id, t.started_ns, t.model, " SCHEMA_IS_PLACED
 
 static void append_ratio(sqlite3_str *sql, const char *name)
 {
@@ -92,57 +85,18 @@ static void append_ratio(sqlite3_str *sql, const char *name)
     schema_select_metric(sql, metric);
 }
 
-static void append_select(sqlite3_str *sql)
+static void append_request_columns(sqlite3_str *sql)
 {
-    sqlite3_str_appendf(sql,
-                        "%s, o.host, t.ttft_ns, t.finish, t.prefill_ns, t.prompt_tokens,"
-                        " t.cached_prompt_tokens, t.generated_tokens, t.itl_max_ns, t.items",
-                        answers_sql);
+    sqlite3_str_appendall(sql, "t.run, t.device, t.e2e_ns, t.ttft_ns, t.finish, t.prefill_ns,"
+                               " t.prompt_tokens, t.cached_prompt_tokens, t.generated_tokens,"
+                               " t.itl_max_ns, t.items");
     append_ratio(sql, "tokens_per_second");
     append_ratio(sql, "tpot_ns");
-    sqlite3_str_appendall(sql, " FROM main.inference t CROSS JOIN main.run o ON o.run = t.run");
 }
 
-static enum status on_answer(void *context, sqlite3_stmt *row, struct error *err)
+static void set_request(const struct kept *kept, size_t place, sqlite3_stmt *row)
 {
-    struct store_recent *kept = context;
-    const int64_t key[] = {sqlite3_column_int64(row, RUN), sqlite3_column_int64(row, MODEL),
-                           sqlite3_column_int64(row, DEVICE)};
-    const int64_t started_ns = sqlite3_column_int64(row, STARTED);
-    const int64_t ended_ns = saturate_add(started_ns, sqlite3_column_int64(row, E2E));
-    const size_t known = kept->runs.count;
-    size_t number = 0;
-    if (key_index_add(&kept->runs, key, &number) != STATUS_OK ||
-        !ARRAY_RESERVE(&kept->answers, &kept->answer_room, number + 1))
-        return error_no_memory(err, "store");
-    struct answer *answer = &kept->answers[number];
-    if (number == known)
-        *answer = (struct answer){.run = key[0], .model = key[1], .device = key[2]};
-    if (sqlite3_column_int(row, PLACED) && ended_ns > answer->ended_ns) {
-        answer->ended_ns = ended_ns;
-        answer->started_ns = started_ns;
-    }
-    if (kept->looked_at++ == 0 || started_ns < kept->covered_ns)
-        kept->covered_ns = started_ns;
-    return STATUS_OK;
-}
-
-static enum status on_request(void *context, sqlite3_stmt *row, struct error *err)
-{
-    struct store_recent *kept = context;
-    struct recent *all = &kept->all;
-    if (kept->is_full || !sqlite3_column_int(row, PLACED) ||
-        sqlite3_column_int64(row, STARTED) < all->since_ns)
-        return STATUS_OK;
-    kept->is_full = all->count == RECENT_MAX;
-    if (kept->is_full)
-        return STATUS_OK;
-    if (!ARRAY_RESERVE(&all->list, &kept->room, all->count + 1))
-        return error_no_memory(err, "store");
-    all->list[all->count++] = (struct recent_request){
-        .model = sqlite3_column_int64(row, MODEL),
-        .host = sqlite3_column_int64(row, HOST),
-        .started_ns = sqlite3_column_int64(row, STARTED),
+    kept->all.requests[place] = (struct recent_request){
         .e2e_ns = sqlite3_column_int64(row, E2E),
         .ttft_ns = reader_integer(row, TTFT),
         .finish = sqlite3_column_int64(row, FINISH),
@@ -155,50 +109,178 @@ static enum status on_request(void *context, sqlite3_stmt *row, struct error *er
         .tokens_per_second = reader_real(row, SPEED),
         .tpot_ns = reader_real(row, TPOT),
     };
+}
+
+static void append_gaps_columns(sqlite3_str *sql)
+{
+    sqlite3_str_appendall(sql, "t.duration_ns, t.sketch");
+}
+
+static void set_gaps(const struct kept *kept, size_t place, sqlite3_stmt *row)
+{
+    struct aggregate gaps = {.count = 0};
+    aggregate_add_encoded(&gaps, kept->of->scratch, sqlite3_column_blob(row, SKETCH),
+                          (size_t)sqlite3_column_bytes(row, SKETCH));
+    kept->all.gaps[place] = (struct recent_gaps){.duration_ns = sqlite3_column_int64(row, DURATION),
+                                                 .count = (int64_t)gaps.count};
+}
+
+static const struct {
+    enum record_kind kind;
+    int64_t reach_ns; // so long before the window records begin that matter in it
+    size_t size;
+    void (*append_columns)(sqlite3_str *sql);
+    void (*set)(const struct kept *kept, size_t place, sqlite3_stmt *row);
+} kinds[RECENT_KINDS] = {
+    [RECENT_REQUESTS] = {RECORD_KIND_INFERENCE, 0, sizeof(struct recent_request),
+                         append_request_columns, set_request},
+    [RECENT_GAPS] = {RECORD_KIND_ITL, RECENT_GAPS_NS_MAX, sizeof(struct recent_gaps),
+                     append_gaps_columns, set_gaps},
+};
+
+static enum recent_kind kind_of(const struct kept *kept)
+{
+    return (enum recent_kind)(kept - kept->of->kinds);
+}
+
+// What the items of both kinds begin with.
+struct head {
+    int64_t model, host, started_ns;
+};
+
+static int by_group(const void *a, const void *b)
+{
+    struct head left, right;
+    memcpy(&left, a, sizeof left);
+    memcpy(&right, b, sizeof right);
+    if (left.model != right.model)
+        return left.model < right.model ? -1 : 1;
+    if (left.host != right.host)
+        return left.host < right.host ? -1 : 1;
+    return (left.started_ns > right.started_ns) - (left.started_ns < right.started_ns);
+}
+
+// Puts records of a model and host side by side: whoever adds them up finds their group at once.
+// What comes later stands at the end until the next time.
+static void sort(const struct kept *kept)
+{
+    if (kept->all.count > 0)
+        qsort(kept->all.items, kept->all.count, kinds[kind_of(kept)].size, by_group);
+}
+
+static void drop_before(struct kept *kept, int64_t since_ns)
+{
+    const size_t size = kinds[kind_of(kept)].size;
+    char *items = kept->all.items;
+    size_t left = 0;
+    for (size_t i = 0; i < kept->all.count; i++) {
+        struct head head;
+        memcpy(&head, items + i * size, sizeof head);
+        if (head.started_ns >= since_ns)
+            memmove(items + left++ * size, items + i * size, size);
+    }
+    kept->all.count = left;
+    kept->all.since_ns = since_ns;
+    sort(kept);
+}
+
+// ---- Reading --------------------------------------------------------------------------------
+
+static enum status on_answer(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct store_recent *recent = context;
+    const int64_t key[] = {sqlite3_column_int64(row, RUN), sqlite3_column_int64(row, MODEL),
+                           sqlite3_column_int64(row, DEVICE)};
+    const int64_t started_ns = sqlite3_column_int64(row, STARTED);
+    const int64_t ended_ns = saturate_add(started_ns, sqlite3_column_int64(row, E2E));
+    const size_t known = recent->runs.count;
+    size_t number = 0;
+    if (key_index_add(&recent->runs, key, &number) != STATUS_OK ||
+        !ARRAY_RESERVE(&recent->answers, &recent->answer_room, number + 1))
+        return error_no_memory(err, "store");
+    struct answer *answer = &recent->answers[number];
+    if (number == known)
+        *answer = (struct answer){.run = key[0], .model = key[1], .device = key[2]};
+    if (sqlite3_column_int(row, PLACED) && ended_ns > answer->ended_ns) {
+        answer->ended_ns = ended_ns;
+        answer->started_ns = started_ns;
+    }
+    if (recent->looked_at++ == 0 || started_ns < recent->covered_ns)
+        recent->covered_ns = started_ns;
+    return STATUS_OK;
+}
+
+static enum status on_record(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct kept *kept = context;
+    struct recent *all = &kept->all;
+    const size_t size = kinds[kind_of(kept)].size;
+    const struct head head = {sqlite3_column_int64(row, MODEL), sqlite3_column_int64(row, HOST),
+                              sqlite3_column_int64(row, STARTED)};
+    if (kept->is_full || !sqlite3_column_int(row, PLACED) || head.started_ns < all->since_ns)
+        return STATUS_OK;
+    kept->is_full = all->count == RECENT_MAX;
+    if (kept->is_full)
+        return STATUS_OK;
+    if (!array_reserve(&all->items, &kept->room, all->count + 1, size))
+        return error_no_memory(err, "store");
+    kinds[kind_of(kept)].set(kept, all->count, row);
+    memcpy((char *)all->items + all->count++ * size, &head, sizeof head);
     return STATUS_OK;
 }
 
 static enum status on_new(void *context, sqlite3_stmt *row, struct error *err)
 {
-    struct store_recent *kept = context;
+    struct kept *kept = context;
     kept->id = sqlite3_column_int64(row, ID);
     kept->time_ns = sqlite3_column_int64(row, STARTED);
-    enum status status = on_answer(kept, row, err);
-    return status == STATUS_OK ? on_request(kept, row, err) : status;
+    enum status status =
+        kind_of(kept) == RECENT_REQUESTS ? on_answer(kept->of, row, err) : STATUS_OK;
+    return status == STATUS_OK ? on_record(kept, row, err) : status;
 }
 
-static enum status read_answers(struct store_recent *kept, struct store *store, struct error *err)
+static enum status read_answers(struct store_recent *recent, struct store *store, struct error *err)
 {
-    key_index_clear(&kept->runs);
-    kept->looked_at = kept->covered_ns = 0;
+    key_index_clear(&recent->runs);
+    recent->looked_at = recent->covered_ns = 0;
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendf(sql, "%s FROM main.inference t ORDER BY t.id DESC LIMIT %d", answers_sql,
+    sqlite3_str_appendf(sql,
+                        "SELECT " COLUMNS ", 0, t.run, t.device, t.e2e_ns"
+                        " FROM main.inference t ORDER BY t.id DESC LIMIT %d",
                         ANSWERS_OF);
-    enum status status = reader_scan(store, sql, NULL, on_answer, kept, err);
-    if (kept->looked_at < ANSWERS_OF)
-        kept->covered_ns = 0;
+    enum status status = reader_scan(store, sql, NULL, on_answer, recent, err);
+    if (recent->looked_at < ANSWERS_OF)
+        recent->covered_ns = 0;
     return status;
 }
 
-static enum status read_window(struct store_recent *kept, struct store *store, int64_t since_ns,
+static sqlite3_str *new_select(const struct kept *kept, struct store *store)
+{
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendall(sql, "SELECT " COLUMNS ", o.host, ");
+    kinds[kind_of(kept)].append_columns(sql);
+    sqlite3_str_appendf(sql, " FROM main.%s t CROSS JOIN main.run o ON o.run = t.run",
+                        record_kind_info(kinds[kind_of(kept)].kind)->name);
+    return sql;
+}
+
+static enum status read_window(struct kept *kept, struct store *store, int64_t since_ns,
                                struct error *err)
 {
     kept->all.count = 0;
     kept->all.since_ns = since_ns;
     kept->is_full = false;
-    sqlite3_str *sql = sqlite3_str_new(store->db);
-    append_select(sql);
+    sqlite3_str *sql = new_select(kept, store);
     sqlite3_str_appendf(sql, " WHERE t.started_ns >= $1 AND " SCHEMA_IS_PLACED " LIMIT %d",
                         RECENT_MAX + 1);
-    enum status status = reader_scan_with(store, sql, NULL, &since_ns, 1, on_request, kept, err);
-    sort(&kept->all);
+    enum status status = reader_scan_with(store, sql, NULL, &since_ns, 1, on_record, kept, err);
+    sort(kept);
     return status;
 }
 
-static enum status read_new(struct store_recent *kept, struct store *store, struct error *err)
+static enum status read_new(struct kept *kept, struct store *store, struct error *err)
 {
-    sqlite3_str *sql = sqlite3_str_new(store->db);
-    append_select(sql);
+    sqlite3_str *sql = new_select(kept, store);
     sqlite3_str_appendall(sql, " WHERE t.id > $1 ORDER BY t.id");
     const int64_t after = kept->id;
     return reader_scan_with(store, sql, NULL, &after, 1, on_new, kept, err);
@@ -226,11 +308,11 @@ static void append_answers(sqlite3_context *context, int count, sqlite3_value **
 {
     (void)count, (void)values;
     const struct store *store = sqlite3_user_data(context);
-    const struct store_recent *kept = store->recent;
+    const struct store_recent *recent = store->recent;
     sqlite3_str *text = sqlite3_str_new(store->db);
     const char *separator = "[";
-    for (size_t i = 0; i < kept->runs.count; i++) {
-        const struct answer *answer = &kept->answers[i];
+    for (size_t i = 0; i < recent->runs.count; i++) {
+        const struct answer *answer = &recent->answers[i];
         sqlite3_str_appendf(text, "%s[%lld,%lld,%lld,%lld,%lld]", separator, (long long)answer->run,
                             (long long)answer->model, (long long)answer->device,
                             (long long)answer->started_ns, (long long)answer->ended_ns);
@@ -246,18 +328,8 @@ static void append_answers(sqlite3_context *context, int count, sqlite3_value **
 
 // ---- Keeping --------------------------------------------------------------------------------
 
-static void drop_before(struct recent *all, int64_t since_ns)
-{
-    size_t left = 0;
-    for (size_t i = 0; i < all->count; i++)
-        if (all->list[i].started_ns >= since_ns)
-            all->list[left++] = all->list[i];
-    all->count = left;
-    sort(all);
-}
-
 struct state {
-    int64_t acts, id, time_ns, expired_ns; // of the last request, and until when they have expired
+    int64_t acts, id, time_ns, expired_ns; // of the last record, and until when they have expired
     bool is_there;                         // the last one that was read
 };
 
@@ -270,33 +342,36 @@ static enum status on_state(void *context, sqlite3_stmt *row, struct error *err)
     return STATUS_OK;
 }
 
-static enum status read_state(struct store_recent *kept, struct store *store, struct state *state,
+static enum status read_state(const struct kept *kept, struct store *store, struct state *state,
                               struct error *err)
 {
-    const int64_t of[] = {kept->id, kept->time_ns, RECORD_KIND_INFERENCE};
+    const enum record_kind kind = kinds[kind_of(kept)].kind;
+    const char *name = record_kind_info(kind)->name;
+    const int64_t of[] = {kept->id, kept->time_ns, kind};
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendall(
-        sql, "SELECT (SELECT max(id) FROM main.admin), max(id), started_ns,"
-             " (SELECT until_ns FROM main.expiry WHERE kind = $3), EXISTS (SELECT 1"
-             " FROM main.inference WHERE id = $1 AND started_ns = $2) FROM main.inference");
+    sqlite3_str_appendf(sql,
+                        "SELECT (SELECT max(id) FROM main.admin), max(id), started_ns,"
+                        " (SELECT until_ns FROM main.expiry WHERE kind = $3), EXISTS (SELECT 1"
+                        " FROM main.%s WHERE id = $1 AND started_ns = $2) FROM main.%s",
+                        name, name);
     return reader_scan_with(store, sql, NULL, of, 3, on_state, state, err);
 }
 
-static bool is_current(const struct store_recent *kept, const struct state *state)
+static bool is_current(const struct kept *kept, const struct state *state)
 {
     return state->is_there && state->acts == kept->acts && state->expired_ns == kept->expired_ns &&
-           state->id - kept->id <= BEHIND_MAX && kept->runs.count <= BEHIND_MAX;
+           state->id - kept->id <= BEHIND_MAX && kept->of->runs.count <= BEHIND_MAX;
 }
 
 // After a failure nothing is current.
-static enum status finish(struct store_recent *kept, enum status status)
+static enum status finish(struct kept *kept, enum status status)
 {
     if (status != STATUS_OK)
         kept->id = 0;
     return status;
 }
 
-static enum status begin(struct store_recent *kept, struct store *store, const struct state *state,
+static enum status begin(struct kept *kept, struct store *store, const struct state *state,
                          struct error *err)
 {
     kept->all.count = 0;
@@ -307,26 +382,25 @@ static enum status begin(struct store_recent *kept, struct store *store, const s
     kept->expired_ns = state->expired_ns;
     kept->id = state->id;
     kept->time_ns = state->time_ns;
-    return read_answers(kept, store, err);
+    return kind_of(kept) == RECENT_REQUESTS ? read_answers(kept->of, store, err) : STATUS_OK;
 }
 
-// Reads the window's requests where they are not kept; drops what began before the window once that
+// Reads the window's records where they are not kept; drops what began before the window once that
 // is a quarter of it.
-static enum status keep_window(struct store_recent *kept, struct store *store, int64_t window_ns,
+static enum status keep_window(struct kept *kept, struct store *store, int64_t window_ns,
                                struct error *err)
 {
-    const int64_t since_ns = kept->as_of_ns - window_ns;
-    const int64_t past_ns = kept->as_of_ns - kept->window_ns - kept->all.since_ns;
-    const bool retries = kept->is_full && kept->as_of_ns - kept->full_ns > RETRY_NS;
-    if (window_ns > 0 && (since_ns < kept->all.since_ns || retries)) {
+    const int64_t as_of_ns = kept->of->as_of_ns, reach_ns = kinds[kind_of(kept)].reach_ns;
+    const bool retries = kept->is_full && as_of_ns - kept->full_ns > RETRY_NS;
+    if (window_ns > 0 && (as_of_ns - window_ns - reach_ns < kept->all.since_ns || retries)) {
         kept->window_ns = window_ns;
-        kept->full_ns = kept->as_of_ns;
-        return read_window(kept, store, since_ns, err);
+        kept->full_ns = as_of_ns;
+        return read_window(kept, store, as_of_ns - window_ns - reach_ns, err);
     }
-    if (kept->window_ns > 0 && !kept->is_full && past_ns > kept->window_ns / 4) {
-        kept->all.since_ns += past_ns;
-        drop_before(&kept->all, kept->all.since_ns);
-    }
+    const int64_t since_ns = as_of_ns - kept->window_ns - reach_ns;
+    if (kept->window_ns > 0 && !kept->is_full &&
+        since_ns - kept->all.since_ns > kept->window_ns / 4)
+        drop_before(kept, since_ns);
     return STATUS_OK;
 }
 
@@ -335,24 +409,26 @@ static enum status make(struct store *store, struct error *err)
     if (sqlite3_create_function(store->db, "recent_answers", 0, SQLITE_UTF8 | SQLITE_DIRECTONLY,
                                 store, append_answers, NULL, NULL) != SQLITE_OK)
         return database_error(store->db, "store", err);
-    store->recent = calloc(1, sizeof *store->recent);
-    if (!store->recent)
+    struct store_recent *recent = calloc(1, sizeof *recent);
+    if (!recent || sketch_new(&recent->scratch) != STATUS_OK) {
+        free(recent);
         return error_no_memory(err, "store");
-    store->recent->runs.width = 3;
+    }
+    recent->runs.width = 3;
+    for (unsigned kind = 0; kind < RECENT_KINDS; kind++)
+        recent->kinds[kind].of = recent;
+    store->recent = recent;
     store->free_recent = free_recent;
     return STATUS_OK;
 }
 
-enum status recent_keep(struct store *store, int64_t as_of_ns, int64_t window_ns, struct error *err)
+static enum status keep(struct kept *kept, struct store *store, int64_t window_ns,
+                        struct error *err)
 {
     struct state state = {0};
-    enum status status = store->recent ? STATUS_OK : make(store, err);
-    struct store_recent *kept = store->recent;
-    if (status == STATUS_OK)
-        status = read_state(kept, store, &state, err);
+    enum status status = read_state(kept, store, &state, err);
     if (status != STATUS_OK)
         return status;
-    kept->as_of_ns = as_of_ns;
     status =
         is_current(kept, &state) ? read_new(kept, store, err) : begin(kept, store, &state, err);
     if (status == STATUS_OK)
@@ -360,16 +436,28 @@ enum status recent_keep(struct store *store, int64_t as_of_ns, int64_t window_ns
     return finish(kept, status);
 }
 
-enum status recent_find(const struct recent **out, struct store *store, const struct query *query,
-                        struct error *err)
+enum status recent_keep(struct store *store, int64_t as_of_ns, int64_t window_ns, struct error *err)
 {
-    struct store_recent *kept = store->recent;
+    enum status status = store->recent ? STATUS_OK : make(store, err);
+    for (unsigned kind = 0; kind < RECENT_KINDS && status == STATUS_OK; kind++) {
+        store->recent->as_of_ns = as_of_ns;
+        status = keep(&store->recent->kinds[kind], store, window_ns, err);
+    }
+    return status;
+}
+
+enum status recent_find(const struct recent **out, struct store *store, enum recent_kind kind,
+                        const struct query *query, struct error *err)
+{
+    struct kept *kept = store->recent ? &store->recent->kinds[kind] : NULL;
+    const int64_t since_ns = query->filter.since_ns;
     struct query_filter names = query->filter;
     struct state state = {0};
     names.since_ns = names.until_ns = 0;
     // A window that begins after the last NOW is not looked for: charts alone keep nothing.
-    bool fits = kept && !kept->is_full && query->filter.since_ns >= kept->all.since_ns &&
-                query->filter.since_ns <= kept->as_of_ns && !query_filter_narrows(&names);
+    bool fits = kept && !kept->is_full && kept->expired_ns <= since_ns &&
+                since_ns - kinds[kind].reach_ns >= kept->all.since_ns &&
+                since_ns <= kept->of->as_of_ns && !query_filter_narrows(&names);
     for (unsigned i = 0; fits && i < query->group_count; i++)
         fits = query->group_by[i] == QUERY_BY_MODEL || query->group_by[i] == QUERY_BY_HOST;
     *out = NULL;
@@ -379,6 +467,6 @@ enum status recent_find(const struct recent **out, struct store *store, const st
     if (status != STATUS_OK || !is_current(kept, &state))
         return status;
     status = finish(kept, read_new(kept, store, err));
-    *out = kept->is_full ? NULL : &kept->all;
+    *out = status != STATUS_OK || kept->is_full ? NULL : &kept->all;
     return status;
 }

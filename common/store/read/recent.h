@@ -1,8 +1,9 @@
-// Recent requests: what a session (session.h) keeps of them in memory between its queries.  NOW
-// asks for the same minutes every second; only the requests that came meanwhile are read again.
+// Recent records: what a session (session.h) keeps in memory of requests and of gaps between tokens
+// between its queries.  NOW asks for the same minutes every second; only what came meanwhile is
+// read again.
 //
-// New requests are found by their ids, which rise.  All are read again after an act of
-// an administrator, when requests have expired, and after many came unasked for.
+// New records are found by their ids, which rise.  All are read again after an act of
+// an administrator, when records have expired, and after many came unasked for.
 #pragma once
 
 #include <stdbool.h>
@@ -15,39 +16,55 @@
 
 struct store;
 
+enum recent_kind { RECENT_REQUESTS, RECENT_GAPS, RECENT_KINDS };
+
 // A number that a record lacks; a ratio is NaN.
 #define RECENT_NONE GROUP_KEY_NONE // as reader_integer
 
 struct recent_request {
-    int64_t model, host; // ids of the table name
-    int64_t started_ns, e2e_ns, ttft_ns, finish, prefill_ns;
+    int64_t model, host, started_ns; // ids of the table name
+    int64_t e2e_ns, ttft_ns, finish, prefill_ns;
     int64_t prompt_tokens, cached_prompt_tokens, generated_tokens, itl_max_ns, items;
     double tokens_per_second, tpot_ns;
 };
 
-// So many requests are kept at most: some 30 MB.
+// A record of gaps between tokens.
+struct recent_gaps {
+    int64_t model, host, started_ns;
+    int64_t duration_ns, count;
+};
+
+// A record of gaps covers a second or two; of a longer one the gaps count in its first part.
+#define RECENT_GAPS_NS_MAX INT64_C(10000000000)
+
+// So many of a kind are kept at most: some 30 MB together.
 enum { RECENT_MAX = 160000 };
 
-// Requests with plausible times: all those that began since `since_ns`; most of a model and host
+// Records with plausible times: all those that began since `since_ns`; most of a model and host
 // stand side by side.
 struct recent {
     int64_t since_ns;
-    struct recent_request *list;
     size_t count;
+    union {
+        void *items;
+        struct recent_request *requests;
+        struct recent_gaps *gaps;
+    };
 };
 
-// Lets the session keep the requests that began within a window before `as_of_ns`; of a window of 0
-// it keeps what it has.  Afterwards the
+// Lets the session keep the records that began within a window before `as_of_ns` (gaps also those
+// that reach into it); of a window of 0 it keeps what it has.  Afterwards the
 // SQL function recent_answers() returns what runs answered with lately, as JSON: an array of [run,
 // model, device, start, end], times of the request that ended last.
 MUST_CHECK enum status recent_keep(struct store *store, int64_t as_of_ns, int64_t window_ns,
                                    struct error *err);
 
-// Sets `*out` to the requests of a query's window if the session keeps them; else to NULL, also if
-// they are more than RECENT_MAX, or the query has a filter by name or groups by others than model
-// and host.  Valid until the next call.
+// Sets `*out` to the records of a query's window if the session keeps them; else to NULL, also if
+// they are more than RECENT_MAX, some have expired, or the query has a filter by name or groups by
+// others than model and host.  Valid until the next call.
 MUST_CHECK enum status recent_find(const struct recent **out, struct store *store,
-                                   const struct query *query, struct error *err);
+                                   enum recent_kind kind, const struct query *query,
+                                   struct error *err);
 
 // SQL to read the values of recent_answers() FROM, after recent_keep; if the filter has an end,
 // those of the newest requests that began before :until.

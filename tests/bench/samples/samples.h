@@ -9,6 +9,7 @@
 struct fleet_plan {
     const char *folder; // for its files
     unsigned hosts, devices, seconds;
+    bool has_gaps; // with each inference, a record of the gaps between its tokens
 };
 
 struct fleet_result {

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "common/core/stats/sketch.h"
 #include "common/sys/clock.h"
 #include "tests/bench/bench_store.h"
 #include "tests/bench/samples/samples.h"
@@ -21,6 +22,7 @@ enum {
     FLIGHTS_MAX = 64, // unacknowledged batches of a host: half a minute
     PATIENCE_S = 60,
     MODELS = 20,
+    GAPS = 40, // of a record
     FIRST_DEVICE = MODELS + 1,
 };
 
@@ -106,6 +108,22 @@ static void put_process(struct record *record, int64_t at_ns)
     record_set_int(record, PROCESS_SAMPLE_WAITING, 0);
 }
 
+static void put_gaps(struct record *record, const struct host *host, int64_t at_ns)
+{
+    char bytes[512];
+    struct sketch *sketch = NULL;
+    if (sketch_new(&sketch) != STATUS_OK)
+        bench_die("gaps", "out of memory");
+    for (unsigned i = 0; i < GAPS; i++)
+        sketch_add(sketch, 2e7 + (double)((host->inferences + i) % 16) * 1e6, 1);
+    record_init(record, RECORD_KIND_ITL, at_ns);
+    record_set_name(record, ITL_MODEL, host->model);
+    record_set_name(record, ITL_DEVICE, FIRST_DEVICE);
+    record_set_int(record, ITL_DURATION_NS, (int64_t)SECOND_NS);
+    record_set_blob(record, ITL_SKETCH, bytes, sketch_encode_whole(sketch, bytes, sizeof bytes));
+    sketch_free(sketch);
+}
+
 static size_t make_records(struct lane *lane, struct host *host, struct record *records)
 {
     const int64_t now_ns = clock_wall_ns(), began_ns = now_ns - (int64_t)SECOND_NS;
@@ -115,7 +133,9 @@ static size_t make_records(struct lane *lane, struct host *host, struct record *
         record_set_name(&records[0], INFERENCE_MODEL, host->model);
         record_set_name(&records[0], INFERENCE_DEVICE, FIRST_DEVICE);
         records[0].started_ns = began_ns;
-        return 1;
+        if (lane->plan->has_gaps)
+            put_gaps(&records[1], host, began_ns);
+        return lane->plan->has_gaps ? 2 : 1;
     }
     for (unsigned i = 0; i < lane->plan->devices && host->number == 0; i++)
         put_device(&records[count++], host, i, began_ns);

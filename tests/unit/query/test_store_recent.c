@@ -1,9 +1,11 @@
-// What a session keeps of recent requests (recent.h): whatever happens to the store between two
-// queries, it answers as a new session does, and as the records that are read for a filter by name.
+// What a session keeps of recent requests and gaps between tokens (recent.h): whatever happens to
+// the store between two queries, it answers as a new session does, and as the records that are read
+// for a filter by name.
 #include <string.h>
 
 #include <sqlite3.h>
 
+#include "common/core/stats/sketch.h"
 #include "common/store/read/recent.h"
 #include "common/store/store.h"
 #include "tests/support/store/rows.h"
@@ -78,6 +80,31 @@ static void add_request(int64_t run)
     (void)rows_add(db, run, &record);
 }
 
+// A record of gaps between tokens, some of which last longer than they count.
+static void make_gaps(struct record *record)
+{
+    char bytes[256];
+    struct sketch *sketch = NULL;
+    assert_int_equal(sketch_new(&sketch), STATUS_OK);
+    for (uint64_t left = 1 + below(400); left > 0; left--)
+        sketch_add(sketch, (double)(1000000 << below(3)), 1);
+    record_init(record, RECORD_KIND_ITL,
+                as_of_ns - (int64_t)below(400) * SECOND - (int64_t)below(SECOND));
+    record_set_name(record, ITL_MODEL, models[below(MODELS)]);
+    record_set_name(record, ITL_DEVICE, models[0]);
+    record_set_int(record, ITL_DURATION_NS,
+                   (int64_t)below(below(8) == 0 ? 12 * SECOND : 2 * SECOND));
+    record_set_blob(record, ITL_SKETCH, bytes, sketch_encode_whole(sketch, bytes, sizeof bytes));
+    sketch_free(sketch);
+}
+
+static void add_gaps(int64_t run)
+{
+    struct record record;
+    make_gaps(&record);
+    (void)rows_add(db, run, &record);
+}
+
 // NULL: there is nothing, or no time.
 static struct result *ask_of(struct store *from, const struct query *query)
 {
@@ -95,19 +122,23 @@ static void happen(void)
                               " VALUES(1, '', '', '', '', 0)";
     for (uint64_t left = below(30); left > 0; left--)
         add_request(1 + (int64_t)below(RUNS));
+    for (uint64_t left = below(30); left > 0; left--)
+        add_gaps(1 + (int64_t)below(RUNS));
+    const enum record_kind kind = below(2) ? RECORD_KIND_INFERENCE : RECORD_KIND_ITL;
+    const char *table = record_kind_info(kind)->name;
     switch (below(8)) {
     case 0: // clear some
-        execf("DELETE FROM inference WHERE model = %u", models[below(MODELS)]);
+        execf("DELETE FROM %s WHERE model = %u", table, models[below(MODELS)]);
         exec(act);
         break;
-    case 1: // the newest are gone, and the last id is another request's
-        execf("DELETE FROM inference WHERE id > (SELECT max(id) FROM inference) - %d",
+    case 1: // the newest are gone, and the last id is another record's
+        execf("DELETE FROM %s WHERE id > (SELECT max(id) FROM %s) - %d", table, table,
               (int)below(5));
         break;
     case 2: // some have expired
         as_of_ns += SECOND;
-        execf("DELETE FROM inference WHERE started_ns < %lld", (long long)(as_of_ns - 60 * SECOND));
-        execf("INSERT OR REPLACE INTO expiry VALUES(%d, %lld)", RECORD_KIND_INFERENCE,
+        execf("DELETE FROM %s WHERE started_ns < %lld", table, (long long)(as_of_ns - 60 * SECOND));
+        execf("INSERT OR REPLACE INTO expiry VALUES(%d, %lld)", kind,
               (long long)(as_of_ns - 60 * SECOND));
         break;
     case 3: // a query that fails half way
@@ -177,8 +208,17 @@ static void expect_as_read(const struct query *query)
     result_free(all);
 }
 
+static size_t kept_count(enum recent_kind kind, const struct query *query)
+{
+    const struct recent *recent = NULL;
+    struct error err;
+    assert_int_equal(recent_find(&recent, store, kind, query, &err), STATUS_OK);
+    return recent ? recent->count : 0;
+}
+
 TEST_CASE(test_kept)
 {
+    size_t found = 0;
     for (unsigned left = test_volume(60); left > 0; left--) {
         const struct query now = {.kind = QUERY_NOW};
         struct query other = now;
@@ -194,7 +234,9 @@ TEST_CASE(test_kept)
         expect_as_new(&other);
         expect_as_new(&chart);
         expect_as_read(&now);
+        found += kept_count(RECENT_GAPS, &chart);
     }
+    assert_true(found > 0);
 }
 
 static void add_many(int64_t run, unsigned count)
@@ -283,12 +325,24 @@ TEST_CASE(test_past)
     result_free(result);
 }
 
-static size_t kept_count(const struct query *query)
+// More gaps than are kept are read from the store.
+TEST_CASE(test_full_of_gaps)
 {
-    const struct recent *recent = NULL;
-    struct error err;
-    assert_int_equal(recent_find(&recent, store, query, &err), STATUS_OK);
-    return recent ? recent->count : 0;
+    struct query now = {.kind = QUERY_NOW}, window = {.kind = QUERY_AVERAGE};
+    window.filter.since_ns = as_of_ns - 60 * SECOND;
+    add_request(1);
+    add_gaps(1);
+    expect_as_new(&now);
+    assert_int_equal(kept_count(RECENT_GAPS, &window), 1);
+    execf("INSERT INTO itl(run, stream, number, started_ns, received_ns, model, device,"
+          " duration_ns, sketch)"
+          " WITH RECURSIVE n(i) AS (VALUES(2) UNION ALL SELECT i + 1 FROM n WHERE i <= %d)"
+          " SELECT 1, 1, i, %lld - i * 1000000, %lld, %u, %u, 1000000, sketch FROM n, itl",
+          RECENT_MAX, (long long)as_of_ns, (long long)as_of_ns, models[1], models[0]);
+    expect_as_new(&now);
+    assert_int_equal(kept_count(RECENT_GAPS, &window), 0);
+    assert_true(kept_count(RECENT_REQUESTS, &window) > 0);
+    expect_as_read(&now);
 }
 
 // More requests than are kept are read from the store, until the window has fewer.
@@ -298,14 +352,14 @@ TEST_CASE(test_full)
     add_many(1, 10);
     expect_as_new(&now);
     window.filter.since_ns = as_of_ns - 60 * SECOND;
-    assert_true(kept_count(&window) > 0);
+    assert_true(kept_count(RECENT_REQUESTS, &window) > 0);
     execf("INSERT INTO inference(run, stream, number, model, device, request, started_ns,"
           " received_ns, finish, queue_ns, e2e_ns, host_memory_bytes)"
           " WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n WHERE i <= %d)"
           " SELECT 1, 1, i, %u, %u, i, %lld - i * 1000000, %lld, 0, 0, 1000000, 1 FROM n",
           RECENT_MAX, models[1], models[0], (long long)as_of_ns, (long long)as_of_ns);
     expect_as_new(&now);
-    assert_int_equal(kept_count(&window), 0);
+    assert_int_equal(kept_count(RECENT_REQUESTS, &window), 0);
     struct result *result = ask(&now);
     int64_t requests = 0;
     for (size_t row = 0; row < result_row_count(result); row++)
@@ -317,8 +371,9 @@ TEST_CASE(test_full)
     add_many(2, 10);
     expect_as_new(&now);
     window.filter.since_ns = as_of_ns - 60 * SECOND;
-    assert_true(kept_count(&window) > 0);
+    assert_true(kept_count(RECENT_REQUESTS, &window) > 0);
     expect_as_read(&now);
 }
 
-TEST_MAIN_EACH(set_up, store_tear_down, test_kept, test_answers, test_idle, test_past, test_full)
+TEST_MAIN_EACH(set_up, store_tear_down, test_kept, test_answers, test_idle, test_past, test_full,
+               test_full_of_gaps)
