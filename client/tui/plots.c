@@ -240,8 +240,9 @@ static int bin_of(const struct histogram_scale *scale, double value)
     return bin < scale->bins ? bin : scale->bins - 1;
 }
 
+// The quantiles on the axis, and its ends where there is room.
 static void draw_marks(struct canvas *canvas, struct rect area, const struct histogram_scale *scale,
-                       const double quantiles[MARKS])
+                       const struct plot_histogram *histogram, const double quantiles[MARKS])
 {
     enum { UP = 0x2534, NAME_WIDTH = 3 };
     const int y = area.height - 1;
@@ -260,6 +261,13 @@ static void draw_marks(struct canvas *canvas, struct rect area, const struct his
         else if (x[i] - NAME_WIDTH > (i > 0 ? x[i - 1] + NAME_WIDTH : 0))
             (void)canvas_put(canvas, area, x[i] - NAME_WIDTH, y, STYLE_WARNING, marks[i].name);
     }
+    char text[UNIT_TEXT_SIZE];
+    const char *end = unit_format_rough(text, histogram->unit, histogram->values[0]);
+    if ((int)strlen(end) + NAME_WIDTH < x[0])
+        (void)canvas_put(canvas, area, 0, y, STYLE_DIM, end);
+    end = unit_format_rough(text, histogram->unit, histogram->values[histogram->count - 1]);
+    if (x[MARKS - 1] + NAME_WIDTH + 1 < area.width - (int)strlen(end))
+        (void)canvas_put(canvas, area, area.width - (int)strlen(end), y, STYLE_DIM, end);
 }
 
 void plot_histogram(struct canvas *canvas, struct rect area, const struct plot_histogram *histogram)
@@ -292,7 +300,8 @@ void plot_histogram(struct canvas *canvas, struct rect area, const struct plot_h
     }
     const struct rect shown = {bars.x, bars.y, scale.bins * scale.cells, bars.height};
     plot_sparkline(canvas, shown, columns, (size_t)shown.width, top);
-    draw_marks(canvas, (struct rect){area.x, area.y, bars.width, area.height}, &scale, quantiles);
+    draw_marks(canvas, (struct rect){area.x, area.y, bars.width, area.height}, &scale, histogram,
+               quantiles);
 }
 
 void plot_bar(struct canvas *canvas, struct rect area, int x, int y, int width, enum style style,

@@ -62,7 +62,7 @@ struct plot_histogram {
 };
 
 // Draws a histogram over a logarithmic scale of values, with its title and the percentiles p50,
-// p95 and p99 above, which are marked below it.
+// p95 and p99 above, which are marked below it, as are the least and the greatest value.
 void plot_histogram(struct canvas *canvas, struct rect area,
                     const struct plot_histogram *histogram);
 

@@ -120,7 +120,8 @@ static const struct columns view = {columns, sizeof columns / sizeof *columns, a
 enum status command_events(struct cli *cli, struct error *err)
 {
     struct result *result = NULL;
-    if (option_given(&cli->options, OPTION_LIMIT) && cli->query.limit == 0)
+    if (cli->query.limit == 0 &&
+        (cli->options.format != FORMAT_TEXT || option_given(&cli->options, OPTION_LIMIT)))
         cli->query.limit = QUERY_EVENTS_MAX;
     enum status status = cli_ask(cli, &cli->query, &result, err);
     if (status == STATUS_NO_DATA) {

@@ -111,11 +111,11 @@ static void print_notes(const struct cli *cli, const struct tally *tally)
                       count, compared);
     if (tally->few_hosts > 0)
         cli_say(cli,
-                "Not compared: %zu values, since fewer than %d hosts have the model and device "
-                "(%lld at most).",
-                tally->few_hosts, HOSTS_LEAST, (long long)tally->most_hosts);
+                "Values not compared, since fewer than %d hosts have the model and device (%lld at "
+                "most): %zu.",
+                HOSTS_LEAST, (long long)tally->most_hosts, tally->few_hosts);
     if (tally->few_values > 0)
-        (void)fprintf(out, "Not compared: %zu values of too few records.\n", tally->few_values);
+        (void)fprintf(out, "Values not compared, of too few records: %zu.\n", tally->few_values);
 }
 
 // A table has only those that stand out, which come first, and of each cause the one that does

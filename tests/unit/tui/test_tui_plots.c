@@ -133,7 +133,7 @@ TEST_CASE(histogram_marks_its_percentiles)
     finish(&canvas, "TTFT   p50 1.0ms   p95 2.0ms   p99 2.0ms\n"
                     " █\n"
                     " █                    ▇                   ▁\n"
-                    "─┴p50─────────────────┴p95──────────────────\n");
+                    "─┴p50─────────────────┴p95─────────────4.0ms\n");
     // Without room at its right a mark has its name at the left.
     static const double close[] = {1e6, 2e6, 2.1e6, 4e6};
     static const uint64_t of_close[] = {10, 60, 27, 3};
