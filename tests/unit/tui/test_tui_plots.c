@@ -143,7 +143,7 @@ TEST_CASE(histogram_marks_its_percentiles)
     finish(&canvas, "E2E   p50 2.0ms   p95 2.1ms   p99 4.0ms\n"
                     "                      █\n"
                     " ▃                    █▇                  ▁\n"
-                    "───────────────────p50┴┴p95────────────p99┴─\n");
+                    "1.0ms──────────────p50┴┴p95────────────p99┴─\n");
 }
 
 // Any bins, of any size.
