@@ -156,11 +156,13 @@ expect_exit 0 "$INFERSTAT" export inference --csv --output "$WORK/out.csv"
 # Like a backup it never replaces a file, nor one by a link, and writes to what is no file as it is;
 # what cannot be answered leaves no file.
 ln -s out.csv "$WORK/link.csv"
-for name in out link; do
+ln -s missing.csv "$WORK/dangling.csv"
+for name in out link dangling; do
   expect_exit 4 "$INFERSTAT" export load --csv --output "$WORK/$name.csv"
   expect_text "$WORK/err" "$WORK/$name.csv: already exists (name another file, or remove it)"
 done
 [ "$(wc -l <"$WORK/out.csv")" -eq 6 ] || fail "export writes to a file that exists"
+[ ! -e "$WORK/missing.csv" ] || fail "export writes through a dangling link"
 expect_exit 0 "$INFERSTAT" export load --csv --output /dev/stdout
 [ "$(wc -l <"$WORK/out")" -eq 2 ] || fail "the CSV on standard output has not 1 row"
 expect_exit 0 "$INFERSTAT" export load --csv --output /proc/self/fd/1

@@ -97,7 +97,8 @@ static enum status write_out(struct cli *cli, const struct query *query, uint32_
     if (!path)
         return write_rows(cli, query, kinds, &rows, err);
     // Like backup; but /dev/stdout may name a file that the shell has made.
-    if (stat(path, &there) == 0 && S_ISREG(there.st_mode) && !is_standard(&there))
+    if (stat(path, &there) == 0 ? S_ISREG(there.st_mode) && !is_standard(&there)
+                                : lstat(path, &there) == 0)
         return error_set(err, STATUS_BUSY, "%s: already exists (name another file, or remove it)",
                          path);
     enum status status = output_open(&output, path, err);
@@ -109,7 +110,7 @@ static enum status write_out(struct cli *cli, const struct query *query, uint32_
         (void)error_prefix(err, status, "%s was not written", path);
     status = output_close(&output, status, err);
     if (status == STATUS_OK)
-        (void)fprintf(cli->env.notes, "inferstat: %" PRIu64 " %s written to %s\n", rows.count,
+        (void)fprintf(cli->env.notes, "inferstat: %s %s written to %s\n", CLI_COUNT(rows.count),
                       query ? "rows" : "records", path);
     return status;
 }
