@@ -169,6 +169,9 @@ MUST_CHECK enum status cli_compare(struct cli *cli, const struct query *query, s
 // Prints the help of a command, or of the program (`name` NULL).
 MUST_CHECK enum status cli_show_help(struct cli *cli, const char *name, struct error *err);
 
+// A count with its thousands separated; the text lasts until the end of the block.
+#define CLI_COUNT(count) unit_format_int((char[UNIT_TEXT_SIZE]){0}, UNIT_COUNT, (int64_t)(count))
+
 // The plural ending of a noun after a count: "" for one, else "s".
 static inline const char *cli_plural(int64_t count)
 {

@@ -16,13 +16,8 @@ static char *metric_text(const struct column *column, const struct result *resul
 static char *deviation_text(const struct column *column, const struct result *result, size_t row)
 {
     char text[UNIT_TEXT_SIZE];
-    if (result_is(result, row, "unit", unit_name(UNIT_CELSIUS))) // has no zero to be a share of
-        (void)snprintf(text, sizeof text, "%+.0f C",
-                       result_number(result, row, "value", 0) -
-                           result_number(result, row, "median", 0));
-    else
-        (void)unit_format_change(text, 1 + result_number(result, row, column->key, 0));
-    return strdup(text);
+    return strdup(result_change_by(text, result, row, "median",
+                                   1 + result_number(result, row, column->key, 0)));
 }
 
 // What a reason begins with, before its first number, names the cause.
@@ -107,15 +102,17 @@ static void print_notes(const struct cli *cli, const struct tally *tally)
     FILE *out = cli->env.out;
     const size_t count = standing_out(tally), compared = count + tally->usual;
     if (compared > 0)
-        (void)fprintf(out, "%s%zu of %zu values compared stand out.\n", count > 0 ? "\n" : "",
-                      count, compared);
+        (void)fprintf(out, "%s%s of %s value%s compared stand%s out.\n", count > 0 ? "\n" : "",
+                      CLI_COUNT(count), CLI_COUNT(compared), cli_plural((int64_t)compared),
+                      count == 1 ? "s" : "");
     if (tally->few_hosts > 0)
         cli_say(cli,
                 "Values not compared, since fewer than %d hosts have the model and device (%lld at "
-                "most): %zu.",
-                HOSTS_LEAST, (long long)tally->most_hosts, tally->few_hosts);
+                "most): %s.",
+                HOSTS_LEAST, (long long)tally->most_hosts, CLI_COUNT(tally->few_hosts));
     if (tally->few_values > 0)
-        (void)fprintf(out, "Values not compared, of too few records: %zu.\n", tally->few_values);
+        (void)fprintf(out, "Values not compared, of too few records: %s.\n",
+                      CLI_COUNT(tally->few_values));
 }
 
 // A table has only those that stand out, which come first, and of each cause the one that does
@@ -148,8 +145,9 @@ static enum status print(struct cli *cli, const struct result *result, const str
 static enum status judge(const struct tally *tally, struct error *err)
 {
     if (tally->worse > 0)
-        return error_set(err, STATUS_CHECK_FAILED, "fleet: %zu of %zu values are worse",
-                         tally->worse, standing_out(tally) + tally->usual);
+        return error_set(err, STATUS_CHECK_FAILED, "fleet: %zu of %zu values %s worse",
+                         tally->worse, standing_out(tally) + tally->usual,
+                         tally->worse == 1 ? "is" : "are");
     if (standing_out(tally) + tally->usual == 0)
         return error_set(err, STATUS_UNDECIDED,
                          "fleet: undecided: no model and device has %d hosts with enough requests",

@@ -234,7 +234,13 @@ int64_t result_integer(const struct result *result, size_t row, const char *key,
 char *result_change(char *text, const struct result *result, size_t row, const char *before,
                     const char *key)
 {
-    const double ratio = result_number(result, row, key, (double)NAN);
+    return result_change_by(text, result, row, before,
+                            result_number(result, row, key, (double)NAN));
+}
+
+char *result_change_by(char *text, const struct result *result, size_t row, const char *before,
+                       double ratio)
+{
     const double change = result_number(result, row, before, (double)NAN) * (ratio - 1);
     if (!result_is(result, row, "unit", unit_name(UNIT_CELSIUS)) || !isfinite(change))
         return unit_format_change(text, ratio);

@@ -83,8 +83,11 @@ int64_t result_integer(const struct result *result, size_t row, const char *key,
 
 // Formats the ratio in the column `key` like unit_format_change; of a row of temperatures, whose
 // zero is no base of a share, the difference from the value in the column `before`: "+12 C".
+// result_change_by has the ratio itself.
 char *result_change(char *text, const struct result *result, size_t row, const char *before,
                     const char *key);
+char *result_change_by(char *text, const struct result *result, size_t row, const char *before,
+                       double ratio);
 
 // Copies the text in column `key` of a row to `out`, escaped for a terminal; "-" if there is none.
 // Returns `out`.
