@@ -119,7 +119,7 @@ static void add_load(struct adding *adding, unsigned i)
             sqlite3_mprintf("INSERT INTO load(run, stream, number, started_ns, received_ns, model,"
                             " device, duration_ns, status, model_bytes, host_memory_before_bytes,"
                             " host_memory_after_bytes, page_cache_ratio) VALUES(%d, 0, %lld, %lld,"
-                            " %lld, " NAME ", " NAME ", %lld, 0, 1, 1, 1, %s)",
+                            " %lld, " NAME ", " NAME ", %lld, 0, 16000000, 1, 1, %s)",
                             run->run, ++adding->number, at_ns, at_ns, or_else(run->model, "tiny"),
                             or_else(run->device, "cpu"), (long long)noisy(adding, 300e6), cached));
     sqlite3_free(cached);
