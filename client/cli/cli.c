@@ -1,6 +1,5 @@
 #include "client/cli/cli.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -255,11 +254,16 @@ void cli_note_limit(const struct cli *cli, uint64_t shown, uint64_t all)
     if (cli->options.format != FORMAT_TEXT || shown == all)
         return;
     if (all > 0)
-        (void)fprintf(cli->env.out, "(%" PRIu64 " of %" PRIu64, shown, all);
+        (void)fprintf(cli->env.out, "(%s of %s", CLI_COUNT(shown), CLI_COUNT(all));
     else
-        (void)fprintf(cli->env.out, "(the %" PRIu64 " %s", shown, is_oldest ? "oldest" : "newest");
+        (void)fprintf(cli->env.out, "(the %s %s", CLI_COUNT(shown),
+                      is_oldest ? "oldest" : "newest");
     const bool is_most = option_given(&cli->options, OPTION_LIMIT) && cli->options.limit == 0;
-    (void)fputs(is_most ? ")\n" : "; --limit 0 shows all)\n", cli->env.out);
+    const bool is_text = strcmp(cli->options.command, "query") == 0; // has no --limit
+    (void)fprintf(cli->env.out, "%s)\n",
+                  is_most   ? ""
+                  : is_text ? "; limit N shows more"
+                            : "; --limit 0 shows all");
 }
 
 void cli_note_expired(const struct cli *cli, const struct result *result)

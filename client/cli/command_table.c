@@ -122,11 +122,15 @@ const struct cli_command cli_commands[] = {
     {
         .name = "events",
         .summary = "trouble of devices and hosts, and what it cost in speed, tokens and energy",
-        .details =
-            "Newest first: throttling, XID errors, PCIe below its best, ECC errors, memory "
-            "pressure,\nother processes on the device.  Below an event: each model's requests "
-            "while it lasted,\ncompared with those of the hour before and after, with a 99 % "
-            "interval.  Energy lost is known of events of some minutes.",
+        .details = "Newest first: throttling, XID errors, PCIe below its best, ECC errors, memory "
+                   "pressure,\n"
+                   "other processes on the device.  Below an event: each model's requests while it "
+                   "lasted,\n"
+                   "compared with those of the hour before and after, with a 99 % interval.  "
+                   "Energy lost is\n"
+                   "known of events of some minutes.  Tables show the 20 newest; --json and --csv "
+                   "have all,\n"
+                   "but at most 1000.",
         .examples = {"events --since today", "events --event xid --host gpu07 --json"},
         .options = TAKES(SOURCE, PLACES, OPTION_EVENT, WINDOW, ROWS, OPTION_LIMIT),
         .run = command_events,

@@ -19,10 +19,11 @@ sqlite3 failed.db "UPDATE inference SET finish = 3, error = 'connect to 10.0.0.'
   || iif(id = 4, 'timed out', 'refused') WHERE run = 1; UPDATE inference SET finish = 3 WHERE id = 5"
 cp store.db hosts.db
 sqlite3 hosts.db <"$here/insight.sql"
-# One cause in three medians; and a device that is warmer.
+# One cause in three medians; a host that is slow without one; and a device that is warmer.
 cp hosts.db cause.db
 sqlite3 cause.db "UPDATE inference SET prefill_ns = 60000000, ttft_ns = 61000000,
   e2e_ns = e2e_ns + 10000000 WHERE run = 14;
+  UPDATE inference SET decode_ns = decode_ns + 200000000, e2e_ns = e2e_ns + 200000000 WHERE run = 12;
   WITH RECURSIVE sample(number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM sample WHERE number < 20)
   INSERT INTO device_sample(run, stream, number, started_ns, received_ns, device, temperature_celsius)
   SELECT run, 1, number, started_ns + number * 10000000000, received_ns, 6, iif(run = 14, 75, 63)
@@ -76,6 +77,11 @@ sqlite3 requests.db "DELETE FROM process_sample;
 cp store.db health.db
 sqlite3 health.db <"$here/health.sql"
 cp health.db lasting.db
+cp health.db many.db
+sqlite3 many.db "WITH RECURSIVE event(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM event WHERE n < 25)
+  INSERT INTO event(run, stream, number, started_ns, received_ns, event, device, duration_ns, code)
+  SELECT 3, 0, 200 + n, 1774751401000000000 + n, 1774751402000000000,
+    31, 30, 0, n FROM event" || exit
 sqlite3 lasting.db "DELETE FROM event WHERE number > 124; UPDATE event SET started_ns = 1774744380000000000"
 "$INFERSTAT" --db store.db export --bundle bundle.db >/dev/null
 cp store.db alerts.db

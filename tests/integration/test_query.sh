@@ -16,14 +16,15 @@ ask() {
 
 # ---- The same as the command --------------------------------------------------------
 
-# same WORDS TEXT: what the words of a command line print, the text prints too.
+# same WORDS TEXT: what the words of a command line print, the text prints too, but for the option
+# that shows more.
 same() {
   local format words
   read -ra words <<<"$1"
   for format in "" --json --csv; do
     # shellcheck disable=SC2086 # no word, or one
     expect_exit 0 ask "${words[@]}" $format
-    cp "$WORK/out" "$WORK/command"
+    sed 's/; --limit 0 shows all)$/; limit N shows more)/' "$WORK/out" >"$WORK/command"
     # shellcheck disable=SC2086
     expect_exit 0 ask query "$2" $format
     cmp "$WORK/command" "$WORK/out" || fail "query \"$2\" is not $1 $format"

@@ -37,7 +37,7 @@
     X(FIELDS, "fields", 0, "A,B", TEXT_AT(fields), "only these columns, by their keys of --json")  \
     X(WATCH, "watch", 0, "TIME", PERIOD_AT(watch_ns), "again every TIME, on a cleared screen")     \
     X(LIMIT, "limit", 'n', "N", UINT32_AT(limit, 0, UINT32_MAX),                                   \
-      "at most N rows, 0 for all (tables show 20 by default)")                                     \
+      "at most N rows, 0 for all (tables of records, events, hosts and devices: 20)")              \
     X(OLDEST, "oldest", 0, NULL, OPTION_IS_GIVEN, "the oldest rows first")                         \
     X(MODEL, "model", 0, "NAME", TEXT_AT(where[QUERY_BY_MODEL]),                                   \
       "only records of this model, or of all like a pattern: 'a*'")                                \

@@ -120,9 +120,11 @@ static const struct columns view = {columns, sizeof columns / sizeof *columns, a
 enum status command_events(struct cli *cli, struct error *err)
 {
     struct result *result = NULL;
-    if (cli->query.limit == 0 &&
-        (cli->options.format != FORMAT_TEXT || option_given(&cli->options, OPTION_LIMIT)))
-        cli->query.limit = QUERY_EVENTS_MAX;
+    const bool is_table = cli->options.format == FORMAT_TEXT;
+    if (cli->query.limit == 0)
+        cli->query.limit = is_table && !option_given(&cli->options, OPTION_LIMIT)
+                               ? CLI_ROWS_FOR_PEOPLE
+                               : QUERY_EVENTS_MAX;
     enum status status = cli_ask(cli, &cli->query, &result, err);
     if (status == STATUS_NO_DATA) {
         cli_print_none(cli);
@@ -131,6 +133,12 @@ enum status command_events(struct cli *cli, struct error *err)
     if (status != STATUS_OK)
         return status;
     status = cli_print_rows(cli, &view, result, "no trouble", err);
+    if (!is_table && cli->query.limit == QUERY_EVENTS_MAX &&
+        result_integer(result, 0, "left_out", 0) > 0)
+        (void)fprintf(cli->env.notes,
+                      "inferstat: events: only the %s newest (--until shows earlier ones; export "
+                      "event has all, without their cost)\n",
+                      CLI_COUNT(QUERY_EVENTS_MAX));
     if (status == STATUS_OK)
         cli_note_file(cli);
     result_free(result);
