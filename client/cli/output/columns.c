@@ -92,12 +92,17 @@ static const struct column startup_columns[] = {
 };
 
 static const struct column load_columns[] = {
-    {"started_ns", "started", COLUMN_LEFT(0)},   {"host", "host", COLUMN_LEFT(1)},
-    {"model", "model", COLUMN_LEFT(0)},          {"device", "device", COLUMN_LEFT(2)},
-    {"status", "status", COLUMN_LEFT(0)},        {"duration_ns", "total", COLUMN_RIGHT(0)},
-    {"model_bytes", "weights", COLUMN_RIGHT(3)}, {"load_bytes_per_second", "rate", COLUMN_RIGHT(2)},
-    {"floor_ns", "floor", COLUMN_RIGHT(3)},      {"memory_delta_bytes", "memory", COLUMN_RIGHT(3)},
-    {"error", "error", COLUMN_LEFT(0)},
+    {"started_ns", "started", COLUMN_LEFT(0)},
+    {"host", "host", COLUMN_LEFT(1)},
+    {"model", "model", COLUMN_LEFT(0)},
+    {"device", "device", COLUMN_LEFT(2)},
+    {"status", "status", COLUMN_LEFT(0)},
+    {"duration_ns", "total", COLUMN_RIGHT(0)},
+    {"model_bytes", "weights", COLUMN_RIGHT(3)},
+    {"load_bytes_per_second", "rate", COLUMN_RIGHT(2)},
+    {"floor_ns", "floor", COLUMN_RIGHT(3)},
+    {"memory_delta_bytes", "memory", COLUMN_RIGHT(3)},
+    {"error", "error", COLUMN_LEFT(0), .is_optional = true},
 };
 
 static const struct column load_stage_columns[] = {

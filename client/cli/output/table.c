@@ -295,20 +295,22 @@ static void print_blanks(FILE *out, unsigned count)
 }
 
 // The colour of a cell that says how something is (SGR); NULL: none.
-static const char *colour_of(const char *text)
+static const char *colour_of(const char *title, const char *text)
 {
     static const struct {
         const char *text, *colour;
     } words[] = {
-        {"down", "31"},   {"silent", "31"},  {"errors", "31"},  {"error", "31"},
-        {"killed", "31"}, {"WORSE", "31"},   {"firing", "31"},  {"critical", "31"},
-        {"slow", "33"},   {"pending", "33"}, {"warning", "33"}, {"no data", "33"},
-        {"BETTER", "32"}, {"ok", "32"},      {"ok!", "33"},
+        {"down", "31"},       {"silent", "31"}, {"errors", "31"},  {"error", "31"},
+        {"killed", "31"},     {"WORSE", "31"},  {"firing", "31"},  {"critical", "31"},
+        {"unbalanced", "31"}, {"slow", "33"},   {"pending", "33"}, {"warning", "33"},
+        {"no data", "33"},    {"BETTER", "32"}, {"ok", "32"},      {"-", NULL},
+        {"0", NULL},
     };
     for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(text, words[i].text) == 0)
             return words[i].colour;
-    return NULL;
+    const bool is_bad = strcmp(title, "lost") == 0 || strncmp(title, "trouble", 7) == 0;
+    return is_bad || (text[0] && text[strlen(text) - 1] == '!') ? "33" : NULL;
 }
 
 static void print_cell(FILE *out, const char *text, unsigned width, enum table_align align,
@@ -342,7 +344,7 @@ static void print_line(const struct table *table, FILE *out, char *const *cells,
             continue;
         left--;
         print_cell(out, cells ? cells[i] : laid->title, laid->width, laid->column.align, left == 0,
-                   colours && cells ? colour_of(cells[i]) : NULL);
+                   colours && cells ? colour_of(laid->title, cells[i]) : NULL);
         if (left > 0)
             print_blanks(out, GAP);
     }
@@ -393,7 +395,7 @@ enum status table_print(const struct table *table, FILE *out, unsigned width, bo
         hidden += table->columns[i].needed > 0 && table->columns[i].width == 0 &&
                   !table->columns[i].is_below;
     if (hidden > 0)
-        (void)fprintf(out, "(%u more column%s: widen the terminal, or use --json)\n", hidden,
+        (void)fprintf(out, "(%u more column%s: widen the terminal, or use --wide)\n", hidden,
                       hidden == 1 ? "" : "s");
     return STATUS_OK;
 }

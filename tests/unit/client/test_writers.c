@@ -188,16 +188,18 @@ TEST_CASE(test_fields)
 
 TEST_CASE(test_colours)
 {
-    static const struct column states[] = {{"name", "name", COLUMN_LEFT(0)}};
+    static const struct column states[] = {{"name", "name", COLUMN_LEFT(0)},
+                                           {"count", "lost", COLUMN_RIGHT(0)}};
     struct result *result = new_result();
-    struct table *table = table_new(&(struct columns){states, 1, NULL});
+    struct table *table = table_new(&(struct columns){states, 2, NULL});
     struct written written;
     add_row(result, "down", 7, 0.5);
     table_add_row(table, result, 0);
-    add_row(result, "downtown", 8, 1.5);
+    add_row(result, "downtown", 0, 1.5);
     table_add_row(table, result, 1);
     assert_int_equal(table_print(table, open_written(&written), 0, true, NULL), STATUS_OK);
-    expect_written(&written, "name\n\033[31mdown\033[0m\ndowntown\n");
+    expect_written(
+        &written, "name      lost\n\033[31mdown\033[0m         \033[33m7\033[0m\ndowntown     0\n");
     table_free(table);
     result_free(result);
 }
@@ -253,11 +255,11 @@ TEST_CASE(test_table_narrows)
     expect_table(table, 20,
                  "name           count\n"
                  "a-rather-l...  12345\n"
-                 "(1 more column: widen the terminal, or use --json)\n");
+                 "(1 more column: widen the terminal, or use --wide)\n");
     expect_table(table, 3,
                  "name\n"
                  "a-rathe...\n"
-                 "(2 more columns: widen the terminal, or use --json)\n");
+                 "(2 more columns: widen the terminal, or use --wide)\n");
     table_free(table);
 }
 
@@ -276,12 +278,12 @@ TEST_CASE(test_table_leaves_minor_columns_out)
     expect_table(table, 37,
                  "name                count  last\n"
                  "a-rather-long-name  12345     7\n"
-                 "(1 more column: widen the terminal, or use --json)\n");
+                 "(1 more column: widen the terminal, or use --wide)\n");
     // All minor ones go before a name is cut.
     expect_table(table, 23,
                  "name               last\n"
                  "a-rather-long-...     7\n"
-                 "(2 more columns: widen the terminal, or use --json)\n");
+                 "(2 more columns: widen the terminal, or use --wide)\n");
     table_free(table);
 }
 
@@ -329,7 +331,7 @@ TEST_CASE(test_table_keeps_names_whole)
     expect_table(table, 20,
                  "name\n"
                  "a-rather-long-name\n"
-                 "(1 more column: widen the terminal, or use --json)\n");
+                 "(1 more column: widen the terminal, or use --wide)\n");
     table_free(table);
     table_free(NULL);
 }
