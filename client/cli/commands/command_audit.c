@@ -90,9 +90,9 @@ static void add_rows(struct audit *audit)
 static void print_counts(const struct audit *audit)
 {
     FILE *out = audit->cli->env.out;
-    (void)fprintf(out, "%" PRIu64 " run%s: ", audit->runs, cli_plural((int64_t)audit->runs));
+    (void)fprintf(out, "%s run%s: ", CLI_COUNT(audit->runs), cli_plural((int64_t)audit->runs));
     for (size_t i = 0; i < VERDICTS; i++)
-        (void)fprintf(out, "%s%" PRIu64 " %s", i ? ", " : "", audit->counts[i], verdicts[i]);
+        (void)fprintf(out, "%s%s %s", i ? ", " : "", CLI_COUNT(audit->counts[i]), verdicts[i]);
     if (audit->counts[BALANCED] > BALANCED_SHOWN)
         (void)fprintf(out, " (the %d newest of them shown)", BALANCED_SHOWN);
     (void)fputc('\n', out);
@@ -106,9 +106,8 @@ static enum status verdict(const struct audit *audit, struct error *err)
     if (wrong == 0)
         return STATUS_OK;
     return error_set(err, STATUS_CHECK_FAILED,
-                     "audit: %" PRIu64 " of %" PRIu64
-                     " runs do not balance (the findings say where)",
-                     wrong, audit->runs);
+                     "audit: %s of %s runs do not balance (the findings say where)",
+                     CLI_COUNT(wrong), CLI_COUNT(audit->runs));
 }
 
 static const struct column act_columns[] = {

@@ -32,9 +32,9 @@ static void print_saved(FILE *out, const struct query *query, const struct resul
     char since[UNIT_TEXT_SIZE], until[UNIT_TEXT_SIZE], coverage[UNIT_TEXT_SIZE];
     (void)fprintf(
         out,
-        "baseline %s saved: %" PRId64 " values of %" PRId64 " %s, from %s until %s, "
+        "baseline %s saved: %s values of %s %s, from %s until %s, "
         "coverage %s\n",
-        query->baseline.name, result_integer(result, 0, "values", 0), runs,
+        query->baseline.name, CLI_COUNT(result_integer(result, 0, "values", 0)), CLI_COUNT(runs),
         runs == 1 ? "run" : "runs",
         unit_format_int(since, UNIT_TIME, result_integer(result, 0, "since_ns", 0)),
         unit_format_int(until, UNIT_TIME, result_integer(result, 0, "until_ns", 0)),

@@ -64,7 +64,8 @@ enum status command_clear(struct cli *cli, struct error *err)
     if (cli->options.format == FORMAT_JSON)
         (void)fprintf(cli->env.out, "{\"cleared\": %" PRId64 "}\n", cleared);
     else
-        (void)fprintf(cli->env.out, "%" PRId64 " record%s cleared\n", cleared, cli_plural(cleared));
+        (void)fprintf(cli->env.out, "%s record%s cleared\n", CLI_COUNT(cleared),
+                      cli_plural(cleared));
     return STATUS_OK;
 }
 
@@ -99,8 +100,8 @@ enum status command_forget(struct cli *cli, struct error *err)
                       cleared);
     else
         (void)fprintf(cli->env.out,
-                      "%" PRId64 " run%s forgotten, with %" PRId64
-                      " record%s (rollups of days that have begun to expire count them still)\n",
-                      runs, cli_plural(runs), cleared, cli_plural(cleared));
+                      "%s run%s forgotten, with %s record%s (rollups of days that have begun to "
+                      "expire count them still)\n",
+                      CLI_COUNT(runs), cli_plural(runs), CLI_COUNT(cleared), cli_plural(cleared));
     return STATUS_OK;
 }

@@ -80,14 +80,14 @@ enum status cli_ask_of_file(struct cli *cli, struct query *query, const char *pa
 static void print_records(FILE *out, const struct result *answer)
 {
     const int64_t records = result_integer(answer, 0, "records", 0);
-    (void)fprintf(out, "%" PRId64 " record%s", records, cli_plural(records));
+    (void)fprintf(out, "%s record%s", CLI_COUNT(records), cli_plural(records));
     const char *before = " (";
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++) {
         const char *name = record_kind_info((enum record_kind)kind)->name;
         const int64_t count = result_integer(answer, 0, name, 0);
         if (count == 0)
             continue;
-        (void)fprintf(out, "%s%s %" PRId64, before, name, count);
+        (void)fprintf(out, "%s%s %s", before, name, CLI_COUNT(count));
         before = ", ";
     }
     if (before[0] == ',')
@@ -110,17 +110,16 @@ static void print_copy(struct cli *cli, const struct result *answer)
     FILE *out = cli->env.out;
     char size[UNIT_TEXT_SIZE], time[UNIT_TEXT_SIZE], path[QUERY_PATH_SIZE];
     const int64_t runs = result_integer(answer, 0, "runs", 0);
-    (void)fprintf(out, "%s: %s, %" PRId64 " run%s, ",
-                  result_text(path, sizeof path, answer, 0, "path"),
-                  unit_format_int(size, UNIT_BYTES, result_integer(answer, 0, "bytes", 0)), runs,
-                  cli_plural(runs));
+    (void)fprintf(out, "%s: %s, %s run%s, ", result_text(path, sizeof path, answer, 0, "path"),
+                  unit_format_int(size, UNIT_BYTES, result_integer(answer, 0, "bytes", 0)),
+                  CLI_COUNT(runs), cli_plural(runs));
     print_records(out, answer);
     const int64_t rollups = result_integer(answer, 0, "rollups", 0);
     if (cli->options.bundle && rollups > 0) // those of a backup are of what it has
-        (void)fprintf(out, ", %" PRId64 " rollup%s", rollups, cli_plural(rollups));
+        (void)fprintf(out, ", %s rollup%s", CLI_COUNT(rollups), cli_plural(rollups));
     const int64_t left_out = result_integer(answer, 0, "left_out", 0);
     if (left_out > 0)
-        (void)fprintf(out, "; %" PRId64 " more of these runs are left out", left_out);
+        (void)fprintf(out, "; %s more of these runs are left out", CLI_COUNT(left_out));
     const int64_t baselines = result_integer(answer, 0, "baselines", 0);
     if (cli->options.bundle && baselines > 0)
         (void)fprintf(out, "; %" PRId64 " baseline%s", baselines, cli_plural(baselines));

@@ -36,12 +36,12 @@ static void print_import(struct cli *cli, const struct result *answer)
     FILE *out = cli->env.out;
     const int64_t records = result_integer(answer, 0, "records", 0);
     const int64_t runs = result_integer(answer, 0, "runs", 0);
-    (void)fprintf(out, "%" PRId64 " record%s of %" PRId64 " run%s imported", records,
-                  cli_plural(records), runs, cli_plural(runs));
+    (void)fprintf(out, "%s record%s of %s run%s imported", CLI_COUNT(records), cli_plural(records),
+                  CLI_COUNT(runs), cli_plural(runs));
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         const int64_t count = result_integer(answer, 0, parts[i].key, 0);
         if (count > 0)
-            (void)fprintf(out, "; %" PRId64 " %s", count,
+            (void)fprintf(out, "; %s %s", CLI_COUNT(count),
                           count == 1 ? parts[i].one : parts[i].many);
     }
     (void)fputc('\n', out);
@@ -52,9 +52,9 @@ static void print_import(struct cli *cli, const struct result *answer)
     const int64_t refused = result_integer(answer, 0, "refused", 0);
     (void)result_text(text, sizeof text, answer, 0, "note");
     if (refused > 0)
-        (void)fprintf(cli->env.notes,
-                      "inferstat: import: %" PRId64 " run%s or record%s not taken, the first: %s\n",
-                      refused, cli_plural(refused), refused == 1 ? " was" : "s were", text);
+        (void)fprintf(
+            cli->env.notes, "inferstat: import: %s run%s or record%s not taken, the first: %s\n",
+            CLI_COUNT(refused), cli_plural(refused), refused == 1 ? " was" : "s were", text);
     else
         (void)fprintf(cli->env.notes, "inferstat: import: %s\n", text);
 }

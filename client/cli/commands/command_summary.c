@@ -91,7 +91,7 @@ static void print(FILE *out, const struct result *summary, const char *text)
         if (key[0] == '#')
             (void)fputs(unit_format_int(shown, UNIT_COUNT, count_of(summary, key + 1)), out);
         else if (key[0] == '!')
-            (void)fprintf(out, "(%" PRId64 " failed%s)", count_of(summary, key + 1),
+            (void)fprintf(out, "(%s failed%s)", CLI_COUNT(count_of(summary, key + 1)),
                           count_of(summary, "expired") > 0 ? " of those kept" : "");
         else
             (void)fputs(figure(shown, summary, key), out);
@@ -103,7 +103,7 @@ static void print_losses(FILE *out, const struct result *summary)
     char losses[LOSS_TEXT_SIZE];
     print(out, summary,
           "records     {#produced} produced: {#stored} stored, {#in_flight} in flight, ");
-    (void)fprintf(out, "%" PRId64 " lost; coverage ", lost_of(summary));
+    (void)fprintf(out, "%s lost; coverage ", CLI_COUNT(lost_of(summary)));
     print(out, summary, "{coverage_ratio}");
     if (count_of(summary, "lost") != lost_of(summary))
         print(out, summary, " of the window ({#lost} lost)");

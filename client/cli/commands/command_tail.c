@@ -103,8 +103,8 @@ static void tell_missed(struct tail *tail, uint64_t missed)
     if (missed <= tail->missed)
         return;
     (void)fprintf(tail->cli->env.notes,
-                  "inferstat: warning: %" PRIu64 " record%s missed: this reader was too slow\n",
-                  missed - tail->missed, cli_plural((int64_t)(missed - tail->missed)));
+                  "inferstat: warning: %s record%s missed: this reader was too slow\n",
+                  CLI_COUNT(missed - tail->missed), cli_plural((int64_t)(missed - tail->missed)));
     tail->missed = missed;
 }
 
