@@ -25,8 +25,8 @@
 #define ARGUMENTS(text, min, max) .arguments = text, .arguments_min = min, .arguments_max = max
 
 #define LISTED                                                                                     \
-    "Newest first.  Tables show the 20 newest; --json and --csv print all, --limit N the "         \
-    "N\nnewest."
+    "Newest first.  Tables show the 20 newest; --json and --csv print all, --limit N the N "       \
+    "newest."
 
 const struct cli_command cli_commands[] = {
     {
@@ -41,14 +41,11 @@ const struct cli_command cli_commands[] = {
     {
         .name = "now",
         .summary = "the state of each model on each host now, since when, and why",
-        .details =
-            "States: down, silent, errors, slow (than usual for the model and host at this hour),\n"
-            "loading, ok, idle, ended; inferstat(1) explains them.  The figures are those of the\n"
-            "last 5 minutes, or with --since 1m, --since 1h, ... of that time.  --until WHEN tells "
-            "what\n"
-            "was then.  --by model or host puts a row with all requests before the rows of each "
-            "model\n"
-            "with several hosts, or the reverse.",
+        .details = "States: down, silent, errors, slow (than usual for the model and host at this "
+                   "hour), loading, ok, idle, ended; inferstat(1) explains them.  The figures are "
+                   "those of the last 5 minutes, or with --since 1m, --since 1h, ... of that time. "
+                   " --until WHEN tells what was then.  --by model or host puts a row with all "
+                   "requests before the rows of each model with several hosts, or the reverse.",
         .examples = {"now", "now --since 9h --until 8h"},
         .options = TAKES(SOURCE, OPTION_MODEL, OPTION_HOST, WINDOW, ROWS, OPTION_BY),
         .run = command_now,
@@ -57,10 +54,9 @@ const struct cli_command cli_commands[] = {
         .name = "models",
         .verb = "overview",
         .summary = "models: requests, output tokens, hosts, speed, TTFT, when last seen",
-        .details =
-            "The model seen last comes first.  Figures are of all records, or of --since and "
-            "--until;\nt/s and TTFT are of single requests.  Type and size are those of the "
-            "newest load.",
+        .details = "The model seen last comes first.  Figures are of all records, or of --since "
+                   "and --until; t/s and TTFT are of single requests.  Type and size are those of "
+                   "the newest load.",
         .examples = {"models", "models --since 7d --json"},
         .options = TAKES(SOURCE, PLACES, WINDOW, ROWS, OPTION_LIMIT),
         .run = command_models,
@@ -70,12 +66,12 @@ const struct cli_command cli_commands[] = {
         ARGUMENTS("[ack|unack ID|silence [RULE]|unsilence ID|silences|trouble|rules [FILE]]", 0, 2),
         .summary = "alerts that are pending or fire, and why; acknowledge, silence, check rules",
         .details =
-            "--history lists all that fired, the newest first.  --check exits with status 1 while\n"
-            "one fires that is not silenced.  ack ID notes who looks after an alert, and why\n"
-            "(--text).  silence [RULE] --for 2h calls no hooks for the alerts of the rule, model,\n"
-            "host and device; --all for all.  trouble lists rules that cannot be read, hooks that\n"
-            "fail, and a file that is wrong.  rules lists the built-in rules; rules --check FILE\n"
-            "checks a file of rules and hooks, and counts the groups for which each rule holds\n"
+            "--history lists all that fired, the newest first.  --check exits with status 1 while "
+            "one fires that is not silenced.  ack ID notes who looks after an alert, and why "
+            "(--text).  silence [RULE] --for 2h calls no hooks for the alerts of the rule, model, "
+            "host and device; --all for all.  trouble lists rules that cannot be read, hooks that "
+            "fail, and a file that is wrong.  rules lists the built-in rules; rules --check FILE "
+            "checks a file of rules and hooks, and counts the groups for which each rule holds "
             "now, if a collector runs.  inferstatd-alerts(5) describes rules.",
         .examples = {"alerts --check", "alerts silence ttft_slow --for 2h --text maintenance"},
         .options =
@@ -87,9 +83,9 @@ const struct cli_command cli_commands[] = {
         .name = "tail",
         ARGUMENTS("[KIND]...", 0, CLI_ARGUMENTS_MAX),
         .summary = "records as they arrive, one line each, until interrupted",
-        .details = "KIND is a kind of record (inference, load, ...; \"inferstat metrics "
-                   "--columns\" lists them).\n--json prints JSON Lines.  --limit N exits after "
-                   "N records.",
+        .details =
+            "KIND is a kind of record (inference, load, ...; \"inferstat metrics --columns\" lists "
+            "them).  --json prints JSON Lines.  --limit N exits after N records.",
         .examples = {"tail inference --model 'qwen*'", "tail --json --limit 10"},
         .options = TAKES(SOURCE, NAMES, OPTION_JSON, OPTION_LIMIT),
         .run = command_tail,
@@ -98,12 +94,10 @@ const struct cli_command cli_commands[] = {
         .group = "Why",
         .name = "why",
         .summary = "why requests are slower than usual: causes, the most important first",
-        .details =
-            "Sets the requests of the last 10 minutes, or with --since 1m, --since 1h, ... of "
-            "that\n"
-            "time, against the usual ones of the same model, host and device, and splits the\n"
-            "difference; below each cause is the command that shows it.  inferstat(1) explains "
-            "the\ncauses.",
+        .details = "Sets the requests of the last 10 minutes, or with --since 1m, --since 1h, ... "
+                   "of that time, against the usual ones of the same model, host and device, and "
+                   "splits the difference; below each cause is the command that shows it.  "
+                   "inferstat(1) explains the causes.",
         .examples = {"why", "why --model llama-8b --since 1h"},
         .options = TAKES(SOURCE, OPTION_MODEL, OPTION_HOST, OPTION_SINCE, ROWS),
         .run = command_why,
@@ -111,10 +105,9 @@ const struct cli_command cli_commands[] = {
     {
         .name = "errors",
         .summary = "why requests, loads and operations failed: counts by text",
-        .details =
-            "Texts count together if they differ only in numbers and ids, which are shown as #.\n"
-            "Most failures first: the 100 most frequent texts, or --limit N (at most 1000); the\n"
-            "rest is counted as other.",
+        .details = "Texts count together if they differ only in numbers and ids, which are shown "
+                   "as #.  Most failures first: the 100 most frequent texts, or --limit N (at most "
+                   "1000); the rest is counted as other.",
         .examples = {"errors --since 1d", "errors --by model,host"},
         .options = TAKES(SOURCE, PLACES, OPTION_OPERATION, WINDOW, ROWS, OPTION_BY, OPTION_LIMIT),
         .run = command_errors,
@@ -123,14 +116,10 @@ const struct cli_command cli_commands[] = {
         .name = "events",
         .summary = "trouble of devices and hosts, and what it cost in speed, tokens and energy",
         .details = "Newest first: throttling, XID errors, PCIe below its best, ECC errors, memory "
-                   "pressure,\n"
-                   "other processes on the device.  Below an event: each model's requests while it "
-                   "lasted,\n"
-                   "compared with those of the hour before and after, with a 99 % interval.  "
-                   "Energy lost is\n"
-                   "known of events of some minutes.  Tables show the 20 newest; --json and --csv "
-                   "have all,\n"
-                   "but at most 1000.",
+                   "pressure, other processes on the device.  Below an event: each model's "
+                   "requests while it lasted, compared with those of the hour before and after, "
+                   "with a 99 % interval.  Energy lost is known of events of some minutes.  Tables "
+                   "show the 20 newest; --json and --csv have all, but at most 1000.",
         .examples = {"events --since today", "events --event xid --host gpu07 --json"},
         .options = TAKES(SOURCE, PLACES, OPTION_EVENT, WINDOW, ROWS, OPTION_LIMIT),
         .run = command_events,
@@ -150,9 +139,9 @@ const struct cli_command cli_commands[] = {
         .summary = "count, mean, extremes and quantiles of a metric, with coverage",
         .details =
             "METRIC is a name from \"inferstat metrics\", such as ttft_ns or "
-            "load.duration_ns.\nRates have two averages: mean (of the requests) and "
-            "total/total (all tokens / all time).\ngoodput_per_second: mean is the number of good "
-            "requests per second, met their share.",
+            "load.duration_ns.  Rates have two averages: mean (of the requests) and "
+            "total/total (all tokens / all time).  goodput_per_second: mean is the number of "
+            "good requests per second, met their share.",
         .examples = {"avg ttft_ns --by model --since 7d --step 1h",
                      "avg output_token_rate --by host --since 1h"},
         .options = TAKES(SOURCE, FILTERS, ROWS, OPTION_BY, OPTION_LIMIT, OPTION_STEP, OPTION_SLO),
@@ -163,11 +152,9 @@ const struct cli_command cli_commands[] = {
         ARGUMENTS("[TEXT|NAME]", 0, CLI_ARGUMENTS_MAX),
         .summary = "run a line of the query language",
         .details = "TEXT is a query such as \"avg ttft_ns by model,host where host=a since 1h step "
-                   "5m\" or\n"
-                   "\"inferences where model='x y' limit 10\"; inferstat(1) describes the "
-                   "language.  NAME is\na named query of ~/.config/inferstat/queries, whose lines "
-                   "are NAME = "
-                   "TEXT; without an\nargument the names are listed.",
+                   "5m\" or \"inferences where model='x y' limit 10\"; inferstat(1) describes the "
+                   "language.  NAME is a named query of ~/.config/inferstat/queries, whose lines "
+                   "are NAME = TEXT; without an argument the names are listed.",
         .examples = {"query \"avg ttft_ns by model where host=gpu07 since 1d\"", "query"},
         .options = TAKES(SOURCE, ROWS),
         .run = command_query,
@@ -176,9 +163,9 @@ const struct cli_command cli_commands[] = {
         .name = "inferences",
         .summary = "requests, newest first",
         .details = LISTED
-        "  --slowest N shows the slowest ones (or the worst by --metric, a duration or\n"
-        "a rate), each compared with the median of its model and device, and the excess\n"
-        "attributed to phases, to more work, and to concurrent events: inferstat-latency(7).",
+        "  --slowest N shows the slowest ones (or the worst by --metric, a duration or a rate), "
+        "each compared with the median of its model and device, and the excess attributed to "
+        "phases, to more work, and to concurrent events: inferstat-latency(7).",
         .examples = {"inferences --slowest 10 --since 1d",
                      "inferences --model 'qwen*' --status error"},
         .options = TAKES(LISTING, OPTION_MODEL, OPTION_DEVICE, OPTION_STATUS, OPTION_SLOWEST,
@@ -190,10 +177,10 @@ const struct cli_command cli_commands[] = {
         ARGUMENTS("[--compare A B]", 0, 2),
         .summary = "model loads, each with its stages as a waterfall",
         .details = LISTED
-        "  --average shows one waterfall per model and device (or --by LIST):\n"
-        "mean, median, maximum and share of each stage, cold and warm loads separately.\n"
-        "--compare A B shows two of these side by side.  A and B are a run, or conditions of\n"
-        "the query language: \"host=a\" \"host=b\", \"since 1d\" \"since 8d until 7d\".",
+        "  --average shows one waterfall per model and device (or --by LIST): mean, median, "
+        "maximum and share of each stage, cold and warm loads separately.  --compare A B shows two "
+        "of these side by side.  A and B are a run, or conditions of the query language: "
+        "\"host=a\" \"host=b\", \"since 1d\" \"since 8d until 7d\".",
         .examples = {"loads --average --by model",
                      "loads --compare \"since 1d\" \"since 8d until 7d\""},
         .options = TAKES(LISTING, OPTION_MODEL, OPTION_DEVICE, OPTION_STATUS, OPTION_AVERAGE,
@@ -211,16 +198,12 @@ const struct cli_command cli_commands[] = {
     {
         .name = "pipelines",
         .summary = "runs of the streaming copy/compute pipeline",
-        .details =
-            "Newest first.  overlap: time copy and compute ran concurrently / the shorter of "
-            "the two.\n"
-            "exposed copy: time copies ran and no kernel did.  copy starved: time no copy "
-            "ran because\n"
-            "no filled slot was ready, although there was input.  pool waits: share of slot "
-            "acquisitions\n"
-            "that had to wait, high by nature where copies are the bottleneck.  Tables show "
-            "the 20\n"
-            "newest; --json and --csv print all, --limit N the N newest.",
+        .details = LISTED
+        "  overlap: time copy and compute ran concurrently / the shorter of the two.  exposed "
+        "copy: "
+        "time copies ran and no kernel did.  copy starved: time no copy ran because no filled slot "
+        "was ready, although there was input.  pool waits: share of slot acquisitions that had to "
+        "wait, high by nature where copies are the bottleneck.",
         .examples = {"pipelines --workload encode", "pipelines --since yesterday --wide"},
         .options = TAKES(LISTING, OPTION_MODEL, OPTION_DEVICE, OPTION_STATUS, SETTINGS),
         .run = command_list,
@@ -229,7 +212,7 @@ const struct cli_command cli_commands[] = {
         .name = "samples",
         ARGUMENTS("[process|device|host]", 0, 1),
         .summary = "samples of processes (requests in progress, memory), devices or hosts",
-        .details = LISTED "  Of processes without an argument:\n--run or --host shows one, --model "
+        .details = LISTED "  Of processes without an argument: --run or --host shows one, --model "
                           "one model's requests.",
         .examples = {"samples device --host gpu07", "samples process --since 10m --csv"},
         .options = TAKES(OPTION_MODEL, OPTION_DEVICE, LISTING),
@@ -246,8 +229,8 @@ const struct cli_command cli_commands[] = {
     {
         .name = "metrics",
         .summary = "all metrics of avg: kind, unit, meaning",
-        .details = "--columns lists the columns of every kind of record with their numbers on the "
-                   "wire.",
+        .details =
+            "--columns lists the columns of every kind of record with their numbers on the wire.",
         .examples = {"metrics", "metrics --columns"},
         .options = TAKES(ROWS, OPTION_COLUMNS),
         .run = command_metrics,
@@ -256,11 +239,10 @@ const struct cli_command cli_commands[] = {
         .name = "baseline",
         ARGUMENTS("save NAME|list|delete NAME", 1, 2),
         .summary = "samples kept for comparison, with their environment",
-        .details =
-            "save keeps up to 10,000 values of each metric, model and device that the filters\n"
-            "cover, evenly chosen in order of time, and the environment: versions, driver,\n"
-            "device, clocks, PCIe, model digest, quantisation.  --force replaces a baseline of\n"
-            "that name.  NAME has 1 to 63 of a-z A-Z 0-9 . _ -",
+        .details = "save keeps up to 10,000 values of each metric, model and device that the "
+                   "filters cover, evenly chosen in order of time, and the environment: versions, "
+                   "driver, device, clocks, PCIe, model digest, quantisation.  --force replaces a "
+                   "baseline of that name.  NAME has 1 to 63 of a-z A-Z 0-9 .  _ -",
         .examples = {"baseline save june --since 7d", "baseline list"},
         .options = TAKES(SOURCE, PLACES, OPTION_OPERATION, SETTINGS, WINDOW, ROWS, OPTION_FORCE),
         .run = command_baseline,
@@ -270,15 +252,14 @@ const struct cli_command cli_commands[] = {
         ARGUMENTS("[BEFORE AFTER]", 0, 2),
         .summary = "compare two baselines, a baseline with current records, or two models",
         .details =
-            "compare BEFORE AFTER, or compare --against BEFORE with filters, or compare\n"
-            "--models A,B: model B with model A, on the same device.  Each metric,\n"
-            "model and device has the ratio of its medians with a 99 % interval and a verdict:\n"
-            "BETTER or WORSE if the whole interval is outside the margin (--margin, 1 % by\n"
-            "default), SAME if all of it is inside, else UNDECIDED.  Clocks, throttling, power\n"
-            "and energy are shown without a verdict.  Different environments are rejected\n"
-            "without --force.  The exit status is 1 if one is worse, else 5 if one is undecided\n"
-            "that had enough values (80 requests, 10 loads) or none had, else 0.\n"
-            "inferstat-compare(7) explains the interval.",
+            "compare BEFORE AFTER, or compare --against BEFORE with filters, or compare --models "
+            "A,B: model B with model A, on the same device.  Each metric, model and device has the "
+            "ratio of its medians with a 99 % interval and a verdict: BETTER or WORSE if the whole "
+            "interval is outside the margin (--margin, 1 % by default), SAME if all of it is "
+            "inside, else UNDECIDED.  Clocks, throttling, power and energy are shown without a "
+            "verdict.  Different environments are rejected without --force.  The exit status is 1 "
+            "if one is worse, else 5 if one is undecided that had enough values (80 requests, 10 "
+            "loads) or none had, else 0.  inferstat-compare(7) explains the interval.",
         .examples = {"compare --against june --since 1h", "compare --models llama-8b,llama-8b-q4"},
         .options =
             TAKES(SOURCE, PLACES, OPTION_OPERATION, SETTINGS, WINDOW, ROWS, OPTION_AGAINST,
@@ -289,9 +270,8 @@ const struct cli_command cli_commands[] = {
         .name = "export",
         ARGUMENTS("[KIND]...", 0, CLI_ARGUMENTS_MAX),
         .summary = "all records, oldest first, as CSV, JSON or JSON Lines",
-        .details =
-            "Without KIND all kinds are written, one after the other; a CSV holds one kind.\n"
-            "The FILE of --output or --bundle must not exist.",
+        .details = "Without KIND all kinds are written, one after the other; a CSV holds one kind. "
+                   "The FILE of --output or --bundle must not exist.",
         .examples = {"export inference --csv --output requests.csv",
                      "export --bundle evidence.db --since 1h"},
         .options = TAKES(SOURCE, FILTERS, ROWS, OPTION_FORMAT, OPTION_OUTPUT, OPTION_LIMIT,
@@ -303,7 +283,7 @@ const struct cli_command cli_commands[] = {
         .name = "hosts",
         .summary = "hosts now: processor, memory, pressure, disk, network, trouble",
         .details = "Hosts in trouble first.  Pressure is the share of time in which some task "
-                   "waited.\nWith --since or --until: means and extremes of that time.",
+                   "waited.  With --since or --until: means and extremes of that time.",
         .examples = {"hosts", "hosts --since 1h"},
         .options = TAKES(SOURCE, OPTION_HOST, WINDOW, ROWS, OPTION_LIMIT),
         .run = command_hosts,
@@ -312,12 +292,11 @@ const struct cli_command cli_commands[] = {
         .name = "devices",
         .verb = "health",
         .summary = "devices now: use, memory, temperature, power, clocks, PCIe, trouble",
-        .details =
-            "Devices in trouble first.  Figures are those of the newest sample: util is the share "
-            "of\ntime in which a kernel ran; memory, temperature, power and clock are followed by "
-            "their\nlimits; PCIe is the link's generation and lanes, with ! below its best.  With "
-            "--since or\n--until: means and extremes of that time.  inferstat-worker watch samples "
-            "devices, also for\nother engines.",
+        .details = "Devices in trouble first.  Figures are those of the newest sample: util is the "
+                   "share of time in which a kernel ran; memory, temperature, power and clock are "
+                   "followed by their limits; PCIe is the link's generation and lanes, with ! "
+                   "below its best.  With --since or --until: means and extremes of that time.  "
+                   "inferstat-worker watch samples devices, also for other engines.",
         .examples = {"devices --host 'gpu0?'", "devices --since 1d --wide"},
         .options = TAKES(SOURCE, OPTION_HOST, OPTION_DEVICE, WINDOW, ROWS, OPTION_LIMIT),
         .run = command_devices,
@@ -327,12 +306,11 @@ const struct cli_command cli_commands[] = {
         ARGUMENTS("[METRIC]", 0, 1),
         .summary = "hosts that differ from others with the same model and device, and why",
         .details =
-            "Compares each host's median of decode and prefill speed, TTFT and load speed (or of\n"
-            "METRIC) with those of 2 or more others.  A host stands out if it differs by more "
-            "than\n"
-            "3 % and four spreads (deviations of the usual hosts).  A table has a row per host\n"
-            "and cause: the median that is off most, and how many have it.  --check exits with\n"
-            "status 1 where one is worse, 5 where nothing can be compared.",
+            "Compares each host's median of decode and prefill speed, TTFT and load speed (or of "
+            "METRIC) with those of 2 or more others.  A host stands out if it differs by more than "
+            "3 % and four spreads (deviations of the usual hosts).  A table has a row per host and "
+            "cause: the median that is off most, and how many have it.  --check exits with status "
+            "1 where one is worse, 5 where nothing can be compared.",
         .examples = {"fleet --check", "fleet ttft_ns --since 1d"},
         .options = TAKES(SOURCE, PLACES, WINDOW, ROWS, OPTION_LIMIT, OPTION_CHECK),
         .run = command_fleet,
@@ -342,8 +320,8 @@ const struct cli_command cli_commands[] = {
         .name = "doctor",
         .summary = "check this host, the collector and the store, and say what to do",
         .details = "Checks addresses, folders, keys, versions, clocks, disk, driver, spool, build, "
-                   "processor\nand limits; works without a collector.  Each line is ok, warning or "
-                   "error; the exit\nstatus is 1 where one is an error.",
+                   "processor and limits; works without a collector.  Each line is ok, warning or "
+                   "error; the exit status is 1 where one is an error.",
         .examples = {"doctor", "doctor --json"},
         .options = TAKES(SOURCE, OPTION_SPOOL, ROWS),
         .run = command_doctor,
@@ -358,12 +336,12 @@ const struct cli_command cli_commands[] = {
     {
         .name = "audit",
         .summary = "recount every record against the ledger, run by run",
-        .details = "Reads the whole store.  A run's verdict is balanced, unbalanced (with the\n"
-                   "findings), open (records in flight) or unknown (silent or down).  The exit\n"
-                   "status is 1 if one is unbalanced.  Tables show all runs that do not balance,\n"
-                   "and the 20 newest of the others.\n"
-                   "--admin lists instead what administrators did and what retention deleted, the\n"
-                   "newest first: for the owner of the collector.",
+        .details =
+            "Reads the whole store.  A run's verdict is balanced, unbalanced (with the "
+            "findings), open (records in flight) or unknown (silent or down).  The exit "
+            "status is 1 if one is unbalanced.  Tables show all runs that do not balance, "
+            "and the 20 newest of the others.  --admin lists instead what administrators did "
+            "and what retention deleted, the newest first: for the owner of the collector.",
         .examples = {"audit", "audit --admin --since 7d"},
         .options = TAKES(SOURCE, OPTION_RUN, OPTION_HOST, WINDOW, ROWS, OPTION_ADMIN),
         .run = command_audit,
@@ -372,12 +350,11 @@ const struct cli_command cli_commands[] = {
         .name = "spool",
         ARGUMENTS("list|flush", 1, 1),
         .summary = "records on this host that wait for their collector: list or send them",
-        .details =
-            "list shows the records that dead runs of this user left here, and the spools of\n"
-            "live ones.  flush sends those of dead runs to the collector of each, or to\n"
-            "--collector, and removes them; the exit status is 4 if records remain.  A spool\n"
-            "whose run file is missing although the host was not rebooted may belong to\n"
-            "another container and is kept; --force sends it.",
+        .details = "list shows the records that dead runs of this user left here, and the spools "
+                   "of live ones.  flush sends those of dead runs to the collector of each, or to "
+                   "--collector, and removes them; the exit status is 4 if records remain.  A "
+                   "spool whose run file is missing although the host was not rebooted may belong "
+                   "to another container and is kept; --force sends it.",
         .examples = {"spool list", "spool flush --collector tcp://collector:5571"},
         .options = TAKES(OPTION_COLLECTOR, KEYS, OPTION_SPOOL, OPTION_FORCE, ROWS),
         .run = command_spool,
@@ -395,9 +372,8 @@ const struct cli_command cli_commands[] = {
         .name = "restore",
         ARGUMENTS("BACKUP", 1, 1),
         .summary = "put a backup in the place of a store file (--db), which is kept",
-        .details =
-            "No collector may have the store open.  The copy is checked first.  The earlier\n"
-            "file becomes FILE.before-TIME.",
+        .details = "No collector may have the store open.  The copy is checked first.  The earlier "
+                   "file becomes FILE.before-TIME.",
         .examples = {"--db records.db restore today.db", "--db records.db restore today.db --json"},
         .options = TAKES(OPTION_DB, OPTION_JSON),
         .run = command_restore,
@@ -407,7 +383,7 @@ const struct cli_command cli_commands[] = {
         ARGUMENTS("FILE", 1, 1),
         .summary = "add the records of a bundle, a backup, or llama-bench -o json",
         .details = "FILE is on the collector's host.  Existing runs stay as they are, or get the "
-                   "records\nthey lack.  Importing again completes an interrupted import.",
+                   "records they lack.  Importing again completes an interrupted import.",
         .examples = {"import evidence.db", "import bench.json"},
         .options = TAKES(SOURCE, OPTION_JSON),
         .run = command_import,
@@ -423,10 +399,9 @@ const struct cli_command cli_commands[] = {
         .name = "forget",
         .summary = "remove a run, or all runs of a key, with their records",
         .details =
-            "For what a liar reported.  --run takes a whole UUID; --key is here the key whose\n"
-            "runs go, or its name, or user:NUMBER for the runs of a user over ipc.  Nothing\n"
-            "more of these runs is accepted.  What they reported stays as sums: see\n"
-            "inferstat audit.",
+            "For what a liar reported.  --run takes a whole UUID; --key is here the key whose runs "
+            "go, or its name, or user:NUMBER for the runs of a user over ipc.  Nothing more of "
+            "these runs is accepted.  What they reported stays as sums: see inferstat audit.",
         .examples = {"forget --run 0f8c2a17-6f1e-4c3b-9a65-2d1f0e7b8c90",
                      "forget --key gpu07 --yes"},
         .options = TAKES(SOURCE, OPTION_RUN, OPTION_YES, OPTION_JSON),
@@ -436,7 +411,7 @@ const struct cli_command cli_commands[] = {
         .name = "keygen",
         ARGUMENTS("[FILE]", 0, 1),
         .summary = "create a key, for this user or (--server) for a collector",
-        .details = "Without FILE: key, or server.key, in ~/.config/inferstat.  The public key is\n"
+        .details = "Without FILE: key, or server.key, in ~/.config/inferstat.  The public key is "
                    "in FILE.pub.",
         .examples = {"keygen", "keygen --server server.key"},
         .options = TAKES(OPTION_SERVER, OPTION_FORCE, OPTION_JSON),
@@ -446,7 +421,7 @@ const struct cli_command cli_commands[] = {
         .name = "trust",
         ARGUMENTS("ADDRESS KEY", 2, 2),
         .summary = "trust a collector's public key (or the file of it) over TCP",
-        .details = "Adds a line to ~/.config/inferstat/known_collectors.  A collector may have\n"
+        .details = "Adds a line to ~/.config/inferstat/known_collectors.  A collector may have "
                    "several keys while its key is changed; --force makes this its only one.",
         .examples = {"trust tcp://collector:5571 server.key.pub",
                      "trust tcp://collector:5571 server.key.pub --force"},
@@ -457,8 +432,8 @@ const struct cli_command cli_commands[] = {
         .name = "authorize",
         ARGUMENTS("KEY", 1, 1),
         .summary = "let a public key (or the file of one) connect to the collector over TCP",
-        .details = "For the owner of the collector, or over TCP for a key with the role admin.  A\n"
-                   "producer reports, a reader queries, an admin may do everything.  The new key\n"
+        .details = "For the owner of the collector, or over TCP for a key with the role admin.  A "
+                   "producer reports, a reader queries, an admin may do everything.  The new key "
                    "continues the runs of the key that it replaces.",
         .examples = {"authorize gpu07.pub --role producer,reader --name gpu07",
                      "authorize guest.pub --role reader --expires 30d"},
@@ -486,7 +461,7 @@ const struct cli_command cli_commands[] = {
         ARGUMENTS("bash|zsh|fish|LIST", 1, CLI_ARGUMENTS_MAX),
         .summary = "print the completion script of a shell, or names",
         .details = "LIST is models, hosts, devices, operations, baselines, keys or queries: the "
-                   "names that\nthe scripts offer, one a line.",
+                   "names that the scripts offer, one a line.",
         .examples = {"completion bash", "--db records.db completion models"},
         .options = TAKES(SOURCE),
         .run = command_completion,

@@ -31,8 +31,9 @@ static void write_command_help(FILE *out, const struct cli_command *command)
     (void)fprintf(out, "Usage: inferstat %s%s%s [OPTION]...\n%s.\n", command->name,
                   command->arguments ? " " : "", command->arguments ? command->arguments : "",
                   command->summary);
+    (void)fputs(command->details ? "\n" : "", out);
     if (command->details)
-        (void)fprintf(out, "\n%s\n", command->details);
+        table_print_words(out, 80, 0, 0, command->details);
     (void)fprintf(out, "\nExamples:\n  inferstat %s\n  inferstat %s\n\nOptions:\n",
                   command->examples[0], command->examples[1]);
     for (int i = 0; i < OPTION_COUNT; i++)
