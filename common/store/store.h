@@ -100,7 +100,7 @@
 //   p95_ratio_low p95_ratio_high p95_verdict, and the same of p99; for totals before_total
 //   after_total instead of medians; of two models, else null, before_parameters? after_parameters?
 //   parameters_ratio? before_file_bytes? after_file_bytes? file_bytes_ratio? before_quantisation?
-//   after_quantisation? (model_facts.h).
+//   after_quantisation?.
 //   `verdict` is that of the median or the total.  Totals are busy_output_token_rate, output tokens
 //   / time with a request in progress, run by run (judge.h says when demand leaves it undecided);
 //   error_ratio; and without a verdict, since they show the demand, request_rate,

@@ -11,7 +11,6 @@
 #include "common/core/base/text.h"
 #include "common/store/compare/baseline.h"
 #include "common/store/compare/judge.h"
-#include "common/store/compare/model_facts.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/read/session.h"
@@ -55,7 +54,20 @@ static const struct answer_column columns[] = {
     {"p99_verdict", UNIT_NONE},
     {"before_total", UNIT_NONE}, // in the metric's unit; such a row has no median
     {"after_total", UNIT_NONE},
-    MODEL_FACTS_COLUMNS,
+    {"before_parameters", UNIT_COUNT}, // from here on of the two models
+    {"after_parameters", UNIT_COUNT},
+    {"parameters_ratio", UNIT_RATIO},
+    {"before_file_bytes", UNIT_BYTES},
+    {"after_file_bytes", UNIT_BYTES},
+    {"file_bytes_ratio", UNIT_RATIO},
+    {"before_quantisation", UNIT_NONE},
+    {"after_quantisation", UNIT_NONE},
+};
+
+// Facts of one model.  What is unknown, or differs between its runs, is 0 or "".
+struct model_facts {
+    int64_t parameters, file_bytes;
+    char quantisation[QUERY_TEXT_SIZE];
 };
 
 struct side {
@@ -369,6 +381,25 @@ static void set_texts(const struct row *row)
         answer_text(comparison->answer, "differences", comparison->differences);
 }
 
+static void set_facts(struct result *answer, const struct model_facts facts[SIDES])
+{
+    static const char *const keys[][3] = {
+        {"before_parameters", "after_parameters", "parameters_ratio"},
+        {"before_file_bytes", "after_file_bytes", "file_bytes_ratio"}};
+    static const char *const quantisations[] = {"before_quantisation", "after_quantisation"};
+    const int64_t numbers[][SIDES] = {{facts[BEFORE].parameters, facts[AFTER].parameters},
+                                      {facts[BEFORE].file_bytes, facts[AFTER].file_bytes}};
+    for (unsigned i = 0; i < 2; i++) {
+        for (unsigned side = 0; side < SIDES; side++)
+            if (numbers[i][side] > 0)
+                answer_int(answer, keys[i][side], numbers[i][side]);
+        if (numbers[i][BEFORE] > 0 && numbers[i][AFTER] > 0)
+            answer_real(answer, keys[i][2], (double)numbers[i][AFTER] / (double)numbers[i][BEFORE]);
+        if (facts[i].quantisation[0])
+            answer_text(answer, quantisations[i], facts[i].quantisation);
+    }
+}
+
 static void set_sides(const struct row *row)
 {
     static const char *const keys[SIDES][3] = {
@@ -381,7 +412,7 @@ static void set_sides(const struct row *row)
         answer_real(row->comparison->answer, keys[i][1], baseline->coverage_ratio);
         answer_int(row->comparison->answer, keys[i][2], (int64_t)row->judgement.counts[i]);
     }
-    model_facts_answer(row->comparison->answer, row->comparison->facts);
+    set_facts(row->comparison->answer, row->comparison->facts);
 }
 
 // `keys`: of both values, of the ratio and of its interval, and of the verdict.
@@ -497,6 +528,32 @@ static enum status find_metric(struct comparison *comparison, struct error *err)
                      metric->name);
 }
 
+// A fact, unless the model's runs have several.
+#define FACT(name)                                                                                 \
+    "(SELECT json_extract(value, '$[0]') FROM json_each(m.value) WHERE key = '" name               \
+    "' AND json_array_length(value) = 1)"
+
+static enum status on_facts(void *context, sqlite3_stmt *row, struct error *err)
+{
+    (void)err;
+    struct model_facts *facts = context;
+    facts->parameters = sqlite3_column_int64(row, 0);
+    facts->file_bytes = sqlite3_column_int64(row, 1);
+    reader_copy_text(facts->quantisation, sizeof facts->quantisation, row, 2);
+    return STATUS_OK;
+}
+
+static enum status read_facts(struct comparison *comparison, unsigned at, const char *model,
+                              struct error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(comparison->store->db);
+    sqlite3_str_appendf(sql,
+                        "SELECT " FACT("parameters") ", " FACT("file_bytes") ", " FACT(
+                            "quantisation") " FROM json_each(%Q, '$.model') m WHERE m.key = %Q",
+                        comparison->sides[at].baseline->environment.json, model);
+    return reader_scan(comparison->store, sql, NULL, on_facts, &comparison->facts[at], err);
+}
+
 static enum status read_side(struct comparison *comparison, unsigned at, struct error *err)
 {
     const struct query *query = comparison->query;
@@ -510,8 +567,7 @@ static enum status read_side(struct comparison *comparison, unsigned at, struct 
     if (status == STATUS_NO_DATA)
         return error_prefix(err, status, "%s of the two", side->title);
     return status == STATUS_OK && comparison->is_of_two_models
-               ? model_facts_read(&comparison->facts[at], comparison->store,
-                                  &side->baseline->environment, filter->by[QUERY_BY_MODEL], err)
+               ? read_facts(comparison, at, filter->by[QUERY_BY_MODEL], err)
                : status;
 }
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "common/core/base/unit.h"
-#include "server/workload/llm/experts.h"
 #include "server/workload/llm/llama_weights.h"
 
 // Tokens of a prompt evaluated at once: enough to reuse each weight many times while it is
@@ -44,7 +43,7 @@ struct llama_session {
     struct tensor *keys, *values; // (context, kv_heads * head_size), one per layer
     float *angles;                // host copy of the cosines and sines in ROPE
     float *scores;                // host copy of SCORES
-    float *expert_weights;        // what experts_weigh makes of `scores`
+    float *expert_weights;        // what weigh_experts makes of `scores`
     bool (*cancelled)(void);      // NULL: never
     size_t batch;
     struct tensor activations[ACTIVATIONS]; // of `batch` rows
@@ -443,6 +442,46 @@ static enum status compute_gated(struct device *device, struct tensor *out, cons
     return status;
 }
 
+// Computes the weights of a row's `count` experts (Shazeer et al., arXiv:1701.06538): the softmax
+// over the `used` highest `scores`, and 0 for the others.  Of equal scores the first counts as
+// higher.  1 <= used <= count.
+static void weigh_experts(float *weights, const float *scores, size_t count, size_t used)
+{
+    const float unused = -1.0F;
+    float top = 0.0F;
+    float sum = 0.0F;
+    for (size_t i = 0; i < count; i++)
+        weights[i] = unused;
+    for (size_t n = 0; n < used; n++) {
+        size_t best = count;
+        for (size_t i = 0; i < count; i++)
+            if (weights[i] == unused && (best == count || scores[i] > scores[best]))
+                best = i;
+        if (n == 0)
+            top = scores[best];
+        weights[best] = expf(scores[best] - top);
+        sum += weights[best];
+    }
+    for (size_t i = 0; i < count; i++)
+        weights[i] = weights[i] == unused ? 0.0F : weights[i] / sum;
+}
+
+// Lists the rows of `weights` (rows, count) in which `expert` has a weight, in order, and these
+// weights.  Returns their number.
+static size_t find_rows(uint32_t *out_rows, float *out_weights, const float *weights, size_t rows,
+                        size_t count, size_t expert)
+{
+    size_t found = 0;
+    for (size_t r = 0; r < rows; r++) {
+        const float weight = weights[r * count + expert];
+        if (weight == 0.0F)
+            continue;
+        out_rows[found] = (uint32_t)r;
+        out_weights[found++] = weight;
+    }
+    return found;
+}
+
 // x += sum of weight * gated(normed) over the experts that each row uses, in the order of their
 // numbers, so that a row's result does not depend on other rows.
 static enum status mix_experts(struct llama_session *session, struct tensor b[ACTIVATIONS],
@@ -456,12 +495,12 @@ static enum status mix_experts(struct llama_session *session, struct tensor b[AC
         status =
             device_download(device, session->scores, &b[SCORES], 0, tensor_bytes(&b[SCORES]), err);
     for (size_t row = 0; row < b[X].rows && status == STATUS_OK; row++)
-        experts_weigh(session->expert_weights + row * count, session->scores + row * count, count,
+        weigh_experts(session->expert_weights + row * count, session->scores + row * count, count,
                       config->experts_used);
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         uint32_t rows[BATCH];
         float weights[BATCH];
-        const size_t n = experts_rows(rows, weights, session->expert_weights, b[X].rows, count, i);
+        const size_t n = find_rows(rows, weights, session->expert_weights, b[X].rows, count, i);
         if (n == 0)
             continue;
         const struct gated expert = {.gate = tensor_rows(&layer->gate, i * config->ff, config->ff),
