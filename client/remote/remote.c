@@ -100,8 +100,6 @@ bool remote_is_file(const struct remote *remote)
     return !remote->collector;
 }
 
-// ---- Live records -----------------------------------------------------------------
-
 static bool is_followed(const struct remote *remote, unsigned kind)
 {
     return remote->kinds == 0 || remote->kinds >> kind & 1;

@@ -6,8 +6,6 @@
 
 #include "common/core/base/text.h"
 
-// ---- The screen ----------------------------------------------------------------------
-
 static void put_character(FILE *out, uint32_t code)
 {
     char bytes[5];
@@ -92,8 +90,6 @@ static void write_svg(FILE *out, const struct canvas *canvas)
         }
     (void)fputs("</svg>\n", out);
 }
-
-// ---- The file ------------------------------------------------------------------------
 
 static bool ends_in(const char *path, const char *ending)
 {

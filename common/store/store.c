@@ -73,8 +73,6 @@ enum status store_query(struct store *store, const struct query *query, struct r
     return status;
 }
 
-// ---- Restore -----------------------------------------------------------------------------
-
 enum { STEM_SIZE = QUERY_PATH_SIZE - 64 }; // longest path of a store that leaves room for endings
 
 struct restoring {

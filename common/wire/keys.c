@@ -11,8 +11,6 @@
 
 static const char heading[] = "inferstat-secret-key 1";
 
-// ---- Writing -----------------------------------------------------------------------
-
 static enum status write_pair(const struct wire_keypair *pair, const char *path, const char *pub,
                               const char *comment, struct error *err)
 {
@@ -56,8 +54,6 @@ enum status keys_create(struct wire_keypair *out, const char *path, const char *
         status = write_pair(out, path, pub, comment, err);
     return status;
 }
-
-// ---- Reading -----------------------------------------------------------------------
 
 // Reads "NAME KEY" as the next line.
 static bool read_named(struct text_file *file, const char *name, unsigned char key[WIRE_KEY_SIZE])

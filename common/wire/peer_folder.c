@@ -12,8 +12,6 @@
 
 enum { WRITABLE_BY_OTHERS = S_IWGRP | S_IWOTH };
 
-// ---- Who is trusted ------------------------------------------------------------------
-
 static bool has_uid(const struct peer_trust *trust, uid_t uid)
 {
     for (unsigned i = 0; i < trust->count; i++)
@@ -49,8 +47,6 @@ bool peer_is_trusted(const struct peer_trust *trust, const struct wire_peer *pee
 {
     return peer->kind == PEER_USER && has_uid(trust, peer->uid);
 }
-
-// ---- Folders -------------------------------------------------------------------------
 
 // True if only trusted users decide where the path leads: it has no link, nor folder, in which
 // another user could have put one.
@@ -133,8 +129,6 @@ enum status peer_open_folder(int *out, struct peer_trust *trust, const char *fol
     *out = fd;
     return STATUS_OK;
 }
-
-// ---- The default folder --------------------------------------------------------------
 
 static bool is_own_folder(const char *path)
 {

@@ -16,8 +16,6 @@ struct keyring {
     size_t count;
 };
 
-// ---- known_collectors ----------------------------------------------------------------
-
 static void add_key(struct keyring *ring, const unsigned char key[WIRE_KEY_SIZE])
 {
     for (size_t i = 0; i < ring->count; i++)
@@ -68,8 +66,6 @@ static enum status read_list(struct keyring *ring, const char *path, const struc
     return status;
 }
 
-// ---- What is decided by --------------------------------------------------------------
-
 static const char *option_or_environment(const char *option, const char *variable)
 {
     const char *value = option ? option : getenv(variable);
@@ -104,8 +100,6 @@ enum status trust_source_read(struct trust_source *out, const struct trust_optio
         &out->users, option_or_environment(options->collector_user, "INFERSTAT_COLLECTOR_USER"),
         err);
 }
-
-// ---- Deciding ----------------------------------------------------------------------
 
 static enum status find_server_keys(struct keyring *ring, const struct address *address,
                                     const struct trust_source *source, struct error *err)

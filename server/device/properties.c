@@ -46,8 +46,6 @@ double device_energy_joules(const struct device *device)
     return facts.energy_joules;
 }
 
-// ---- The file -------------------------------------------------------------
-
 // Its text follows from the device and the rates alone.  A file is taken for one of
 // this device only where writing what was read from it gives the same bytes: whatever
 // is damaged, or another device's, is not.

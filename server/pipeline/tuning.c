@@ -15,8 +15,6 @@ enum {
     PINNED_SHARE = 5, // one part in five
 };
 
-// ---- What is read ---------------------------------------------------------
-
 void tuning_host_of(struct tuning_host *out, const struct device *device)
 {
     struct device_properties properties;
@@ -64,8 +62,6 @@ enum status tuning_read_environment(struct tuning_request *request, struct error
     }
     return STATUS_OK;
 }
-
-// ---- What is chosen -------------------------------------------------------
 
 static unsigned int least(unsigned int a, unsigned int b)
 {

@@ -7,8 +7,6 @@
 // Weights with integers of 8 bits are to be below this.
 #define INT8_BYTES_TARGET (100 * 1024)
 
-// ---- Running --------------------------------------------------------------
-
 // Fills what is known before the compressed model is measured.
 static void describe(struct zoo_compressed_row *row, size_t layer_count,
                      struct zoo_compressed *compressed)
@@ -79,8 +77,6 @@ void zoo_compressed_row_free(struct zoo_compressed_row *row)
     free(row->factored);
     *row = (struct zoo_compressed_row){0};
 }
-
-// ---- Output ---------------------------------------------------------------
 
 static double speedup(const struct zoo_compressed_row *row)
 {

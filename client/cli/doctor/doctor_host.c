@@ -16,8 +16,6 @@
 
 enum { PATH_ROOM = 4096, FILES_LEAST = 1024, THREADS_LEAST = 512 };
 
-// ---- Folders of records -----------------------------------------------------------
-
 // True if the folder is there and its permissions are right; says what is wrong otherwise.
 static bool check_folder(struct doctor *doctor, const char *check, const char *path)
 {
@@ -97,8 +95,6 @@ static void check_records(struct doctor *doctor)
         check_backlog(doctor, runs, spools);
 }
 
-// ---- Devices ----------------------------------------------------------------------
-
 // Counts the display controllers and accelerators of NVIDIA on the PCI bus.
 static unsigned count_nvidia(void)
 {
@@ -145,8 +141,6 @@ static void check_driver(struct doctor *doctor)
         doctor_say(doctor, DOCTOR_OK, "driver", NULL, "no NVIDIA device");
     }
 }
-
-// ---- Build, processor and limits --------------------------------------------------
 
 static void check_settings(struct doctor *doctor)
 {

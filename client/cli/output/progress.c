@@ -61,8 +61,6 @@ void progress_set(struct progress *progress, uint64_t done)
     (void)fflush(progress->out);
 }
 
-// ---- A file that grows ------------------------------------------------------------
-
 static uint64_t size_of(const char *path)
 {
     char log[PROGRESS_PATH_SIZE + 8];

@@ -103,8 +103,6 @@ void prompt_replace(struct prompt *prompt, size_t from, const char *text)
     prompt->cursor = from + size;
 }
 
-// ---- History ------------------------------------------------------------------------
-
 void prompt_history_add(struct prompt_history *history, const char *text)
 {
     unsigned at = 0;

@@ -78,8 +78,6 @@ uint64_t delivery_dropped_count(const struct delivery_dropped *dropped, uint32_t
     return records;
 }
 
-// ---- Adding -------------------------------------------------------------------------
-
 static bool touches(const struct delivery_range *before, const struct delivery_range *after)
 {
     return before->stream == after->stream && before->reason == after->reason &&

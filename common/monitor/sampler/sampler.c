@@ -77,8 +77,6 @@ void sampler_close(struct sampler *sampler)
     free(sampler);
 }
 
-// ---- Starting -------------------------------------------------------------
-
 static void log_wait(struct sampler *sampler, enum inferstat_log_level level, const char *what,
                      const char *why)
 {
@@ -126,8 +124,6 @@ static bool start_driver(struct sampler *sampler)
                    "devices: sampling this host every %.1f s", (double)sampler->interval_ns / 1e9);
     return true;
 }
-
-// ---- Steps ----------------------------------------------------------------
 
 static void set_hangs(struct sampler *sampler, bool hangs, int64_t at_ns)
 {

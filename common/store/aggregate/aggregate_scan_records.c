@@ -22,8 +22,6 @@ enum { PLACE_ID, PLACE_STARTED, PLACE_HOST, FIRST_KEY };
 // A tail that is no longer is read whole, whatever the window.
 enum { SHORT_TAIL = 4000 };
 
-// ---- A record ---------------------------------------------------------------------------
-
 static enum status add_value(struct record_reader *reader, struct ratio *ratio,
                              const struct record_derived *derived, sqlite3_stmt *row, int place,
                              struct error *err)
@@ -77,8 +75,6 @@ static enum status on_record(void *context, sqlite3_stmt *row, struct error *err
         return status;
     return reader_budget(&scan->budget, err);
 }
-
-// ---- Scans ------------------------------------------------------------------------------
 
 static void append_select(sqlite3_str *sql, const struct aggregate_scan_state *state)
 {

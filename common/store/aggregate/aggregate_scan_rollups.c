@@ -26,8 +26,6 @@ struct members {
     const struct rollup_piece *piece;
 };
 
-// ---- Series -----------------------------------------------------------------------------
-
 // The columns of a series; 0: it has none.
 static const int columns[QUERY_DIMENSION_COUNT] = {
     [QUERY_BY_MODEL] = 1,
@@ -60,8 +58,6 @@ static enum status on_series(void *context, sqlite3_stmt *row, struct error *err
     }
     return STATUS_OK;
 }
-
-// ---- Cells ------------------------------------------------------------------------------
 
 enum { FIRST_ROW_COLUMN = 2 };
 
@@ -141,8 +137,6 @@ static enum status read_piece(struct members *members, const struct rollup_piece
     return reader_scan_with(state->store, sql, NULL, of, 5, on_row, members, err);
 }
 
-// ---- Implausible times -------------------------------------------------------------------
-
 static enum status on_unplaced(void *context, sqlite3_stmt *row, struct error *err)
 {
     (void)err;
@@ -165,8 +159,6 @@ static enum status find_unplaced(struct members *members, struct error *err)
                                " AND level IN ($3, $4) AND started_ns = $5");
     return reader_scan_with(state->store, sql, NULL, of, 5, on_unplaced, members, err);
 }
-
-// ---- All together -------------------------------------------------------------------------
 
 // Without a model to look up, the table is read in the order of its ids: that needs no sorting.
 static enum status read_series(struct members *members, struct error *err)

@@ -116,8 +116,6 @@ enum status alert_queue_told(struct alert_call *out, size_t *count, struct store
     return status;
 }
 
-// ---- Changes --------------------------------------------------------------------------
-
 enum status alert_queue_tell(struct sqlite3 *db, int64_t now_ns, bool has_resolved,
                              struct error *err)
 {

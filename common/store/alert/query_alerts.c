@@ -152,8 +152,6 @@ enum status query_alerts(struct store *store, const struct query *query, struct 
     return bundles > 0 ? error_set(err, STATUS_NO_DATA, "alerts: a bundle has none") : status;
 }
 
-// ---- ALERT_TRY ------------------------------------------------------------------------
-
 struct trying {
     const struct alert_rule *rule;
     struct result *answer;

@@ -156,8 +156,6 @@ enum status query_audit(struct store *store, const struct query *query, struct r
     return status;
 }
 
-// ---- The file ----------------------------------------------------------------------------
-
 enum status integrity_pragma(char finding[INTEGRITY_FINDING_SIZE], sqlite3 *db, const char *pragma,
                              struct error *err)
 {

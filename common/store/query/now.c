@@ -39,8 +39,6 @@ static void add_text(struct now_verdict *out, const char *before, const char *te
             text);
 }
 
-// ---- Usual ------------------------------------------------------------------------------
-
 // Sets the usual median (0: unknown) and the worst of the days; `sign` is 1 where more is worse.
 static double usual(const struct now_level *level, int sign, double *worst)
 {
@@ -84,8 +82,6 @@ static bool judge_usual(const struct now_facts *facts, struct now_verdict *out)
         set(out, NOW_OK, facts->live_ns, "as usual");
     return false;
 }
-
-// ---- The verdict ------------------------------------------------------------------------
 
 static bool judge_processes(const struct now_facts *facts, struct now_verdict *out)
 {

@@ -36,8 +36,6 @@ static const struct answer_column figures[] = {
 
 enum { FIGURE_COUNT = sizeof figures / sizeof *figures };
 
-// ---- The statement ------------------------------------------------------------------
-//
 // A row of the answer is one part of the loads that agree in the dimensions asked for, k0, k1, ...,
 // and in what they found in the page cache (0: of all of them).  A part is a stage, by the id of
 // its name, or one of these.
@@ -108,8 +106,6 @@ static void append_all(sqlite3_str *sql, const struct query *query)
     sqlite3_str_appendf(sql, STAGES PARTS FIGURES, keys, keys, keys, keys, keys);
     sqlite3_str_appendf(sql, ANSWER, keys, keys, keys, keys);
 }
-
-// ---- The answer -----------------------------------------------------------------------
 
 struct listing {
     struct store *store;

@@ -9,8 +9,6 @@
 #include "common/store/read/reader.h"
 #include "common/store/read/session.h"
 
-// ---- Medians ---------------------------------------------------------------------------
-
 static const char *const median_metrics[MEDIAN_COUNT] = {
 #define MEDIAN_NAME(name, metric) [MEDIAN_##name] = metric,
     MEDIANS(MEDIAN_NAME)
@@ -60,8 +58,6 @@ static enum status read_medians(struct groups *groups, struct store *store,
     }
     return status;
 }
-
-// ---- Usual overlap ------------------------------------------------------------------------
 
 enum {
     USUAL_MODEL,

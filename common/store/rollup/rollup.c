@@ -20,8 +20,6 @@ const char *rollup_level_name(enum rollup_level level)
     return level_names[level];
 }
 
-// ---- Buckets ---------------------------------------------------------------------------
-
 int64_t rollup_step(int64_t step_ns, int64_t time_ns)
 {
     const int64_t rest = time_ns % step_ns;
@@ -72,8 +70,6 @@ int64_t rollup_next(enum rollup_level level, int64_t bucket)
     int64_t next;
     return __builtin_add_overflow(bucket, lengths[level], &next) ? INT64_MAX : next;
 }
-
-// ---- Metrics ---------------------------------------------------------------------------
 
 bool rollup_has_kind(enum record_kind kind)
 {
@@ -167,8 +163,6 @@ unsigned rollup_metrics(enum record_kind kind, const struct query_metric *out[RO
     }
     return found;
 }
-
-// ---- Series ------------------------------------------------------------------------------
 
 struct rollup_series rollup_series_in(enum rollup_grouping grouping, struct rollup_series full)
 {

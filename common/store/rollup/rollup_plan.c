@@ -30,8 +30,6 @@ static bool find_gap(const struct maker *maker, enum rollup_level level, int64_t
     return true;
 }
 
-// ---- Pieces ----------------------------------------------------------------------------
-
 static enum status add_piece(struct rollup_plan *plan, struct rollup_piece piece)
 {
     struct rollup_piece *before = plan->count ? &plan->pieces[plan->count - 1] : NULL;
@@ -119,8 +117,6 @@ static enum status add_steps(struct maker *maker, const struct rollup_question *
     }
     return status;
 }
-
-// ---- Expired records -------------------------------------------------------------------
 
 // Takes back what the pieces cover from a time on.  They are whole buckets of finer
 // levels up to there.

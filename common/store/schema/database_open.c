@@ -109,8 +109,6 @@ enum status database_open_reader(sqlite3 **out, const char *path, struct error *
     return open_and_check(out, name, flags, has_log, path, err);
 }
 
-// ---- New stores -------------------------------------------------------------------
-
 static enum status fill_new(const struct atomic_file *file, struct error *err)
 {
     sqlite3 *db = NULL;
@@ -193,8 +191,6 @@ enum status database_open_writer(sqlite3 **out, const char *path, struct error *
     *out = db;
     return STATUS_OK;
 }
-
-// ---- The open marker ----------------------------------------------------------------------
 
 enum status open_marker_set(sqlite3 *db, struct error *err)
 {

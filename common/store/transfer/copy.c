@@ -17,8 +17,6 @@ enum {
     FORMAT_AT = 18,      // of the two bytes that say whether a file has a log
 };
 
-// ---- While it is made ----------------------------------------------------------------
-
 enum status copying_open(struct sqlite3 **out, const char *path, struct error *err)
 {
     struct sqlite3 *db = NULL;
@@ -78,8 +76,6 @@ static enum status fill_backup(struct copying *copying, const struct atomic_file
     return status;
 }
 
-// ---- The check ------------------------------------------------------------------------
-
 static enum status count_rows(struct result *answer, struct sqlite3 *db, struct error *err)
 {
     static const char *const others[][2] = {
@@ -125,8 +121,6 @@ static enum status check_copy(struct result *answer, struct store *store,
     return status;
 }
 
-// ---- The environment -----------------------------------------------------------------------
-
 // On what the records of a bundle were measured, as a baseline of them would have it.
 static enum status add_environment(const struct atomic_file *file, struct error *err)
 {
@@ -149,8 +143,6 @@ static enum status add_environment(const struct atomic_file *file, struct error 
     return status;
 }
 
-// ---- The answer -----------------------------------------------------------------------
-
 static enum status new_answer(struct result **out, struct error *err)
 {
     static const struct answer_column first[] = {
@@ -169,8 +161,6 @@ static enum status new_answer(struct result **out, struct error *err)
     answer_row(*out);
     return status == STATUS_OK ? status : error_no_memory(err, "store");
 }
-
-// ---- All of it ------------------------------------------------------------------------
 
 // Within the snapshot of the store.
 static enum status fill(struct copying *copying, const struct atomic_file *file,

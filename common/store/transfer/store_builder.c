@@ -21,8 +21,6 @@ struct store_builder {
     int64_t stored[RECORD_KIND_COUNT]; // of the run
 };
 
-// ---- The file ------------------------------------------------------------------------------
-
 enum status store_builder_new(struct store_builder **out, const char *path, struct error *err)
 {
     struct store_builder *builder = calloc(1, sizeof *builder);
@@ -46,8 +44,6 @@ enum status store_builder_new(struct store_builder **out, const char *path, stru
     *out = builder;
     return STATUS_OK;
 }
-
-// ---- Runs ----------------------------------------------------------------------------------
 
 // What the run has produced is known behind its last record.
 static enum status end_run(struct store_builder *builder, struct error *err)
@@ -126,8 +122,6 @@ enum status store_builder_name(struct store_builder *builder, const char *name, 
                           (long long)builder->run, *id, *id);
 }
 
-// ---- Records -------------------------------------------------------------------------------
-
 static void bind_column(sqlite3_stmt *stmt, int parameter, const struct record *record, unsigned i,
                         enum column_type type)
 {
@@ -164,8 +158,6 @@ enum status store_builder_put(struct store_builder *builder, const struct record
     builder->stored[kind]++;
     return database_run(builder->db, stmt, err);
 }
-
-// ---- The end -------------------------------------------------------------------------------
 
 enum status store_builder_end(struct store_builder *builder, enum status status, struct error *err)
 {

@@ -44,8 +44,6 @@ enum status alerts_check(const struct alerts_options *options, bool with_command
     return status;
 }
 
-// ---- The thread -------------------------------------------------------------------------
-
 // Takes what a reload has left: the rules, of which those that are the same keep their states,
 // which are in the store; or why there are none.
 static enum status take_next(struct alerts *alerts, struct error *err)
@@ -132,8 +130,6 @@ static void *alerts_body(void *context)
         status = evaluate(alerts, &err);
     }
 }
-
-// ---- Starting and stopping --------------------------------------------------------------
 
 enum status alerts_start(struct alerts **out, const struct alerts_options *options,
                          const char *path, struct channels *channels, struct error *err)

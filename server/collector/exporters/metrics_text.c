@@ -7,8 +7,6 @@
 
 #include "common/core/base/text.h"
 
-// ---- Values -------------------------------------------------------------------------------------
-
 static void put(FILE *stream, const char *string)
 {
     (void)fputs_unlocked(string, stream);
@@ -75,8 +73,6 @@ static void put_labels(FILE *stream, const struct metrics_labels *labels, const 
     if (edge || before[0] == '"')
         put(stream, "\"}");
 }
-
-// ---- Families -----------------------------------------------------------------------------------
 
 static const char *suffix_of(enum metrics_type type)
 {
@@ -145,8 +141,6 @@ void metrics_text_histogram(struct metrics_text *text, const struct metrics_labe
     put_sample(text, "_sum", labels, NULL, sum);
     put_sample(text, "_count", labels, NULL, (double)count);
 }
-
-// ---- Pages --------------------------------------------------------------------------------------
 
 enum status metrics_text_open(struct metrics_text *text, bool is_openmetrics)
 {

@@ -40,8 +40,6 @@ static const struct key {
 
 enum { KEY_COUNT = sizeof keys / sizeof *keys, KEY_MINUTE = 1, KEY_FINEST_MINUTE = 5 };
 
-// ---- Values ---------------------------------------------------------------------------
-
 static enum status parse_age(int64_t *out, const struct key *key, const char *text,
                              struct error *err)
 {
@@ -56,8 +54,6 @@ static enum status parse_age(int64_t *out, const struct key *key, const char *te
         return error_set(err, STATUS_INVALID, "%s: %.40s is less than a minute", what, text);
     return status;
 }
-
-// ---- Words ----------------------------------------------------------------------------
 
 static enum status find_key(const char *name, const struct key **out, struct error *err)
 {

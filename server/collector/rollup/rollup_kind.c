@@ -19,8 +19,6 @@ void rollup_kind_clear(struct rollup_kind *kind)
     kind->first_row = 0;
 }
 
-// ---- Saving ------------------------------------------------------------------------------
-
 enum status rollup_kind_save(struct rollup_kind *kind, sqlite3_stmt *save, int64_t id,
                              struct error *err)
 {
@@ -59,8 +57,6 @@ enum status rollup_kind_save_ahead(struct rollup_kind *kind, sqlite3_stmt *save,
     kind->ahead = (struct rollup_ahead){.host = INT64_MIN};
     return STATUS_OK;
 }
-
-// ---- Loading -----------------------------------------------------------------------------
 
 // Older versions moved the watermarks of a kind's metrics one by one, and a new version may
 // have metrics that the table lacks: all days are rebuilt then, but for those that have expired.

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-// ---- Formulas ------------------------------------------------------------------------------
-
 struct parser {
     struct rollup_metric *metric;
     enum record_kind kind;
@@ -168,8 +166,6 @@ size_t rollup_metric_ratios(const struct rollup_metric *metric, int64_t inputs[]
     }
     return kept;
 }
-
-// ---- All metrics ---------------------------------------------------------------------------
 
 static struct rollup_metric make_metric(const struct query_metric *metric)
 {

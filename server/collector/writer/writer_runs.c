@@ -114,8 +114,6 @@ int64_t runs_last_id(const struct runs *runs)
     return runs->last_id;
 }
 
-// ---- Lookup ---------------------------------------------------------------
-
 void runs_insert(struct runs *runs, struct run *run)
 {
     struct run **bucket = &runs->buckets[bucket_of(run->uuid)];
@@ -209,8 +207,6 @@ enum status runs_reload(struct runs *runs, uint64_t now_ns, struct error *err)
     }
     return status;
 }
-
-// ---- Writing ----------------------------------------------------------------------------
 
 bool runs_are_dirty(const struct runs *runs)
 {

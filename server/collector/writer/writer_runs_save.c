@@ -96,8 +96,6 @@ enum status runs_save(struct runs *runs, struct run *run, struct error *err)
     return status;
 }
 
-// ---- Ranges ---------------------------------------------------------------------------
-
 // True if the next numbers extend the range: same state, reason and detail.
 static bool same_kind(const struct run_range *range, int state, enum delivery_reason reason,
                       struct wire_bytes detail)

@@ -7,8 +7,6 @@
 
 #include "server/device/cpu/cpu_stream.h"
 
-// ---- Kernels of this processor --------------------------------------------
-
 #if defined(__x86_64__)
 
 static bool has_avx512(void)
@@ -43,8 +41,6 @@ const struct encode_kernels *encode_kernels_best(enum encode_type type)
     }
     return best;
 }
-
-// ---- Parts of a launch ----------------------------------------------------
 
 enum {
     PIECE_SIZE = 1024 * 1024, // bytes of output of a part at most

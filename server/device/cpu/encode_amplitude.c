@@ -180,8 +180,6 @@ size_t encode_amplitude_scratch(const struct encode_job *job)
                           : 0;
 }
 
-// ---- Basis ----------------------------------------------------------------
-
 static enum encode_fault read_index(const struct encode_run *run, size_t sample, size_t *index)
 {
     double x = encode_input(run, sample, 0);

@@ -2,8 +2,6 @@
 #define VNNI 0
 #include "server/device/cpu/kernels_blocks_template.h"
 
-// ---- Rounding -----------------------------------------------------------------------------
-
 AVX2_INLINE int add_integers(__m256i v)
 {
     __m128i four = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));

@@ -14,8 +14,6 @@ static double turn(double angle)
     return atan2(sin(angle), cos(angle));
 }
 
-// ---- Encoders -------------------------------------------------------------
-
 struct sample {
     unsigned int qubits;
     enum encode_type type;
@@ -129,8 +127,6 @@ static enum encode_fault iqp_z(double *state, const struct sample *sample)
     return ENCODE_FAULT_NONE;
 }
 
-// ---- iqp ------------------------------------------------------------------
-
 // The phase of x, times 2^-n.
 static void phase_of(double out[2], const double *angles, unsigned int qubits, size_t x)
 {
@@ -163,8 +159,6 @@ static enum encode_fault iqp(double *state, const struct sample *sample)
             }
     return ENCODE_FAULT_NONE;
 }
-
-// ---- The interface --------------------------------------------------------
 
 enum encode_fault reference_encode(double *state, enum encoder encoder, unsigned int qubits,
                                    enum encode_type type, const void *in, size_t inputs)

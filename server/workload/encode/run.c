@@ -15,8 +15,6 @@ size_t encoding_samples(const struct encoding *encoding, uint64_t batch)
     return left < encoding->launch.samples ? (size_t)left : encoding->launch.samples;
 }
 
-// ---- The order of batches -------------------------------------------------
-
 void output_order_init(struct output_order *order)
 {
     *order = (struct output_order){.end = UINT64_MAX};
@@ -64,8 +62,6 @@ bool output_order_reaches(struct output_order *order, uint64_t batch)
     (void)pthread_mutex_unlock(&order->lock);
     return reached;
 }
-
-// ---- Shares ---------------------------------------------------------------
 
 static void *run_in_thread(void *context)
 {
@@ -119,8 +115,6 @@ static enum status judge(const struct encoding *e, struct error *err)
                      "encode: stopped after %" PRIu64 " of %" PRIu64 " batches", done, e->batches);
 }
 
-// ---- Sums -----------------------------------------------------------------
-
 static void add_share(struct encoding_figures *sum, const struct encoding_figures *more)
 {
     pipeline_figures_add(&sum->pipeline, &more->pipeline);
@@ -146,8 +140,6 @@ static void add_up(struct encoding_figures *figures, const struct encoding *e, u
         add_share(figures, &e->shares[i].report.figures);
     figures->pipeline.duration_ns = duration_ns;
 }
-
-// ---- The run --------------------------------------------------------------
 
 // Only a complete run replaces the output.
 static enum status finish_output(struct encoding *e, enum status status, struct error *err)

@@ -67,8 +67,6 @@ void gemm_problem_deinit(struct gemm_problem *problem)
     *problem = (struct gemm_problem){0};
 }
 
-// ---- Plain loops ----------------------------------------------------------
-
 // Defines loops for factors of the type FACTOR with sums of the type SUM.
 #define PLAIN_LOOPS(name, FACTOR, SUM, widen)                                                      \
     static void name(void *product, const void *left, const void *right, size_t n, size_t rows)    \
@@ -105,8 +103,6 @@ void gemm_multiply_plain(enum gemm_type type, size_t n, size_t rows, void *c, co
                                             [GEMM_INT8] = plain_int8};
     loops[type](c, a, b, n, rows);
 }
-
-// ---- Checking -------------------------------------------------------------
 
 static double entry_error(const struct gemm_problem *problem, size_t entry)
 {

@@ -50,8 +50,6 @@ enum status gguf_name_error(struct error *err, enum status status, const char *p
     return error_prefix(err, status, "%s", path);
 }
 
-// ---- The header of a part -------------------------------------------------
-
 static enum status check_key(const struct gguf *gguf, const char *key, uint64_t expected,
                              const char *says, struct error *err)
 {
@@ -85,8 +83,6 @@ static enum status read_header(struct gguf **out, const struct byte_source *part
     gguf_free(gguf);
     return error_prefix(err, status, "%s", part->name);
 }
-
-// ---- Opening --------------------------------------------------------------
 
 static const char *name_of(const char *path)
 {
@@ -152,8 +148,6 @@ enum status gguf_open(struct byte_source *out, const char *path, struct error *e
     free(copy);
     return status;
 }
-
-// ---- Reading --------------------------------------------------------------
 
 // A file that is opened alone must be the whole model.  Programs that join parts leave a count of
 // 0.

@@ -36,8 +36,6 @@ static size_t index_of(const struct layer_profile *profile, size_t operation, si
     return (operation * (profile->layers + 1) + layer) * PROFILE_PHASES + phase;
 }
 
-// ---- Places of weights ----------------------------------------------------
-
 // Returns the tensor that `data` lies in, as a whole or in part; NULL: none.
 static const struct place *find_place(const struct layer_profile *profile, const void *data)
 {
@@ -63,8 +61,6 @@ static void add_place(void *context, const char *name, const struct tensor *tens
     place->layer = layer;
     (void)snprintf(place->name, NAME_SIZE, "%.*s", end ? (int)(end - name) : NAME_SIZE, name);
 }
-
-// ---- Summing --------------------------------------------------------------
 
 static size_t operation_of(struct layer_profile *profile, const char *name)
 {
@@ -111,8 +107,6 @@ enum status layer_profile_start_phase(struct layer_profile *profile, enum profil
     profile->phase = phase;
     return status;
 }
-
-// ---- Records --------------------------------------------------------------
 
 static struct profile_sum sum_of(const struct layer_profile *profile,
                                  const struct profile_sum *sums, size_t operation, size_t layer,
@@ -166,8 +160,6 @@ void layer_profile_end_request(struct layer_profile *profile, struct inferstat_m
     memset(profile->current, 0, count * sizeof *profile->current);
 }
 
-// ---- Reading --------------------------------------------------------------
-
 size_t layer_profile_operations(const struct layer_profile *profile)
 {
     return profile->operations;
@@ -188,8 +180,6 @@ struct profile_sum layer_profile_sum(const struct layer_profile *profile, size_t
 {
     return sum_of(profile, profile->ended, operation, layer, phase);
 }
-
-// ---- Creating -------------------------------------------------------------
 
 enum status layer_profile_new(struct layer_profile **out, const struct llm *llm, struct error *err)
 {

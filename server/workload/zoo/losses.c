@@ -5,8 +5,6 @@
 
 #include "server/workload/zoo/zoo_batch.h"
 
-// ---- Distillation -----------------------------------------------------------
-
 size_t zoo_top1(const float *values, size_t n, size_t stride)
 {
     size_t top = 0;
@@ -45,8 +43,6 @@ double zoo_distillation_loss(const struct zoo_distillation *how, const float *te
         log_sum_exp(student, classes, stride, 1.0) - (double)student[label * stride];
     return how->alpha * t * t * divergence + (1.0 - how->alpha) * entropy;
 }
-
-// ---- Items ------------------------------------------------------------------
 
 // Sums over the items.
 struct sums {

@@ -117,8 +117,6 @@ void zoo_round_to_grid(const struct zoo_grid *grid, float *out, const float *val
         out[i] = round_value(grid, values[i]) * grid->scale;
 }
 
-// ---- Pruning ------------------------------------------------------------------
-
 void zoo_prune(float *values, size_t n, double share, float *scratch)
 {
     const size_t count = (size_t)(share * (double)n);

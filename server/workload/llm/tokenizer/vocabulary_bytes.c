@@ -61,8 +61,6 @@ static void respell(const struct alphabet *alphabet, struct token *token)
     token->size = (uint32_t)size;
 }
 
-// ---- Merges -------------------------------------------------------------------------------
-
 // The slot of a merge, or the free slot to insert it.  Ids are at most as many as tokens and
 // multiplied by a random odd number, so that equal hashes cannot be chosen.
 static uint32_t *slot_of(const struct tokenizer *tokenizer, uint32_t left, uint32_t right)
