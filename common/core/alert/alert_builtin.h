@@ -14,6 +14,7 @@
     " critical 5t/s least 5\n"                                                                     \
     "alert slow_load: avg load.duration_ns by model,host where status=ok over 10m"                 \
     " when max > 30s critical 45s\n"                                                               \
+    "alert requests_failed: avg failed_ratio over 5m when max > 5% critical 50%\n"                 \
     "alert host_memory: avg host_sample.memory_used_ratio by host over 5m when mean > 90%"         \
     " for 2m critical 97% clear 87% least 10\n"                                                    \
     "alert device_hot: avg slowdown_margin_celsius over 1m when min < 3C for 1m clear 5C\n"        \

@@ -15,6 +15,7 @@
 #define ALERT_SOURCES(X)                                                                           \
     X(HOST_SILENT, "host_silent_ns", DURATION, BY_HOST, false)                                     \
     X(RUNS_KILLED, "runs_killed", COUNT, BY_MODEL | BY_HOST, true)                                 \
+    X(FAILED_RATIO, "failed_ratio", RATIO, BY_MODEL | BY_HOST, true)                               \
     X(RECORDS_DROPPED, "records_dropped", COUNT, BY_HOST, true)                                    \
     X(CLOCK_OFFSET, "clock_offset_ns", DURATION, BY_HOST, false)                                   \
     X(DISK_FULL_IN, "disk_full_in_ns", DURATION, 0, false)                                         \

@@ -378,6 +378,7 @@ static bool is_own_condition(const char *given, enum why_cause_kind kind)
         {WHY_DOWN, "runs_killed"},
         {WHY_KILLED, "runs_killed"},
         {WHY_FAILED, "error_ratio"},
+        {WHY_FAILED, "failed_ratio"},
         {WHY_LOSSES, "records_dropped"},
         {WHY_XID, "xid_count"},
         {WHY_ECC_UNCORRECTED, "ecc_uncorrected_count"},

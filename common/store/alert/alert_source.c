@@ -74,6 +74,15 @@ static const char killed_sql[] =
     " LEFT JOIN main.model m ON m.run = t.run WHERE t.heard_ns >= $1 AND t.owner <> 0"
     " AND (t.\"end\" = 2 OR (t.\"end\" = 3 AND t.ended_ns IS NOT NULL)) GROUP BY m.name, t.host";
 
+// Of models and hosts of which at least three requests failed.  Where so few failed, the other
+// requests are not read.
+static const char failed_sql[] =
+    "SELECT t.model, r.host, sum(t.finish = 3) * 1.0 / count(*) FROM main.inference t"
+    " CROSS JOIN main.run r ON r.run = t.run WHERE t.started_ns >= $1 AND r.owner <> 0"
+    " AND (SELECT count(*) FROM (SELECT 1 FROM main.inference"
+    "  WHERE finish = 3 AND started_ns >= $1 LIMIT 3)) = 3"
+    " GROUP BY t.model, r.host HAVING sum(t.finish = 3) >= 3";
+
 static const char clock_sql[] =
     "SELECT t.host, max(max(abs(t.clock_offset_ns) - coalesce(t.clock_error_ns, 0), 0))"
     " FROM main.run t WHERE t.heard_ns >= $1 AND t.\"end\" = 0 AND t.clock_offset_ns IS NOT NULL"
@@ -238,6 +247,8 @@ static enum status read_source(const struct alert_reader *reader, struct error *
         return scan(reader, err, "%s", silent_sql);
     case ALERT_SOURCE_RUNS_KILLED:
         return scan(reader, err, "%s", killed_sql);
+    case ALERT_SOURCE_FAILED_RATIO:
+        return scan(reader, err, "%s", failed_sql);
     case ALERT_SOURCE_RECORDS_DROPPED:
         return read_dropped(reader, err);
     case ALERT_SOURCE_CLOCK_OFFSET:

@@ -41,6 +41,7 @@ static int64_t offsets[HOSTS]; // of the hosts' clocks
 static bool lost[HOSTS];
 static bool hot;                      // device 1 of host 2
 static double slowness[HOSTS];        // a fault: by how much its requests are slower
+static bool is_failing[HOSTS];        // a fault: its requests fail
 static bool is_faulty[HOSTS];         // its process does not end by itself
 static int64_t runs[HOSTS], last_run; // the open one of each host
 static double slow[HOSTS];            // its correlated noise
@@ -83,7 +84,8 @@ static void add_request(int host, int model, int64_t started_ns)
     record_set_name(&record, INFERENCE_MODEL, models[model]);
     record_set_name(&record, INFERENCE_DEVICE, devices[0]);
     record_set_int(&record, INFERENCE_REQUEST, 1);
-    record_set_int(&record, INFERENCE_FINISH, RECORD_FINISH_STOP);
+    record_set_int(&record, INFERENCE_FINISH,
+                   is_failing[host] ? RECORD_FINISH_ERROR : RECORD_FINISH_STOP);
     record_set_int(&record, INFERENCE_PROMPT_TOKENS, 100);
     record_set_int(&record, INFERENCE_GENERATED_TOKENS, 50);
     record_set_int(&record, INFERENCE_QUEUE_NS, 0);
@@ -265,7 +267,7 @@ static enum status count_group(void *context, const char *const group[ALERT_GROU
 static void expect_data(void)
 {
     static const char *const none[] = {"device_xid", "ecc_uncorrected", "records_dropped",
-                                       "run_killed"};
+                                       "run_killed", "requests_failed"};
     struct error err = {0};
     for (size_t i = 0; i < file.rule_count; i++) {
         struct alert_source_state *state = NULL;
@@ -344,7 +346,7 @@ TEST_CASE(an_evening_with_faults)
 // ---- Faults of every kind that test_alert_simulation.c has not
 // -----------------------------------
 
-enum { LOADED, XID, NARROW, ECC, DROPPED, KILLED, DISK, SLOWER, FAULTS };
+enum { LOADED, XID, NARROW, ECC, DROPPED, KILLED, FAILING, DISK, SLOWER, FAULTS };
 static const struct {
     const char *rule;
     int within_s; // found, from its beginning on
@@ -355,6 +357,7 @@ static const struct {
     [ECC] = {"ecc_uncorrected", 30},
     [DROPPED] = {"records_dropped", 30},
     [KILLED] = {"run_killed", 30},
+    [FAILING] = {"requests_failed", 60}, // 6 in 15 s of 120 in 5 minutes
     [DISK] = {"disk_full", 330},
     [SLOWER] = {"slower_than_baseline", 1860}, // two whole windows, and 45 s
 };
@@ -386,6 +389,9 @@ static void inject(int fault, int host, int64_t at_ns)
     case KILLED:
         begin_run(host, at_ns);
         execf("UPDATE run SET \"end\" = 2 WHERE run = %lld", (long long)run);
+        break;
+    case FAILING:
+        is_failing[host] = true;
         break;
     case DISK: // so many times was free an hour ago
         execf("DELETE FROM disk_sample WHERE at_ns < %lld; INSERT INTO disk_sample"
@@ -423,6 +429,7 @@ TEST_CASE(other_faults_are_found)
         for (int host = 0; host < HOSTS; host++) { // the others end, with their processes
             begin_run(host, now_ns);
             is_faulty[host] = false;
+            is_failing[host] = false;
             slowness[host] = 0;
         }
     }

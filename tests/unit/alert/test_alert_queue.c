@@ -303,7 +303,7 @@ TEST_CASE(test_hooks_that_are_gone)
     assert_int_equal(integer("SELECT group_concat(id) = '1' FROM alert_delivery"), 1);
     hooks("");
     assert_int_equal(integer("SELECT count(*) FROM alert_delivery"), 0);
-    assert_int_equal(integer("SELECT count(*) FROM alert_config"), 17);
+    assert_int_equal(integer("SELECT count(*) FROM alert_config"), 18);
 }
 
 TEST_MAIN_EACH(set_up, store_tear_down, test_order, test_newer_event, test_lost_before_told,

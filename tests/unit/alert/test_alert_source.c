@@ -141,6 +141,46 @@ TEST_CASE(killed_runs)
     assert_string_equal(tells(HOUR + 10 * MINUTE), "");
 }
 
+static void request(int64_t number, const char *name, int64_t after_ns, bool fails)
+{
+    struct record record;
+    record_init(&record, RECORD_KIND_INFERENCE, START_NS + after_ns);
+    record_set_name(&record, INFERENCE_MODEL, rows_name(db, name));
+    record_set_name(&record, INFERENCE_DEVICE, rows_name(db, "cpu"));
+    record_set_int(&record, INFERENCE_REQUEST, 1);
+    record_set_int(&record, INFERENCE_FINISH, fails ? RECORD_FINISH_ERROR : RECORD_FINISH_STOP);
+    record_set_int(&record, INFERENCE_QUEUE_NS, 0);
+    record_set_int(&record, INFERENCE_E2E_NS, SECOND);
+    record_set_int(&record, INFERENCE_HOST_MEMORY, 1);
+    (void)rows_add(db, number, &record);
+}
+
+TEST_CASE(failed_requests)
+{
+    about_rule("failed_ratio over 5m when max > 5%");
+    for (int i = 1; i <= 3; i++)
+        run(i, format_text("%c", 'a' - 1 + i), 0, HOUR);
+    exec("UPDATE run SET owner = 0 WHERE run = 3"); // imported
+    for (int i = 0; i < 12; i++) {
+        request(1, "llama", HOUR - MINUTE, i < 2);
+        request(2, "llama", HOUR - 6 * MINUTE, true); // before the window
+        request(2, "qwen", HOUR - MINUTE, false);
+    }
+    assert_string_equal(tells(HOUR), ""); // of two it is not told
+    request(2, "llama", HOUR - MINUTE, true);
+    assert_string_equal(tells(HOUR), "");
+    for (int i = 0; i < 4; i++) {
+        request(2, "qwen", HOUR - MINUTE, true);
+        request(3, "qwen", HOUR - MINUTE, true);
+    }
+    assert_string_equal(tells(HOUR), "qwen|b=0.25 ");
+    about_rule("failed_ratio where model=llama over 5m when max > 5%");
+    assert_string_equal(tells(HOUR), "");
+    request(1, "llama", HOUR - MINUTE, true);
+    assert_string_equal(tells(HOUR), "llama|a=0.2308 ");
+    assert_string_equal(tells(HOUR + 10 * MINUTE), "");
+}
+
 TEST_CASE(lost_records)
 {
     about_rule("records_dropped over 10m when max > 0");
@@ -319,5 +359,5 @@ TEST_CASE(slower_than_the_baseline)
         fail_msg("%s", found);
 }
 
-TEST_MAIN_EACH(set_up, tear_down, silent_hosts, killed_runs, lost_records, clocks,
+TEST_MAIN_EACH(set_up, tear_down, silent_hosts, killed_runs, failed_requests, lost_records, clocks,
                errors_of_devices, narrow_pcie, hot_devices, full_disk, slower_than_the_baseline)
