@@ -272,6 +272,7 @@ static void draw_marks(struct canvas *canvas, struct rect area, const struct his
 
 void plot_histogram(struct canvas *canvas, struct rect area, const struct plot_histogram *histogram)
 {
+    enum { NAME_WIDTH = 6 }; // "  p50 "
     char text[UNIT_TEXT_SIZE];
     double columns[CHART_WIDTH_MAX] = {0}, quantiles[MARKS], top = 0;
     uint64_t all = 0;
@@ -285,11 +286,11 @@ void plot_histogram(struct canvas *canvas, struct rect area, const struct plot_h
     int x = canvas_put(canvas, area, 0, 0, STYLE_TITLE, histogram->title);
     for (unsigned i = 0; i < MARKS; i++) {
         quantiles[i] = quantile_of(histogram, all, marks[i].q);
-        x += canvas_put(canvas, area, x, 0, STYLE_DIM, "   ");
-        x += canvas_put(canvas, area, x, 0, STYLE_DIM, marks[i].name);
-        x += canvas_put(canvas, area, x + 1, 0, STYLE_STRONG,
-                        unit_format_rough(text, histogram->unit, quantiles[i])) +
-             1;
+        const char *value = unit_format_rough(text, histogram->unit, quantiles[i]);
+        if (x + NAME_WIDTH + glyph_text_width(value) > area.width)
+            continue; // a part of a number would be another one
+        (void)canvas_put(canvas, area, x + 2, 0, STYLE_DIM, marks[i].name);
+        x += NAME_WIDTH + canvas_put(canvas, area, x + NAME_WIDTH, 0, STYLE_STRONG, value);
     }
     const struct histogram_scale scale = scale_of(histogram, bars.width);
     for (size_t i = 0; i < histogram->count; i++) {

@@ -130,7 +130,7 @@ TEST_CASE(histogram_marks_its_percentiles)
     const struct plot_histogram histogram = {"TTFT", UNIT_DURATION, values, counts, 3};
     struct canvas canvas = make(44, 4, false);
     plot_histogram(&canvas, canvas_area(&canvas), &histogram);
-    finish(&canvas, "TTFT   p50 1.0ms   p95 2.0ms   p99 2.0ms\n"
+    finish(&canvas, "TTFT  p50 1.0ms  p95 2.0ms  p99 2.0ms\n"
                     " █\n"
                     " █                    ▇                   ▁\n"
                     "─┴p50─────────────────┴p95─────────────4.0ms\n");
@@ -140,10 +140,16 @@ TEST_CASE(histogram_marks_its_percentiles)
     const struct plot_histogram narrow = {"E2E", UNIT_DURATION, close, of_close, 4};
     canvas = make(44, 4, false);
     plot_histogram(&canvas, canvas_area(&canvas), &narrow);
-    finish(&canvas, "E2E   p50 2.0ms   p95 2.1ms   p99 4.0ms\n"
+    finish(&canvas, "E2E  p50 2.0ms  p95 2.1ms  p99 4.0ms\n"
                     "                      █\n"
                     " ▃                    █▇                  ▁\n"
                     "1.0ms──────────────p50┴┴p95────────────p99┴─\n");
+    // A number that has no room is left out, as a part of it would be another one.
+    canvas = make(36, 3, false);
+    plot_histogram(&canvas, canvas_area(&canvas), &histogram);
+    finish(&canvas, "TTFT  p50 1.0ms  p95 2.0ms\n"
+                    " █                ▃               ▁\n"
+                    "─┴p50─────────────┴p95─────────4.0ms\n");
 }
 
 // Any bins, of any size.
