@@ -13,15 +13,15 @@
 
 static const struct grid_column columns[] = {
     {"verdict", "verdict", GRID_STATE, true, 11, 11, 0},
-    {"model", "model", GRID_NAME, true, 8, 28, 0},
+    {"model", "model", GRID_NAME, true, 6, 28, 0},
     {"operation", "operation", GRID_IF_ANY, true, 9, 20, 6},
-    {"host", "host", GRID_IF_DIFFERENT, true, 4, 20, 1},
-    {"device", "device", GRID_IF_DIFFERENT, true, 6, 20, 1},
-    {"metric", "metric", GRID_NAME, true, 11, 26, 0},
-    {"A", "before_median", GRID_DRAWN, false, 8, 8, 2},
-    {"B", "after_median", GRID_DRAWN, false, 8, 8, 1},
+    {"host", "host", GRID_IF_DIFFERENT, true, 6, 20, 0},
+    {"device", "device", GRID_IF_DIFFERENT, true, 6, 20, 0},
+    {"metric", "metric", GRID_NAME, true, 8, 26, 0},
+    {"A", "before_median", GRID_DRAWN, false, 7, 8, 3},
+    {"B", "after_median", GRID_DRAWN, false, 7, 8, 2},
     {"change", "ratio", GRID_DRAWN, false, 8, 8, 0},
-    {"from       to", "ratio_low", GRID_DRAWN, false, 17, 17, 3},
+    {"from      to", "ratio_low", GRID_DRAWN, false, 15, 17, 1},
     {"p95", "p95_verdict", GRID_STATE, true, 9, 11, 4},
     {"p99", "p99_verdict", GRID_STATE, true, 9, 11, 5},
     {"count A", "before_count", GRID_UNIT, false, 7, 0, 7},
@@ -51,8 +51,8 @@ static void side_value(char text[GRID_CELL_SIZE], const struct result *result, s
     grid_value_text(text, NULL, result, row, (unsigned)column, 0);
 }
 
-// The interval of the change.  Where it has no end, what is missing for one: "too few, need 12",
-// or, as values of a run are alike, "few runs, 6".
+// The interval of the change, "+15.0 +27.0 %".  Where it has no end, what is missing for one: "need
+// 12 each", or, as values of a run are alike, "few runs, 6".
 static void interval(char text[GRID_CELL_SIZE], const struct result *result, size_t row)
 {
     char ends[2][UNIT_TEXT_SIZE];
@@ -62,15 +62,15 @@ static void interval(char text[GRID_CELL_SIZE], const struct result *result, siz
     const int64_t runs[] = {result_integer(result, row, "before_runs", 0),
                             result_integer(result, row, "after_runs", 0)};
     (void)snprintf(text, GRID_CELL_SIZE, "-");
+    const char *low = result_change(ends[0], result, row, "before_median", "ratio_low");
+    const char *high = result_change(ends[1], result, row, "before_median", "ratio_high");
     if (result_number(result, row, "ratio_low", 0) > 0 &&
         isfinite(result_number(result, row, "ratio_high", NAN)))
-        (void)snprintf(text, GRID_CELL_SIZE, "%s %8s",
-                       result_change(ends[0], result, row, "before_median", "ratio_low"),
-                       result_change(ends[1], result, row, "before_median", "ratio_high"));
+        (void)snprintf(text, GRID_CELL_SIZE, "%.*s %8s", (int)strcspn(low, " "), low, high);
     else if (!result_is(result, row, "verdict", stats_verdict_text(STATS_UNDECIDED)))
         return;
     else if (before < needed || after < needed)
-        (void)snprintf(text, GRID_CELL_SIZE, "too few, need %lld", (long long)needed);
+        (void)snprintf(text, GRID_CELL_SIZE, "need %lld each", (long long)needed);
     else
         (void)snprintf(text, GRID_CELL_SIZE, "few runs, %lld",
                        (long long)(runs[0] < runs[1] ? runs[0] : runs[1]));
