@@ -112,9 +112,25 @@ static bool is_unsampled(const struct result *of, size_t row)
            result_get(of, row, "sampler_closed").type == VALUE_NULL;
 }
 
+// Of a window that has ended, whose events the answers lack: throttled for a part of it that
+// counts.
+static bool was_throttled(const struct result *of, size_t row)
+{
+    return result_number(of, row, "throttled_mean_ratio", 0) >= 0.01;
+}
+
+// Likewise: at its end it had fewer PCIe lanes than it can have.
+static bool was_downgraded(const struct result *of, size_t row)
+{
+    return result_get(of, row, "window_ns").type == VALUE_INT &&
+           result_integer(of, row, "pcie_width", INT64_MAX) <
+               result_integer(of, row, "pcie_width_max", 0);
+}
+
 static bool is_in_trouble(const struct result *of, size_t row)
 {
-    return result_get(of, row, "events").type != VALUE_NULL || is_unsampled(of, row);
+    return result_get(of, row, "events").type != VALUE_NULL || is_unsampled(of, row) ||
+           was_throttled(of, row) || was_downgraded(of, row);
 }
 
 static void find_hosts(struct join *join)
@@ -149,7 +165,7 @@ static void set_real(struct join *join, enum own own, double value)
         result_set_real(join->out, join->own[own], value);
 }
 
-// What is wrong now, and the newest XID of the window: "! throttling, XID 48".
+// What is wrong now, or was in the window, and its newest XID: "! throttling, XID 48".
 static void set_trouble(struct join *join, const struct result *of, size_t row)
 {
     char text[TROUBLE_SIZE] = "! ", *words = text + 2;
@@ -157,6 +173,11 @@ static void set_trouble(struct join *join, const struct result *of, size_t row)
     const struct value events = result_get(of, row, "events");
     if (events.type == VALUE_TEXT)
         record_event_words(words, size, events.text.bytes, NULL);
+    if (was_throttled(of, row))
+        (void)text_append(words, size, ", ", "throttled %.0f %%",
+                          result_number(of, row, "throttled_mean_ratio", 0) * 100);
+    if (was_downgraded(of, row))
+        (void)text_append(words, size, ", ", "PCIe downgrade");
     if (is_unsampled(of, row))
         (void)text_append(words, size, ", ", "not sampled");
     if (xid != SIZE_MAX && !strstr(words, "XID"))

@@ -23,7 +23,6 @@ static const struct grid_column columns[] = {
     {"power mean", "power_mean_watts", GRID_UNIT, false, 10, 0, 4},
     {"limit", "power_cap_watts", GRID_UNIT, false, 7, 0, 6},
     {"clock", "sm_clock_hz", GRID_UNIT, false, 7, 0, 5},
-    {"most", "sm_clock_max_hz", GRID_UNIT, false, 7, 0, 10},
     {"PCIe", "pcie", GRID_MARKED, true, 4, 5, 2},
     {"throttled", "throttled_ratio", GRID_UNIT, false, 9, 0, 6},
     {"throttled mean", "throttled_mean_ratio", GRID_UNIT, false, 14, 0, 7},
@@ -36,7 +35,6 @@ static const struct grid_column columns[] = {
     {"proc mem", "processes_memory_bytes", GRID_UNIT, false, 9, 0, 4},
     {"load", "load_1m", GRID_UNIT, false, 5, 0, 8},
     {"used", "memory_used_bytes", GRID_UNIT, false, 9, 0, 8},
-    {"available", "memory_available_bytes", GRID_UNIT, false, 9, 0, 9},
     {"processes", "processes", GRID_UNIT, true, 9, 30, 11},
     {"sampled", "sampled_ns", GRID_CLOCK, true, 8, 8, 12},
 };

@@ -118,9 +118,10 @@ static void machines_before(struct model *model)
                    "host|device|events|gpu_util_ratio:ratio|gpu_util_mean_ratio:ratio|"
                    "memory_used_bytes:bytes|memory_bytes:bytes|temperature_celsius:celsius|"
                    "temperature_max_celsius:celsius|power_watts:watts|power_mean_watts:watts|"
-                   "throttled_ratio:ratio|throttled_mean_ratio:ratio|sampled_ns:unix_ns\n"
+                   "throttled_ratio:ratio|throttled_mean_ratio:ratio|sampled_ns:unix_ns|"
+                   "window_ns:ns|pcie_width|pcie_width_max\n"
                    "gpu-17|cuda:0|-|0.97|0.5|75161927680|150323855360|61|92|540.5|410|0|0.25|"
-                   "1774785299000000000\n");
+                   "1774785299000000000|300000000000|8|16\n");
     fixture_round(model, STATUS_OK, NULL);
 }
 
