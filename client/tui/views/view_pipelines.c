@@ -39,11 +39,6 @@ static const struct grid_column columns[] = {
     {"waited", "pool_wait_ns", GRID_UNIT, false, 7, 0, 11},
     {"p50", "item_p50_ns", GRID_UNIT, false, 7, 0, 14},
     {"p99", "item_p99_ns", GRID_UNIT, false, 7, 0, 13},
-    {"copying", "copy_busy_ns", GRID_UNIT, false, 7, 0, 15},
-    {"computing", "compute_busy_ns", GRID_UNIT, false, 9, 0, 16},
-    {"free min", "pool_available_min", GRID_UNIT, false, 8, 0, 17},
-    {"max", "pool_available_max", GRID_UNIT, false, 3, 0, 18},
-    {"acquired", "pool_acquires", GRID_UNIT, false, 8, 0, 19},
 };
 
 // One chunk has nothing to overlap with.
@@ -108,9 +103,9 @@ static void draw_charts(const struct model *model, struct canvas *canvas, struct
         const char *title;
         enum polled_query polled;
         enum unit unit;
-    } charts[] = {{"overlap %", POLL_OVERLAP, UNIT_RATIO},
-                  {"exposed, a run", POLL_EXPOSED, UNIT_DURATION},
-                  {"starved, a run", POLL_STARVED, UNIT_DURATION}};
+    } charts[] = {{"overlap %, mean", POLL_OVERLAP, UNIT_RATIO},
+                  {"exposed, mean", POLL_EXPOSED, UNIT_DURATION},
+                  {"starved, mean", POLL_STARVED, UNIT_DURATION}};
     enum { CHARTS = sizeof charts / sizeof *charts };
     const int rows = chart_rows(model, rect_below(area, -1)), width = area.width / CHARTS;
     for (int i = 0; i < CHARTS && rows > 0; i++)
@@ -191,7 +186,7 @@ static void draw_lanes(const struct model *model, struct canvas *canvas, struct 
 static void lane_facts(const struct model *model, struct rect area, struct segments *facts)
 {
     size_t row;
-    char text[UNIT_TEXT_SIZE], name[64];
+    char text[UNIT_TEXT_SIZE];
     const struct result *runs = model_answer(model, POLL_PIPELINES);
     (void)area;
     if (!view_selected(model, 0, &row))
@@ -202,8 +197,6 @@ static void lane_facts(const struct model *model, struct rect area, struct segme
     segments_add(facts, 1, STYLE_DIM, "▒ exposed copy");
     segments_add(facts, 2, STYLE_PLAIN, "of %s",
                  unit_format(text, UNIT_DURATION, result_number(runs, row, "duration_ns", NAN)));
-    segments_add(facts, 3, STYLE_PLAIN, "%s",
-                 result_text(name, sizeof name, runs, row, "workload"));
 }
 
 // ---- The view -------------------------------------------------------------------------------
@@ -218,7 +211,7 @@ static const struct panel panels[PANELS] = {
                     .facts = facts,
                     .head_rows = chart_rows,
                     .draw_head = draw_charts},
-    [PANEL_LANES] = {.title = "Totals of the whole run (they overlap)",
+    [PANEL_LANES] = {.title = "Run at the cursor (totals overlap)",
                      .none = "the run's times were not measured",
                      .polled = POLL_PIPELINES,
                      .facts = lane_facts,
