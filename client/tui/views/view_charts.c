@@ -69,49 +69,50 @@ static struct plot_chart new_chart(const struct model *model, const char *title,
     return chart;
 }
 
+// Draws the chart of `low` and, unless NULL, `high`.
+static void draw_chart(const struct model *model, struct canvas *canvas, struct rect area,
+                       const char *title, enum polled_query polled, enum unit unit, const char *low,
+                       const char *high)
+{
+    struct plot_point points[POINTS_MAX], errors[POINTS_MAX];
+    struct plot_chart chart = new_chart(model, title, unit);
+    chart.is_rate = polled == POLL_TOKENS;
+    chart.points = points;
+    chart.count = read_points(points, model_answer(model, polled), low, high);
+    chart.marks = errors;
+    chart.mark_count = polled == POLL_TTFT
+                           ? read_points(errors, model_answer(model, POLL_ERRORS), "mean", NULL)
+                           : 0;
+    if (title)
+        plot_chart(canvas, area, &chart);
+    else
+        plot_chart_line(canvas, area, &chart);
+}
+
 void view_charts_draw(const struct model *model, struct canvas *canvas, struct rect area)
 {
     const int rows = view_charts_rows(model, rect_below(area, -1));
     struct rect charts = {area.x, area.y, area.width, rows}, left, right;
-    struct plot_point points[POINTS_MAX], errors[POINTS_MAX];
     if (rows == 0)
         return;
     layout_beside(charts, (area.width - CHART_GAP) / 2, CHART_GAP, &left, &right);
-    if (right.width < CHART_LEAST_WIDTH)
-        left = charts;
-    struct plot_chart chart = new_chart(model, "tok/s", UNIT_TOKEN_RATE);
-    chart.is_rate = true;
-    chart.points = points;
-    chart.count = read_points(points, model_answer(model, POLL_TOKENS), "mean", NULL);
-    plot_chart(canvas, left, &chart);
-    if (right.width < CHART_LEAST_WIDTH)
-        return;
-    chart = new_chart(model, "TTFT p50 p95 (✗ failed)", UNIT_DURATION);
-    chart.points = points;
-    chart.count = read_points(points, model_answer(model, POLL_TTFT), "p50", "p95");
-    chart.marks = errors;
-    chart.mark_count = read_points(errors, model_answer(model, POLL_ERRORS), "mean", NULL);
-    plot_chart(canvas, right, &chart);
+    const bool has_both = right.width >= CHART_LEAST_WIDTH;
+    draw_chart(model, canvas, has_both ? left : charts, "tok/s", POLL_TOKENS, UNIT_TOKEN_RATE,
+               "mean", NULL);
+    if (has_both)
+        draw_chart(model, canvas, right, "TTFT p50 p95 (✗ failed)", POLL_TTFT, UNIT_DURATION, "p50",
+                   "p95");
 }
 
 void view_charts_line(const struct model *model, struct canvas *canvas, struct rect area)
 {
-    struct plot_point points[POINTS_MAX];
-    struct plot_chart chart = new_chart(model, "", UNIT_TOKEN_RATE);
-    chart.is_rate = true;
-    chart.points = points;
-    chart.count = read_points(points, model_answer(model, POLL_TOKENS), "mean", NULL);
-    plot_chart_line(canvas, area, &chart);
+    draw_chart(model, canvas, area, NULL, POLL_TOKENS, UNIT_TOKEN_RATE, "mean", NULL);
 }
 
 void view_chart_draw(const struct model *model, struct canvas *canvas, struct rect area,
                      const char *title, enum polled_query polled, enum unit unit)
 {
-    struct plot_point points[POINTS_MAX];
-    struct plot_chart chart = new_chart(model, title, unit);
-    chart.points = points;
-    chart.count = read_points(points, model_answer(model, polled), "mean", NULL);
-    plot_chart(canvas, area, &chart);
+    draw_chart(model, canvas, area, title, polled, unit, "mean", NULL);
 }
 
 size_t view_machine_draw(const struct model *model, struct canvas *canvas, struct rect area, int y,
