@@ -22,11 +22,6 @@ static const struct grid_column columns[] = {
     {"size", "model_bytes", GRID_UNIT, false, 9, 0, 3},
     {"rate", "load_bytes_per_second", GRID_UNIT, false, 9, 0, 4},
     {"cached", "page_cache_ratio", GRID_UNIT, false, 6, 0, 5},
-    {"before", "host_memory_before_bytes", GRID_UNIT, false, 9, 0, 9},
-    {"after", "host_memory_after_bytes", GRID_UNIT, false, 9, 0, 8},
-    {"delta", "memory_delta_bytes", GRID_UNIT, false, 9, 0, 7},
-    {"device before", "device_memory_before_bytes", GRID_IF_ANY, false, 13, 0, 10},
-    {"after", "device_memory_after_bytes", GRID_IF_ANY, false, 9, 0, 10},
     {"reason", "error", GRID_IF_ANY, true, 8, 60, 4},
 };
 static const char *const identity[] = {"run", "stream", "number", NULL};
@@ -191,18 +186,12 @@ static void load_facts(const struct model *model, struct rect area, struct segme
                           result_text(text, sizeof text, load, at, "device"));
     segments_add_name(facts, 7, STYLE_PLAIN, NAME_MAX_WIDTH,
                       result_text(text, sizeof text, load, at, "host"));
-    segments_add(facts, 0, STYLE_STRONG, "%s",
-                 unit_format(number, UNIT_DURATION, result_number(load, at, "duration_ns", NAN)));
     if (!is_startup)
         segments_add(facts, 2, STYLE_PLAIN, "%s",
                      unit_format(number, UNIT_BYTES, result_number(load, at, "model_bytes", NAN)));
     double rate = result_number(load, at, "load_bytes_per_second", NAN);
     if (isfinite(rate))
         segments_add(facts, 6, STYLE_PLAIN, "%s", unit_format(number, UNIT_BYTES_PER_SECOND, rate));
-    double delta = result_number(load, at, "memory_delta_bytes", NAN);
-    if (isfinite(delta))
-        segments_add(facts, 3, STYLE_PLAIN, "memory %s%s", delta >= 0 ? "+" : "",
-                     unit_format(number, UNIT_BYTES, delta));
     double cached = result_number(load, at, "page_cache_ratio", NAN);
     if (isfinite(cached))
         segments_add(facts, 5, STYLE_PLAIN, "%s, %s cached", cache_of(load, at),
