@@ -309,9 +309,10 @@ static void draw_status(const struct model *model, struct canvas *canvas, struct
                      unit_format(text, UNIT_RATIO, coverage));
     int end = area.width - MARGIN;
     end -= segments_draw(&right, canvas, area, MARGIN, 0, end - MARGIN, ALIGN_RIGHT);
-    if (is_now && !window->known)
-        segments_add(&left, 0, STYLE_DIM, "asking ...");
-    else if (is_now && window->result)
+    if (is_now && !window->result)
+        segments_add(&left, 0, STYLE_DIM,
+                     window->known ? "no request in the window" : "asking ...");
+    else if (is_now)
         add_figures(&left, window->result);
     else
         add_totals(&left, model);

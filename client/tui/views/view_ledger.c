@@ -22,7 +22,7 @@ static const struct grid_column run_columns[] = {
     {"coverage", "coverage_ratio", GRID_WHOLE, false, 8, 0, 7},
     {"balanced", "balanced", GRID_VERDICT, false, 8, 0, 1},
     {"clock", "clock_offset_ns", GRID_UNIT, false, 8, 0, 9},
-    {"version", "worker_version", GRID_UNIT, true, 7, 12, 8},
+    {"version", "worker_version", GRID_UNIT, true, 7, 30, 8},
     {"last activity", "last_activity", GRID_UNIT, true, 13, 40, 6},
 };
 static const char *const identity[] = {"run", NULL};

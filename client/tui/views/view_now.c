@@ -27,7 +27,7 @@ static const struct grid_column columns[] = {
     {"VRAM", "device_memory_ratio", GRID_BARE, false, 4, 0, 5},
     {"J/tok", "joules_per_token", GRID_IF_ANY, false, 5, 0, 9},
     {"trend", "trend", GRID_DRAWN, false, 12, 12, 2},
-    {"why", "reason", GRID_UNIT, true, 10, 90, 10},
+    {"why", "reason", GRID_UNIT, true, 10, 60, 10},
 };
 static const char *const identity[] = {"model", "host", NULL};
 
