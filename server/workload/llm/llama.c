@@ -67,6 +67,34 @@ static enum status check_heads(const struct device *device, const struct llama_c
         config->head_size, description.name, description.head_size_max);
 }
 
+// The pair, as a fraction, that turns `turns` times within the context.
+static double pair_of(const struct rope *rope, double turns)
+{
+    const double pi = 3.14159265358979323846;
+    return (double)rope->size * log((double)rope->context / (turns * 2.0 * pi)) /
+           (2.0 * log(rope->base));
+}
+
+// Fills frequencies[size / 2] with the angle between neighbouring positions, in radians, of each
+// pair.  `divisors`, as many, divide the frequencies (Llama 3).  Returns the factor of cosines and
+// sines.
+static double rope_frequencies(double *frequencies, const struct rope *rope, const float *divisors)
+{
+    const double first = fmax(0.0, floor(pair_of(rope, rope->fast)));
+    const double last = fmin((double)(rope->size - 1), ceil(pair_of(rope, rope->slow)));
+    for (size_t i = 0; i < rope->size / 2; i++) {
+        const double frequency =
+            pow(rope->base, -2.0 * (double)i / (double)rope->size) / (double)divisors[i];
+        // How much of the frequency is scaled: 0 for the fast pairs, 1 for the slow ones.
+        double scaled = 1.0;
+        if (rope->yarn)
+            scaled = fmin(1.0, fmax(0.0, ((double)i - first) / fmax(0.001, last - first)));
+        frequencies[i] = frequency * (scaled / rope->factor + 1.0 - scaled);
+    }
+    return rope->magnitude *
+           (rope->yarn && rope->factor > 1.0 ? 1.0 + 0.1 * log(rope->factor) : 1.0);
+}
+
 // Computes the frequencies from the configuration and the divisors that the file may have.
 static enum status init_rope(struct llama *llama, struct error *err)
 {

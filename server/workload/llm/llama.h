@@ -1,5 +1,5 @@
 // Inference of llama models (Touvron et al., arXiv:2302.13971) and of the families that
-// architecture.h lists, which compute the same but for a few differences: a model has the weights
+// llama_config.c lists, which compute the same but for a few differences: a model has the weights
 // in device memory; a session of the model has the KV cache of one text and computes the next
 // token's logits.
 //
@@ -14,9 +14,36 @@
 #include "server/device/device.h"
 #include "server/pipeline/pipeline.h"
 #include "server/workload/byte_source.h"
-#include "server/workload/llm/architecture.h"
 #include "server/workload/llm/gguf.h"
-#include "server/workload/llm/rope.h"
+
+// What distinguishes the families of transformers.  A file names its own in the key
+// general.architecture, and begins the keys of its hyperparameters with that name.
+enum architecture_experts { EXPERTS_NEVER, EXPERTS_OPTIONAL, EXPERTS_ALWAYS };
+
+struct architecture {
+    const char *name;
+    enum rope_pairs pairs; // of queries and keys, as the files of the family store them
+    bool biases;           // of queries, keys and values
+    bool head_norms;       // RMSNorm of every head of queries and keys before the rotation
+    // All layers use the sliding window that a file names.  Where only some would, or none, the key
+    // is not understood.
+    bool window;
+    enum architecture_experts experts; // feed-forward layers are mixtures of experts
+};
+
+// Rotary embeddings (Su et al., arXiv:2104.09864), and their scaling for texts that are longer than
+// those of the training: linear (arXiv:2306.15595) and YaRN (arXiv:2309.00071).
+struct rope {
+    size_t size;      // elements of a head that are rotated; even
+    double base;      // of the frequencies
+    double factor;    // positions are divided by it; 1: not scaled
+    double magnitude; // cosines and sines are multiplied by it
+    bool yarn;        // only low frequencies are divided by the factor
+    // Of YaRN: pairs that turn at least `fast` times within `context` positions keep their
+    // frequency, those that turn at most `slow` times are scaled, those between partly.
+    size_t context;
+    double fast, slow;
+};
 
 // Hyperparameters, from the metadata keys of the GGUF file.
 struct llama_config {

@@ -1,5 +1,6 @@
 #include "server/workload/llm/llama.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "common/core/base/text.h"
@@ -14,8 +15,50 @@ enum {
     HEADS_MAX = 1 << 14,
     HEAD_SIZE_MAX = 1024,
     EXPERTS_MAX = 1024,
+    KEY_SIZE = 96,
     SHOWN_SIZE = 80, // of a key in a message
 };
+
+static const struct architecture architectures[] = {
+    // Also Mistral, whose first version has a window, and Mixtral, which has experts.
+    {.name = "llama", .pairs = ROPE_ADJACENT, .window = true, .experts = EXPERTS_OPTIONAL},
+    {.name = "qwen2", .pairs = ROPE_HALVES, .biases = true},
+    {.name = "qwen3", .pairs = ROPE_HALVES, .head_norms = true},
+    {.name = "qwen3moe", .pairs = ROPE_HALVES, .head_norms = true, .experts = EXPERTS_ALWAYS},
+};
+
+enum { ARCHITECTURE_COUNT = sizeof architectures / sizeof architectures[0] };
+
+static enum status find_architecture(const struct architecture **out, const struct gguf *gguf,
+                                     struct error *err)
+{
+    struct gguf_text name;
+    enum status status = gguf_get_text(gguf, "general.architecture", &name, err);
+    if (status != STATUS_OK)
+        return status;
+    char known[64] = "";
+    size_t length = 0;
+    for (size_t i = 0; i < ARCHITECTURE_COUNT; i++) {
+        if (gguf_text_is(&name, architectures[i].name)) {
+            *out = &architectures[i];
+            return STATUS_OK;
+        }
+        length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", i ? ", " : "",
+                                   architectures[i].name);
+    }
+    char shown[40];
+    return error_set(err, STATUS_UNSUPPORTED,
+                     "key 'general.architecture': architecture '%s' is not supported, only %s",
+                     text_escape(shown, sizeof shown, name.data, name.size), known);
+}
+
+// Writes the key "NAME.SUFFIX" of an architecture to `out` and returns it.
+static const char *full_key(char out[KEY_SIZE], const struct architecture *architecture,
+                            const char *suffix)
+{
+    (void)snprintf(out, KEY_SIZE, "%s.%s", architecture->name, suffix);
+    return out;
+}
 
 // What is read before it is checked.
 struct values {
@@ -83,8 +126,8 @@ static bool is_understood(const struct key_line *line, const struct architecture
 static enum status read_key(struct values *values, const struct gguf *gguf,
                             const struct key_line *line, struct error *err)
 {
-    char key[ARCHITECTURE_KEY_SIZE];
-    (void)architecture_key(key, values->config.architecture, line->name);
+    char key[KEY_SIZE];
+    (void)full_key(key, values->config.architecture, line->name);
     if (line->presence != REQUIRED && !gguf_has(gguf, key))
         return STATUS_OK;
     void *place = (unsigned char *)values + line->place;
@@ -129,9 +172,9 @@ static bool is_unknown(const struct gguf_text *name, const struct architecture *
 static enum status refuse_unknown(const struct gguf *gguf, const struct architecture *architecture,
                                   struct error *err)
 {
-    char prefix[ARCHITECTURE_KEY_SIZE];
+    char prefix[KEY_SIZE];
     char shown[SHOWN_SIZE];
-    const size_t length = strlen(architecture_key(prefix, architecture, ""));
+    const size_t length = strlen(full_key(prefix, architecture, ""));
     for (size_t i = 0; i < gguf_key_count(gguf); i++) {
         const struct gguf_text *key = gguf_key_at(gguf, i);
         if (!begins_with(key, prefix))
@@ -232,7 +275,7 @@ enum status llama_config_read(struct llama_config *out, const struct gguf *gguf,
     };
     struct llama_config *config = &values.config;
     memset(out, 0, sizeof *out);
-    enum status status = architecture_find(&config->architecture, gguf, err);
+    enum status status = find_architecture(&config->architecture, gguf, err);
     for (size_t i = 0; i < KEY_LINES && status == STATUS_OK; i++)
         if (is_understood(&key_lines[i], config->architecture))
             status = read_key(&values, gguf, &key_lines[i], err);
