@@ -17,7 +17,7 @@ static const struct grid_column columns[] = {
     {"GPU mean", "gpu_util_mean_ratio", GRID_UNIT, false, 8, 0, 1},
     {"memory", "memory_used_ratio", GRID_DRAWN, false, 9, 14, 1},
     {"temp", "temperature_celsius", GRID_UNIT, false, 6, 0, 2},
-    {"hottest", "temperature_max_celsius", GRID_UNIT, false, 7, 0, 2},
+    {"hottest", "temperature_max_celsius", GRID_UNIT, false, 7, 0, GRID_RANK_LUXURY},
     {"slowdown", "slowdown_celsius", GRID_UNIT, false, 8, 0, 7},
     {"power", "power_watts", GRID_UNIT, false, 7, 0, 3},
     {"power mean", "power_mean_watts", GRID_UNIT, false, 10, 0, 4},

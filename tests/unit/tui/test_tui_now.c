@@ -41,6 +41,19 @@ TEST_CASE(groups_open_and_close)
     model_deinit(&model);
 }
 
+// A reason that is longer than its place is cut, and keeps it.
+TEST_CASE(reasons_have_a_place_on_a_wide_screen)
+{
+    struct model model;
+    fleet(&model, 200);
+    fixture_answer(&model, POLL_NOW,
+                   "model|host|state|reason\nm|a|errors|its load failed: /srv/models/of/a/team/"
+                   "model.gguf: cannot open: No such file or directory\n");
+    assert_true(
+        fixture_shows(&model, "its load failed: /srv/models/of/a/team/model.gguf: cannot o…"));
+    model_deinit(&model);
+}
+
 // What is ok although its device is in trouble has a mark; another state says enough.
 TEST_CASE(trouble_marks_what_is_ok)
 {
@@ -405,7 +418,7 @@ TEST_CASE(closed_groups_stay_closed)
 TEST_MAIN(a_critical_alert_marks_its_rows, the_banner_tells_a_rule_once,
           the_banner_of_a_past_window_has_what_fired_in_it, a_large_tree_costs_by_its_rows,
           states_have_no_device, all_is_no_row, the_head_line_is_of_all, closed_groups_stay_closed,
-          groups_open_and_close, trouble_marks_what_is_ok, why_asks_about_the_row,
-          the_banner_has_the_worst_first, the_banner_tells_together_what_is_one_thing,
-          a_process_without_a_model_is_no_model, the_banner_has_what_stands_out_of_the_filter,
-          the_banner_counts_all_rows)
+          groups_open_and_close, reasons_have_a_place_on_a_wide_screen, trouble_marks_what_is_ok,
+          why_asks_about_the_row, the_banner_has_the_worst_first,
+          the_banner_tells_together_what_is_one_thing, a_process_without_a_model_is_no_model,
+          the_banner_has_what_stands_out_of_the_filter, the_banner_counts_all_rows)
