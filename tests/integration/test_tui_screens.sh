@@ -63,7 +63,7 @@ resize 60 16
 golden real-pipelines-60x16
 resize 80 24
 press '?'
-shows "a longer period"
+shows "a longer window"
 press 5
 golden real-pipelines-80x24
 press '>' '>' '>' '>' '>' '>'
