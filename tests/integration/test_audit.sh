@@ -58,6 +58,11 @@ start_collector
 wait_ended worker 60
 wait_until 20 all_closed
 [ "$(verdicts "$INFERSTAT")" = '2 0 0 0' ] || fail "after a crash: $(cat "$WORK/audit.json")"
+# Where a terminal shows progress, the answer comes in pages.
+if command -v script >/dev/null; then
+  script -qec "'$INFERSTAT' audit" /dev/null </dev/null >"$WORK/out"
+  expect_text "$WORK/out" "2 runs: 2 balanced"
+fi
 
 # Two at once: each is answered, or told that there is another.
 for i in 1 2 3; do "$INFERSTAT" audit >"$WORK/at-once.$i" 2>&1 || true; done &

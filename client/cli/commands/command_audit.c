@@ -6,7 +6,7 @@
 #include "client/cli/output/progress.h"
 #include "common/core/base/text.h"
 
-enum { BALANCED_SHOWN = 20, LINE_SIZE = 512 };
+enum { BALANCED_SHOWN = 20, LINE_SIZE = 512, PAGES_SHOWN = 10 };
 
 // Splits the findings at "; " into one line each.
 static void add_findings(struct table *table, const struct result *page, size_t row)
@@ -133,8 +133,10 @@ enum status command_audit(struct cli *cli, struct error *err)
     if (option_given(&cli->options, OPTION_ADMIN))
         return list_acts(cli, err);
     struct audit audit = {.cli = cli, .rows = cli_rows(cli, &view)};
-    progress_begin(&audit.progress, cli->env.notes, "audit", "runs", UNIT_COUNT,
-                   cli_total(cli, "runs"));
+    const uint64_t total = cli_total(cli, "runs");
+    // Each page reads the whole store, most of it quickly: where progress shows, there are some.
+    cli->query.limit = (uint32_t)((total + PAGES_SHOWN - 1) / PAGES_SHOWN);
+    progress_begin(&audit.progress, cli->env.notes, "audit", "runs", UNIT_COUNT, total);
     enum status status = record_pages_ask(cli, &cli->query, on_page, &audit, err);
     progress_end(&audit.progress);
     if (status == STATUS_OK)

@@ -40,10 +40,10 @@ static void begin_progress(struct cli *cli, const struct query *query, struct pr
     const bool is_import = query->kind == QUERY_IMPORT;
     const char *db = cli->options.db;
     char watched[QUERY_PATH_SIZE + 32];
-    const uint64_t total = is_import            ? size_of(query->file.path)
-                           : query->file.bundle ? 0
-                           : db                 ? size_of(db)
-                                                : cli_total(cli, "store_bytes");
+    const uint64_t total = is_import ? size_of(query->file.path)
+                           : query->file.bundle && query_filter_narrows(&query->filter) ? 0
+                           : db ? size_of(db)
+                                : cli_total(cli, "store_bytes");
     (void)snprintf(watched, sizeof watched, "%s%s",
                    !is_import ? query->file.path
                    : db       ? db

@@ -63,9 +63,13 @@ static enum status write_rows(struct cli *cli, const struct query *query, uint32
     struct exporting exporting = {.rows = rows};
     const bool is_whole = !query && cli->options.argument_count == 0 && !cli->options.limit &&
                           !query_filter_narrows(&cli->query.filter);
+    const char *counted = is_whole                                        ? "stored"
+                          : kinds == UINT32_C(1) << RECORD_KIND_INFERENCE ? "inferences"
+                                                                          : NULL;
     if (rows->out != cli->env.out || !cli->env.out_is_terminal)
         progress_begin(&exporting.progress, cli->env.notes, "export", "records", UNIT_COUNT,
-                       is_whole ? cli_total(cli, "stored") : cli->options.limit);
+                       counted && !cli->options.limit ? cli_total(cli, counted)
+                                                      : cli->options.limit);
     enum status status = query ? record_pages_ask(cli, query, on_page, &exporting, err)
                                : write_kinds(cli, kinds, &exporting, err);
     progress_end(&exporting.progress);

@@ -84,7 +84,7 @@ enum status record_pages_ask(struct cli *cli, const struct query *asked,
             result_free(page);
         done += rows;
     } while (status == STATUS_OK && query->cursor != 0 &&
-             (asked->limit == 0 || done < asked->limit));
+             (asked->limit == 0 || done < asked->limit || query->kind == QUERY_AUDIT));
     free(query);
     return status;
 }
