@@ -16,7 +16,7 @@ static const struct {
     {{"window_ns", "in", COLUMN_RIGHT(2)}, false},
     {{"total_over_total", "total/total", COLUMN_RIGHT(0)}, false},
     {{"met_ratio", "met", COLUMN_RIGHT(0)}, false},
-    {{"min", "min", COLUMN_RIGHT(2)}, true},
+    {{"min", "min", COLUMN_RIGHT(3)}, true},
     {{"max", "max", COLUMN_RIGHT(2)}, true},
     {{"p50", "p50", COLUMN_RIGHT(0)}, true},
     {{"p90", "p90", COLUMN_RIGHT(3)}, true},

@@ -383,7 +383,8 @@ enum status table_print(const struct table *table, FILE *out, unsigned width, bo
         char *const *cells = table->cells + row * table->column_count;
         print_line(table, out, cells, colours);
         for (unsigned i = 0; i < table->column_count && strcmp(cells[0], "ok") != 0; i++)
-            if (table->columns[i].is_below && strcmp(cells[i], "-") != 0) {
+            if (table->columns[i].is_below && strcmp(cells[i], "-") != 0 &&
+                strcmp(cells[i], "0") != 0) {
                 const int at = fprintf(out, "%*s%s: ", BELOW, "", table->columns[i].title);
                 table_print_words(out, width, at, BELOW + 2, cells[i]);
             }
