@@ -66,7 +66,6 @@ struct plot_histogram {
 void plot_histogram(struct canvas *canvas, struct rect area,
                     const struct plot_histogram *histogram);
 
-// One stage of a load.
 struct plot_stage {
     char name[96];
     double start_ns; // from the start of the load

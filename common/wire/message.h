@@ -43,7 +43,6 @@ struct wire_bytes {
     const char *bytes;
 };
 
-// One column of a wire_table.
 struct wire_column {
     unsigned index;         // the column's position in its record kind
     const uint8_t *present; // bit i: row i has a value; NULL: all have

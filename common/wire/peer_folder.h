@@ -20,7 +20,6 @@ struct peer_trust {
 // STATUS_INVALID if there is no such user.
 MUST_CHECK enum status peer_trust_init(struct peer_trust *out, const char *user, struct error *err);
 
-// True if the peer is a trusted user.
 bool peer_is_trusted(const struct peer_trust *trust, const struct wire_peer *peer);
 
 // Opens the folder (O_PATH) and checks that only trusted users can listen in it:

@@ -28,7 +28,6 @@ struct progress {
 void progress_begin(struct progress *progress, FILE *out, const char *what, const char *things,
                     enum unit unit, uint64_t total);
 
-// Says how much is done.
 void progress_set(struct progress *progress, uint64_t done);
 
 // Until progress_end, what is done is by how much the file at `path` grows, with its -wal; the

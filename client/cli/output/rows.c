@@ -92,7 +92,6 @@ static void write_csv_row(FILE *out, const struct result *result, size_t row)
 
 // ---- All formats ------------------------------------------------------------------
 
-// A table of all columns of a result.
 static struct table *table_of(const struct result *result)
 {
     const unsigned count = result_column_count(result);

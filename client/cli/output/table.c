@@ -17,7 +17,6 @@ enum {
 
 static const char cut_mark[] = "...";
 
-// A line below a row.
 struct below {
     size_t row;
     char *line;

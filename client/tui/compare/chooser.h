@@ -7,7 +7,6 @@
 #include "client/tui/key_bindings.h"
 #include "client/tui/model.h"
 
-// Opens it, at its first step.
 void chooser_open(struct model *model);
 
 // The choices of the step; returns their number.  Names are not escaped and are borrowed from the

@@ -4,7 +4,6 @@
 
 #include "client/tui/model.h"
 
-// Opens a prompt with a text to be edited.
 void prompts_open(struct model *model, enum overlay overlay, const char *text);
 
 // Opens OVERLAY_ACKNOWLEDGE or OVERLAY_SILENCE, if the cursor is on an open alert.

@@ -10,7 +10,6 @@
 #include <stddef.h>
 
 #include "common/core/query/alert_rule.h"
-#include "common/core/query/query_words.h"
 
 enum {
     ALERT_FILE_MAX = 1 << 20, // bytes

@@ -82,7 +82,6 @@ static bool put_name(struct append *append, uint32_t number)
     return true;
 }
 
-// The names of all records.
 static bool put_names(struct append *append)
 {
     if (!begin_entry(append, &(struct segment_entry){.kind = SEGMENT_NAMES}))

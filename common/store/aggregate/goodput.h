@@ -3,8 +3,6 @@
 // that satisfy goodput_sql, and divides by the time of throughput (throughput.h).
 #pragma once
 
-#include <stdint.h>
-
 #include "common/core/base/error.h"
 #include "common/core/query/query.h"
 #include "common/core/stats/slo.h"

@@ -1,7 +1,6 @@
 // An alert as a row of the table alert, and what one evaluation changes.  Plain data.
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

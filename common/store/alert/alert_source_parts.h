@@ -1,8 +1,6 @@
 // What alert_source.c and alert_baseline.c share.
 #pragma once
 
-#include <stddef.h>
-
 #include "common/store/alert/alert_source.h"
 
 struct groups;

@@ -2,8 +2,6 @@
 // schema.h has their columns.
 #pragma once
 
-#include <stddef.h>
-
 #include "common/core/query/result.h"
 #include "common/store/alert/alert_row.h"
 

@@ -11,7 +11,6 @@
 #include "common/store/read/reader.h"
 #include "common/store/read/session.h"
 #include "common/store/sqlite/database.h"
-#include "common/sys/clock.h"
 
 // The conditions of the query on a row `a`, its filter's times apart.
 static void append_where(sqlite3_str *sql, const struct query *query)

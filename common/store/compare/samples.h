@@ -89,7 +89,6 @@ struct sample {
 // Adds the next value; `source` is the low 16 bits of its run's id.
 MUST_CHECK enum status sample_add(struct sample *sample, double value, uint16_t source);
 
-// Adds a part to the sample of a total.
 MUST_CHECK enum status sample_add_part(struct sample *sample, const double part[TOTAL_COLUMNS],
                                        uint16_t source);
 

@@ -7,7 +7,6 @@
 
 #include "common/core/base/array.h"
 #include "common/core/base/saturate.h"
-#include "common/core/record/record.h"
 #include "common/store/read/device_names.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/session.h"

@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #include "common/core/base/error.h"
-#include "common/core/query/query.h"
 #include "common/core/query/result.h"
 
 struct groups;

@@ -25,7 +25,6 @@ struct sqlite3_stmt;
 #define ROLLUP_ROW_COLUMNS "count, sum, carry, min, max, numerator, denominator, sketch"
 enum { ROLLUP_ROW_COLUMN_COUNT = 8 };
 
-// The primary key of a row.
 struct rollup_row_key {
     int metric; // rollup_metric_number
     enum rollup_grouping grouping;

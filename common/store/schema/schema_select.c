@@ -369,7 +369,6 @@ void schema_append_columns(sqlite3_str *sql, enum record_kind kind)
         sqlite3_str_appendf(sql, ", \"%w\"", info->columns[i].name);
 }
 
-// Appends "INTO table(...)".
 static void append_into(sqlite3_str *sql, enum record_kind kind, const char *table)
 {
     const struct record_kind_info *info = record_kind_info(kind);

@@ -85,7 +85,6 @@ void import_append_select(struct sqlite3_str *sql, enum import_table table, enum
 
 // The name of a batch's table; static.
 const char *import_table_name(enum import_table table);
-// Appends CREATE TABLE for a batch's table.
 void import_append_create(struct sqlite3_str *sql, enum import_table table, enum record_kind kind);
 
 // ---- Rows (import_runs.c) -------------------------------------------------------------------

@@ -130,7 +130,6 @@ static bool is_outlier(const struct why_series *series, enum why_metric metric, 
            median > (1 + WHY_MARGIN) * usual.median && median - usual.median > score * usual.spread;
 }
 
-// Compares one quantile of two samples.
 static enum status compare_quantile(struct why_level *out, const struct stats_sample of[WHY_SIDES],
                                     enum why_quantile quantile, double error_rate)
 {

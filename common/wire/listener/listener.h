@@ -93,7 +93,6 @@ struct wire_listen {
     void *context; // passed to both; borrowed until the port is closed
 };
 
-// Connection counters of a port.
 struct wire_counters {
     uint64_t connections;     // currently open
     uint64_t handshakes;      // closed before any message, though not refused by `admit`: the

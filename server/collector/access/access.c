@@ -38,7 +38,6 @@ struct text {
     struct stat about;
 };
 
-// Reads the file and parses its list.
 static enum status read_list(struct access_list *list, struct text *out, const char *path,
                              struct error *err)
 {

@@ -348,7 +348,6 @@ static struct rows rows_with(const struct rollup_column *column, struct rows row
     return (struct rows){room, count};
 }
 
-// Adds the sums of values and the values themselves, to the sketch.
 static void add_values(struct rollup_flush *flush, const struct ratio *sums, const double *values)
 {
     ratio_merge(&flush->sum, sums);

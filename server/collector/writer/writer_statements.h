@@ -94,7 +94,6 @@ static inline struct statement_value value_text(const char *text)
                 : (struct statement_value){0};
 }
 
-// Binds the first `count` parameters of the statement.
 void statement_bind(struct statements *statements, enum statement which,
                     const struct statement_value *values, size_t count);
 

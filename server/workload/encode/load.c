@@ -1,5 +1,4 @@
 // Loads an encoding: opens devices, inputs and output, and allocates buffers.
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

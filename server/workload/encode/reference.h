@@ -14,7 +14,6 @@
 enum encode_fault reference_encode(double *state, enum encoder encoder, unsigned int qubits,
                                    enum encode_type type, const void *in, size_t inputs);
 
-// The difference between a state and its reference.
 struct reference_difference {
     // Largest component-wise difference: maximum over all b of |re state[b] - re reference[b]| and
     // |im state[b] - im reference[b]|; infinite if the state has NaN or infinity.

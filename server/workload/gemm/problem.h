@@ -17,7 +17,6 @@ struct gemm_problem {
     void *c;     // F32, of INT8 int32_t
 };
 
-// Bytes of a problem.
 uint64_t gemm_problem_bytes(size_t n, enum gemm_type type);
 
 // Generates a and b; c is not set.  Fails with STATUS_NOMEM.

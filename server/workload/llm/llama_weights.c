@@ -15,7 +15,6 @@ enum {
     SHOWN_SIZE = 80,
 };
 
-// The extents a tensor of a model can have.
 enum extent { ONE, DIM, FF, QUERY, KEY_VALUE, VOCABULARY, HEAD, TURNS, EXPERTS, EXTENT_COUNT };
 
 // Which models have a tensor.  An expert's is one matrix per expert.

@@ -94,7 +94,6 @@ static void write_text(struct llm_server *server, const char *text, size_t size)
         server->write_error = error;
 }
 
-// Writes the text that a token completes.
 static void write_token(struct llm_server *server, struct text_stream *stream, uint32_t id)
 {
     char piece[TOKEN_SIZE_MAX];

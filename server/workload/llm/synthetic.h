@@ -33,7 +33,6 @@ struct synthetic_measure {
     double typed_ratio; // of the weights of matrices, those that have the type; the others are F16
 };
 
-// Measures the weights that synthetic_write writes.
 struct synthetic_measure synthetic_measure(const struct synthetic_shape *shape,
                                            enum tensor_type type);
 

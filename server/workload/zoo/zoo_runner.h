@@ -11,7 +11,6 @@
 #include "server/device/device.h"
 #include "server/workload/zoo/plan.h"
 
-// A model with its weights.
 struct zoo_parts {
     struct zoo_model *model;
     struct zoo_weights weights;
