@@ -245,7 +245,8 @@ uint64_t queries_rest_ns(enum polled_query polled, uint64_t cost_ns)
 {
     const bool is_summary = polls[polled].kind == QUERY_SUMMARY; // which has the losses
     const uint64_t most_ns = UINT64_C(1000000000) * (is_summary || polled == POLL_HOSTS ? 10 : 30);
-    if (polled == POLL_COMPARE && cost_ns * 200 > most_ns) // of a large fleet
+    const bool is_slow = polled == POLL_COMPARE || polled == POLL_OVERVIEW;
+    if (is_slow && cost_ns * 200 > most_ns) // of a large fleet
         return cost_ns * 200;
     if (polled == POLL_FLEET || polled == POLL_WHY || polled == POLL_COMPARE)
         return most_ns;                                     // they read much, and change slowly
@@ -256,6 +257,7 @@ uint64_t queries_rest_ns(enum polled_query polled, uint64_t cost_ns)
                             : polled == POLL_HOSTS   ? 500
                             : polled == POLL_DEVICES ? 250
                             : polled == POLL_EVENTS  ? 1000 // DEVICE_HEALTH has the newest
+                            : is_slow                ? 1000
                                                      : 0;
     return cost_ns * factor < most_ns ? cost_ns * factor : most_ns;
 }

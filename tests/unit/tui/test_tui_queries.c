@@ -279,11 +279,12 @@ TEST_CASE(costly_answers_rest)
         enum polled_query polled;
         uint64_t took_us, rest_ms;
     } cases[] = {
-        {POLL_COMPARE, 0, 30000}, {POLL_FLEET, 100, 30000},  {POLL_NOW, 50000, 0},
-        {POLL_SUMMARY, 4999, 0},  {POLL_WINDOW, 9000, 9000}, {POLL_SUMMARY, 50000, 10000},
-        {POLL_HOSTS, 1000, 500},  {POLL_HOSTS, 16000, 8000}, {POLL_DEVICES, 64000, 16000},
-        {POLL_TOKENS, 400, 1600}, {POLL_TTFT, 7500, 30000},  {POLL_OVERLAP, 5000000, 30000},
-        {POLL_RUNS, 5000, 0},     {POLL_EVENTS, 500, 500},   {POLL_COMPARE, 500000, 100000},
+        {POLL_COMPARE, 0, 30000},    {POLL_FLEET, 100, 30000},      {POLL_NOW, 50000, 0},
+        {POLL_SUMMARY, 4999, 0},     {POLL_WINDOW, 9000, 9000},     {POLL_SUMMARY, 50000, 10000},
+        {POLL_HOSTS, 1000, 500},     {POLL_HOSTS, 16000, 8000},     {POLL_DEVICES, 64000, 16000},
+        {POLL_TOKENS, 400, 1600},    {POLL_TTFT, 7500, 30000},      {POLL_OVERLAP, 5000000, 30000},
+        {POLL_RUNS, 5000, 0},        {POLL_EVENTS, 500, 500},       {POLL_COMPARE, 500000, 100000},
+        {POLL_OVERVIEW, 1000, 1000}, {POLL_OVERVIEW, 40000, 30000}, {POLL_OVERVIEW, 500000, 100000},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++)
         assert_int_equal(queries_rest_ns(cases[i].polled, cases[i].took_us * 1000),
