@@ -542,8 +542,8 @@ void fixture_losses(struct model *model)
     fixture_answer(model, POLL_SUMMARY,
                    WITH_LOSSES(SUMMARY,
                                "dropped_spool_full|dropped_ring_full|dropped_refused|"
-                               "refused_messages|refusals") "3|1|1|1|2|1|128|4|0|44.37|1048576|"
-                                                            "1150|1137|9|3|2|1|5|20|1|0.9896|"
+                               "refused_messages|refusals") "1203|1|1|1|2|1|128|4|0|44.37|1048576|"
+                                                            "1150|1137|9|3|2|1|5123|20|1|0.9896|"
                                                             "8|3|1|15|message_size 12, names 3\n");
     fixture_answer(model, POLL_OVERVIEW,
                    OVERVIEW "gpu-17|cpu|synthetic-15m|1|128|4096|44.37|44.41|29700000|30200000|"

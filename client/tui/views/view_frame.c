@@ -270,12 +270,15 @@ static void add_totals(struct segments *left, const struct model *model)
     const double failed = model_figure(model, "inferences_failed", 0);
     const double loads_failed = model_figure(model, "loads_failed", 0);
     const struct query_filter *filter = &model->scope.filter;
+    char text[2][UNIT_TEXT_SIZE];
     if (filter->since_ns == 0 && filter->until_ns == 0)
         segments_add(left, 0, STYLE_DIM, "of all time");
     add_count(left, 5, STYLE_PLAIN, model_figure(model, "hosts", 0), "host", "hosts");
     add_count(left, 6, STYLE_PLAIN, model_figure(model, "models", 0), "model", "models");
     if (open < runs)
-        segments_add(left, 4, STYLE_PLAIN, "%.0f of %.0f runs open", open, runs);
+        segments_add(left, 4, STYLE_PLAIN, "%s of %s runs open",
+                     unit_format(text[0], UNIT_COUNT, open),
+                     unit_format(text[1], UNIT_COUNT, runs));
     else
         add_count(left, 4, STYLE_PLAIN, open, "run open", "runs open");
     add_count(left, 1, STYLE_PLAIN, model_figure(model, "inferences", 0), "request", "requests");

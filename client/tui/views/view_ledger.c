@@ -66,14 +66,15 @@ static void run_facts(const struct model *model, struct rect area, struct segmen
         unsigned rank;
     } figures[] = {
         {"duplicates", "repeated", 3}, {"expired", "expired", 2}, {"cleared", "cleared", 2}};
+    char text[UNIT_TEXT_SIZE];
     (void)area;
     loss_facts(model, facts);
     for (unsigned i = 0; i < sizeof figures / sizeof *figures; i++) {
         double figure = model_figure(model, figures[i].key, 0);
         if (figure > 0)
-            segments_add(facts, figures[i].rank, STYLE_PLAIN, "%.0f %s", figure, figures[i].text);
+            segments_add(facts, figures[i].rank, STYLE_PLAIN, "%s %s",
+                         unit_format(text, UNIT_COUNT, figure), figures[i].text);
     }
-    char text[UNIT_TEXT_SIZE];
     double size = model_figure(model, "store_bytes", NAN);
     if (isfinite(size))
         segments_add(facts, 1, STYLE_PLAIN, "store %s", unit_format(text, UNIT_BYTES, size));
