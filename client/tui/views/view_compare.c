@@ -167,7 +167,7 @@ static void draw_head(const struct model *model, struct canvas *canvas, struct r
 
 static const struct panel panel = {
     .title = "Compare",
-    .none = "nothing to compare: both sides need requests (t: another window, v: other sides)",
+    .none = "both sides need requests (t: another window, v: other sides)",
     .polled = POLL_COMPARE,
     .grid = &grid,
     .facts = facts,

@@ -323,7 +323,9 @@ static void arrange(const struct model *model, struct rect body, struct rect *ou
     enum { TITLE_AND_HEADING = 2, TITLE = 1, BESIDE = 110, GAP = 2, HIGH = 18 };
     const bool is_beside = body.width >= BESIDE;
     const int rows = (int)view_panel_rows(model, &panels[PANEL_STARTUPS]);
-    const int stages = is_beside ? 0 : TITLE + load_head_rows(model, body) + (int)load_rows(model);
+    const int of_load = (int)load_rows(model);
+    const int stages =
+        is_beside || of_load == 0 ? 0 : TITLE + load_head_rows(model, body) + of_load;
     const int startups =
         rows == 0 || body.height < HIGH ? 0 : TITLE_AND_HEADING + (rows < 4 ? rows : 4);
     const struct layout_want wants[] = {{4, TITLE_AND_HEADING + 4, 0, true},

@@ -205,7 +205,7 @@ enum panel_number { PANEL_RUNS, PANEL_LANES, PANELS };
 
 static const struct panel panels[PANELS] = {
     [PANEL_RUNS] = {.title = "Newest pipeline runs",
-                    .none = "no pipeline run in the window: inferstat-worker encode makes one",
+                    .none = "no run in the window: inferstat-worker encode makes one",
                     .polled = POLL_PIPELINES,
                     .grid = &pipeline_grid,
                     .facts = facts,

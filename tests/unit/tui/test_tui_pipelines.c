@@ -101,7 +101,7 @@ TEST_CASE(says_how_many_are_marked)
          "! 1 starved over 5 % ═", "under 60"},
         {COLUMNS "a|8|80|0.1|1000000000|99000000|ok\n",
          "! 1 under 60 % overlap · ! 1 starved over 5 % ═", "! 2"},
-        {COLUMNS, "no pipeline run in the window: inferstat-worker encode makes one", "!"},
+        {COLUMNS, "no run in the window: inferstat-worker encode makes one", "!"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char *screen = drawn(cases[i].rows);

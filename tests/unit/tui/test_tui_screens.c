@@ -125,6 +125,13 @@ static void machines_before(struct model *model)
     fixture_round(model, STATUS_OK, NULL);
 }
 
+static void nothing(struct model *model)
+{
+    fixture_normal(model);
+    fixture_answer(model, POLL_LOADS, NULL);
+    fixture_answer(model, POLL_COMPARE, NULL);
+}
+
 // An alert that is silenced, and one that fires beside it.
 static void silenced(struct model *model)
 {
@@ -390,10 +397,12 @@ static const struct {
     {"chooser-models", fixture_many, "vj\r", W80 | SIZES},
     {"chooser-none", fixture_normal, "vjjj\r", W60},
     {"loads", loads, "", ALL | SIZES},
+    {"loads-none", nothing, "4", W60},
     {"loads-before", loads, "d", W80 | W120 | SIZES},
     {"loads-alone", loads_failed, "d", W80},
     {"loads-failed", loads_failed, "", W80 | MONO},
     {"compare", fixture_normal, "6", ALL | SIZES},
+    {"compare-none", nothing, "6", W60},
     {"alerts", fixture_alerts, "7", ALL | SIZES},
     {"alerts-silenced", silenced, "7", W120 | SIZES},
     {"alerts-silenced-now", silenced, "", W80},
