@@ -139,9 +139,7 @@ enum status query_alerts(struct store *store, const struct query *query, struct 
         append_trouble(sql, now_ns);
     else
         append_alerts(sql, query, now_ns);
-    sqlite3_str_appendf(sql, " LIMIT %lld",
-                        query->limit && query->limit < QUERY_ROWS_MAX ? (long long)query->limit
-                                                                      : QUERY_ROWS_MAX);
+    sqlite3_str_appendf(sql, " LIMIT %u", query_rows_most(query));
     status = reader_scan(store, sql, &query->filter, answer_on_new_row, *out, err);
     int64_t bundles = 0;
     if (status == STATUS_OK && result_row_count(*out) == 0 && !store->is_live &&

@@ -6,11 +6,6 @@
 #include "common/store/read/reader.h"
 #include "common/store/read/session.h"
 
-static long long limit_of(const struct query *query)
-{
-    return query->limit && query->limit < QUERY_ROWS_MAX ? query->limit : QUERY_ROWS_MAX;
-}
-
 enum status query_admin_log(struct store *store, const struct query *query, struct result **out,
                             struct error *err)
 {
@@ -25,10 +20,10 @@ enum status query_admin_log(struct store *store, const struct query *query, stru
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendf(sql,
                         "SELECT at_ns, actor, action, detail, outcome, rows FROM main.admin"
-                        " WHERE at_ns >= %lld AND at_ns < %lld ORDER BY id DESC LIMIT %lld",
+                        " WHERE at_ns >= %lld AND at_ns < %lld ORDER BY id DESC LIMIT %u",
                         (long long)filter->since_ns,
                         (long long)(filter->until_ns ? filter->until_ns : INT64_MAX),
-                        limit_of(query));
+                        query_rows_most(query));
     return reader_scan(store, sql, NULL, answer_on_new_row, *out, err);
 }
 
@@ -53,7 +48,7 @@ enum status query_baselines(struct store *store, const struct query *query, stru
         " THEN json_extract(b.fingerprint, '$.runs') END AS runs, count(s.metric) AS samples,"
         " CAST(total((length(s.samples) - 4) / iif(length(s.samples) & 1, 10, 8)) AS INTEGER)"
         " AS \"values\", b.fingerprint FROM baseline b LEFT JOIN baseline_sample s"
-        " ON s.baseline = b.id GROUP BY b.id ORDER BY b.name LIMIT %lld",
-        limit_of(query));
+        " ON s.baseline = b.id GROUP BY b.id ORDER BY b.name LIMIT %u",
+        query_rows_most(query));
     return reader_scan(store, sql, NULL, answer_on_new_row, *out, err);
 }

@@ -338,8 +338,7 @@ static int by_step_and_size(const struct group *a, const struct group *b, const 
 static enum status add_rows(struct store *store, struct result *answer,
                             const struct average *average, struct error *err)
 {
-    const uint32_t asked = average->query->limit;
-    const uint32_t limit = asked && asked < QUERY_ROWS_MAX ? asked : QUERY_ROWS_MAX;
+    const uint32_t limit = query_rows_most(average->query);
     struct groups *groups = average->is_throughput ? average->throughput.groups
                             : average->is_energy   ? average->energy.groups
                                                    : average->scan.groups;

@@ -434,9 +434,7 @@ static enum status add_row(struct fleet *fleet, struct result *result, const str
 
 static enum status add_rows(struct fleet *fleet, struct result *result, struct error *err)
 {
-    const uint32_t limit = fleet->query->limit && fleet->query->limit < QUERY_ROWS_MAX
-                               ? fleet->query->limit
-                               : QUERY_ROWS_MAX;
+    const uint32_t limit = query_rows_most(fleet->query);
     const struct member **list = calloc(fleet->count, sizeof *list);
     if (!list)
         return error_no_memory(err, "store");

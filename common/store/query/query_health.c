@@ -398,9 +398,7 @@ static enum status read_rows(struct health *health, struct error *err)
         sqlite3_free(sqlite3_str_finish(sql));
         return error_no_memory(err, "store");
     }
-    sqlite3_str_appendf(sql, "%s LIMIT %u", subject->from,
-                        query->limit && query->limit < QUERY_ROWS_MAX ? query->limit
-                                                                      : QUERY_ROWS_MAX);
+    sqlite3_str_appendf(sql, "%s LIMIT %u", subject->from, query_rows_most(query));
     return reader_scan_with(health->store, sql, &query->filter, numbers,
                             sizeof numbers / sizeof *numbers, on_row, health, err);
 }

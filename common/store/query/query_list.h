@@ -19,6 +19,12 @@ query_answer query_ping, query_summary, query_average, query_overview, query_rec
     query_stages, query_errors, query_events, query_fleet, query_admin_log, query_baselines,
     query_now, query_device_health, query_host_health, query_alerts, query_alert_try, query_why;
 
+// The most rows of the query's answer.
+static inline uint32_t query_rows_most(const struct query *query)
+{
+    return query->limit && query->limit < QUERY_ROWS_MAX ? query->limit : QUERY_ROWS_MAX;
+}
+
 // Metrics that SUMMARY and OVERVIEW share.  The enums are their indexes in an aggregation:
 // aggregate_scan_want_inferences and aggregate_scan_want_loads add the metrics in this order.
 // answer_inferences and answer_loads set the cells of the last row from their aggregates, the array
