@@ -324,22 +324,27 @@ static enum status copy_rest(struct copying *copying, struct error *err)
     return status;
 }
 
-// Describes the bundle's source: the store's identity and the filter, as JSON.
+// Describes the bundle's source: the store's identity and the filter, as JSON; of a bundle of a
+// bundle the filters of both.
 static enum status describe(struct copying *copying, struct error *err)
 {
     sqlite3_str *sql = sqlite3_str_new(copying->db);
-    sqlite3_str_appendall(sql, "INSERT INTO bundle.meta SELECT 'bundle', json_object('store',"
-                               " (SELECT value FROM main.meta WHERE key = 'store')");
+    sqlite3_str_appendall(sql, "INSERT INTO bundle.meta SELECT 'bundle', json_patch(value,"
+                               " json_object('store', (SELECT value FROM main.meta"
+                               " WHERE key = 'store')");
     const struct query_filter *filter = &copying->query->filter;
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
         if (filter->by[i][0])
             sqlite3_str_appendf(sql, ", %Q, %Q", query_dimension_name((enum query_dimension)i),
                                 filter->by[i]);
     if (filter->since_ns)
-        sqlite3_str_appendf(sql, ", 'since_ns', %lld", (long long)filter->since_ns);
+        sqlite3_str_appendf(sql, ", 'since_ns', max(%lld, coalesce(value ->> 'since_ns', 0))",
+                            (long long)filter->since_ns);
     if (filter->until_ns)
-        sqlite3_str_appendf(sql, ", 'until_ns', %lld", (long long)filter->until_ns);
-    sqlite3_str_appendall(sql, ")");
+        sqlite3_str_appendf(sql, ", 'until_ns', min(%lld, coalesce(value ->> 'until_ns', %lld))",
+                            (long long)filter->until_ns, (long long)filter->until_ns);
+    sqlite3_str_appendall(sql, ")) FROM (SELECT coalesce((SELECT value FROM main.meta"
+                               " WHERE key = 'bundle' AND json_valid(value)), '{}') AS value)");
     return run(copying, sql, err);
 }
 

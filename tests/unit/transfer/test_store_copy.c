@@ -239,6 +239,17 @@ TEST_CASE(test_a_bundle_of_a_window)
                      1);
     copy_exec(to, "UPDATE run SET received_ns = started_ns");
     expect_windows(to, 30);
+    // A bundle of it has no more, whatever its window.
+    const struct query_filter wider = window(5, 90), none = {.since_ns = 0},
+                              narrower = window(12, 40);
+    const struct query_filter *const seconds[] = {&wider, &none, &narrower};
+    for (size_t i = 0; i < COUNT_OF(seconds); i++) {
+        const char *again = copy_path("again.db");
+        assert_int_equal(copy_to(to, again, seconds[i], &answer, &err), STATUS_OK);
+        result_free(answer);
+        expect_windows(again, seconds[i] == &narrower ? 28 : 30);
+        assert_int_equal(unlink(again), 0);
+    }
     copy_exec(to, "UPDATE meta SET value = json_remove(value, '$.since_ns') WHERE key = 'bundle'");
     expect_windows(to, 40);
     copy_exec(to, "UPDATE meta SET value = json_remove(value, '$.until_ns') WHERE key = 'bundle'");
