@@ -7,10 +7,13 @@
 #include "common/store/sqlite/database.h"
 #include "common/store/schema/schema_select.h"
 #include "common/core/base/crc32c.h"
+#include "common/core/base/unit.h"
 #include "common/store/schema/seal_decoder.h"
+#include "common/sys/clock.h"
 #include "common/sys/log.h"
 
 enum { SLICE_ROWS = 20000 };
+#define PROGRESS_NS UINT64_C(2000000000) // between two messages
 
 // Keeps the statements that made the table's indexes and triggers in a table of this connection.
 // Of a trigger the table's name is as whoever made it wrote it.
@@ -76,6 +79,29 @@ static enum status refuse_columns(sqlite3 *db, const char *table, const char *ma
     return status;
 }
 
+// The rows of a table that are moved.
+struct moving {
+    int64_t done, all;
+    uint64_t began_ns, told_ns; // 0: not yet
+};
+
+// Tells every two seconds how many are moved, and the time left.
+static void tell_progress(struct moving *moving, int rows)
+{
+    char done[UNIT_TEXT_SIZE], all[UNIT_TEXT_SIZE], rate[UNIT_TEXT_SIZE], left[UNIT_TEXT_SIZE];
+    const uint64_t now_ns = clock_monotonic_ns();
+    moving->done += rows;
+    if (moving->done >= moving->all || now_ns - moving->told_ns < PROGRESS_NS)
+        return;
+    const double per_ns = (double)moving->done / (double)(now_ns - moving->began_ns);
+    moving->told_ns = now_ns;
+    log_write(LOG_LEVEL_INFO, "store: %s of %s records, %s/s, %s left",
+              unit_format_int(done, UNIT_COUNT, moving->done),
+              unit_format_int(all, UNIT_COUNT, moving->all),
+              unit_format_int(rate, UNIT_COUNT, (int64_t)(per_ns * 1e9)),
+              unit_format(left, UNIT_DURATION, (double)(moving->all - moving->done) / per_ns));
+}
+
 // Copies slices of rows and deletes them from the old table, whose free pages the next slice
 // uses: the file does not grow.
 static enum status move_rows(sqlite3 *db, enum record_kind kind, const char *from, const char *to,
@@ -94,9 +120,13 @@ static enum status move_rows(sqlite3 *db, enum record_kind kind, const char *fro
         status = database_prepare_built(db, &drop, sql, true, err);
     else
         sqlite3_free(sqlite3_str_finish(sql));
+    struct moving moving = {.began_ns = clock_monotonic_ns()};
+    if (status == STATUS_OK)
+        status = database_integerf(db, &moving.all, err, "SELECT count(*) FROM \"%w\"", from);
     for (int moved = 1; status == STATUS_OK && moved > 0;) {
         status = database_run(db, add, err);
         moved = sqlite3_changes(db);
+        tell_progress(&moving, moved);
         if (status == STATUS_OK && moved > 0)
             status = database_run(db, drop, err);
     }

@@ -274,11 +274,14 @@ TEST_CASE(test_stores_of_all_older_versions)
     free(today);
 }
 
-// The log says what is rewritten, and when all is done.
+// The log says what is rewritten, how much of a large table, and when all is done.
 TEST_CASE(test_a_migration_is_told)
 {
     static char text[4096];
     make_store(STORE_VERSION "8.sql");
+    change_store("WITH RECURSIVE more(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM more"
+                 " WHERE n < 30000) INSERT INTO process_sample SELECT NULL, 1, 0,"
+                 " 1000 + n, n, 0, 1, 1, NULL FROM more");
     FILE *log = tmpfile();
     const int saved = dup(STDERR_FILENO);
     assert_true(log && dup2(fileno(log), STDERR_FILENO) == STDERR_FILENO);
@@ -290,6 +293,8 @@ TEST_CASE(test_a_migration_is_told)
     assert_true(pread(fileno(log), text, sizeof text - 1, 0) > 0);
     (void)fclose(log);
     assert_non_null(strstr(text, "the records of kind inference are rewritten\n"));
+    assert_non_null(strstr(text, "store: 20,000 of 30,0"));
+    assert_non_null(strstr(text, " left\n"));
     assert_non_null(strstr(text, ": is of version "));
 }
 
