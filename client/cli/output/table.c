@@ -97,7 +97,8 @@ char *table_cell_text(struct value value, enum unit unit)
     case VALUE_INT:
         return strdup(unit_format_int(text, unit, value.i));
     case VALUE_REAL:
-        return strdup(unit_format(text, unit, value.r));
+        (void)unit_format(text, unit, value.r); // "1980 MHz" stays as others show it
+        return strdup(strchr(text, '.') ? unit_separate(text) : text);
     case VALUE_TEXT:
         return text_escape_new(value.text.bytes, value.text.size);
     case VALUE_NULL:

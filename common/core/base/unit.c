@@ -68,19 +68,19 @@ static void format_number(char *text, double value)
         (void)snprintf(text, UNIT_TEXT_SIZE, fabs(value) < 1e15 ? "%.2f" : "%.6g", value);
 }
 
-// Separates thousands in the digits that a number begins with: "-1234567.50" is "-1,234,567.50".
-static void separate(char *text)
+char *unit_separate(char *text)
 {
     char *digits = text + (*text == '-');
     size_t place = strspn(digits, "0123456789");
     const size_t size = strlen(digits), commas = place > 0 ? (place - 1) / 3 : 0;
     if (strchr(text, 'e') || (size_t)(digits - text) + size + commas >= UNIT_TEXT_SIZE)
-        return;
+        return text;
     for (; place > 3; place -= 3) {
         char *before = digits + place - 3;
         memmove(before + 1, before, strlen(before) + 1);
         *before = ',';
     }
+    return text;
 }
 
 // Two decimals, or of what these would show as next to none, two digits that count (per joule, of
@@ -152,7 +152,7 @@ char *unit_format(char *text, enum unit unit, double value)
     case UNIT_COUNT_OF:
         format_number(text, value);
         if (unit == UNIT_COUNT || unit == UNIT_TOKENS)
-            separate(text);
+            (void)unit_separate(text);
         break;
     }
     return text;
@@ -164,7 +164,7 @@ char *unit_format_int(char *text, enum unit unit, int64_t value)
     if (plain) {
         (void)snprintf(text, UNIT_TEXT_SIZE, "%lld", (long long)value);
         if (unit != UNIT_NONE)
-            separate(text);
+            (void)unit_separate(text);
     } else if (unit == UNIT_TIME) {
         // Whole seconds first: a double would round a time up across a second.
         format_time(text, (double)(value / 1000000000 - (value % 1000000000 < 0)));

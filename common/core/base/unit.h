@@ -49,6 +49,10 @@ char *unit_format(char *text, enum unit unit, double value);
 // and times beyond 2^53.
 char *unit_format_int(char *text, enum unit unit, int64_t value);
 
+// Separates thousands in the digits that a number begins with: "-1234567.50" is "-1,234,567.50".
+// unit_format and unit_format_int do so for counts.  Returns `text`.
+char *unit_separate(char *text);
+
 // Formats a value that is exact to one percent, such as a quantile of a sketch, with three digits
 // at most: "160ms", "52.2ms".  Otherwise like unit_format.
 char *unit_format_rough(char *text, enum unit unit, double value);
