@@ -212,8 +212,8 @@ const struct cli_command cli_commands[] = {
         .name = "samples",
         ARGUMENTS("[process|device|host]", 0, 1),
         .summary = "samples of processes (requests in progress, memory), devices or hosts",
-        .details = LISTED "  Of processes without an argument: --run or --host shows one, --model "
-                          "one model's requests.",
+        .details = LISTED "  Without an argument they are of processes: --run or --host shows one, "
+                          "--model one model's requests.",
         .examples = {"samples device --host gpu07", "samples process --since 10m --csv"},
         .options = TAKES(OPTION_MODEL, OPTION_DEVICE, LISTING),
         .run = command_list,

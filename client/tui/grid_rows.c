@@ -5,10 +5,12 @@
 
 // ---- Order ------------------------------------------------------------------
 
+enum { ORDER_MAX = GRID_SORTS_MAX + 4 };
+
 struct order {
     const struct result *result;
-    const size_t *groups;                   // of each row; NULL: the table is no tree
-    struct grid_sort sorts[GRID_SORTS_MAX]; // columns of the result
+    const size_t *groups;              // of each row; NULL: the table is no tree
+    struct grid_sort sorts[ORDER_MAX]; // columns of the result
     unsigned count;
     bool is_reversed; // without columns: the groups are
 };
@@ -63,7 +65,15 @@ static int compare_rows(const void *left, const void *right, void *context)
     return result ? result : (row_a > row_b) - (row_a < row_b);
 }
 
-// The sorts whose columns the result has.
+// Adds a column that the result has.
+static void add_sort(struct order *order, const char *key, bool reversed)
+{
+    const int found = result_find(order->result, key);
+    if (found >= 0 && order->count < ORDER_MAX)
+        order->sorts[order->count++] = (struct grid_sort){found, reversed};
+}
+
+// The sorts whose columns the result has.  A tree is sorted by all that its rows are called.
 static struct order order_of(const struct grid *grid, const struct grid_state *state,
                              const struct result *result)
 {
@@ -72,10 +82,12 @@ static struct order order_of(const struct grid *grid, const struct grid_state *s
         const bool is_last = i == state->before_count;
         const struct grid_sort sort =
             is_last ? (struct grid_sort){state->sort, state->reversed} : state->before[i];
-        const int found =
-            sort.column >= 0 ? result_find(result, grid->columns[sort.column].key) : GRID_UNSORTED;
-        if (found >= 0)
-            order.sorts[order.count++] = (struct grid_sort){found, sort.reversed};
+        const struct grid_column *column = sort.column >= 0 ? &grid->columns[sort.column] : NULL;
+        const bool is_tree = column && column->format == GRID_TREE;
+        if (column && !is_tree)
+            add_sort(&order, column->key, sort.reversed);
+        for (const char *const *key = grid->identity; is_tree && *key; key++)
+            add_sort(&order, *key, sort.reversed);
     }
     return order;
 }

@@ -221,6 +221,14 @@ static void suspend(void)
     (void)refresh();
 }
 
+// What terminals send for these keys beside what their description says: PuTTY as xterm, tmux.
+static const struct {
+    const char *text;
+    int key;
+} other_sequences[] = {{"\033[1~", KEY_HOME}, {"\033[7~", KEY_HOME}, {"\033[H", KEY_HOME},
+                       {"\033OH", KEY_HOME},  {"\033[4~", KEY_END},  {"\033[8~", KEY_END},
+                       {"\033[F", KEY_END},   {"\033OF", KEY_END}};
+
 // ---- Opening and closing -----------------------------------------------------------------
 
 enum status screen_open(struct screen **out, bool mouse, bool colours, struct error *err)
@@ -250,6 +258,8 @@ enum status screen_open(struct screen **out, bool mouse, bool colours, struct er
     (void)nonl();
     (void)set_escdelay(25); // milliseconds in which a key's sequence arrives
     (void)keypad(stdscr, true);
+    for (unsigned i = 0; i < sizeof other_sequences / sizeof *other_sequences; i++)
+        (void)define_key(other_sequences[i].text, other_sequences[i].key);
     (void)nodelay(stdscr, true);
     (void)curs_set(0);
     if (mouse) {
@@ -396,6 +406,22 @@ static bool read_special(struct screen *screen, int key, struct event *event)
     return false;
 }
 
+// After Esc: true if that began the sequence of a key that is not known, which is read to its end.
+static bool skip_sequence(void)
+{
+    wint_t key = 0;
+    const int kind = get_wch(&key);
+    if (kind == KEY_CODE_YES)
+        (void)ungetch((int)key);
+    if (kind == OK && key != '[' && key != 'O')
+        (void)unget_wch((wchar_t)key);
+    if (kind != OK || (key != '[' && key != 'O'))
+        return false;
+    while (get_wch(&key) == OK && (key < '@' || key > '~'))
+        continue;
+    return true;
+}
+
 bool screen_read(struct screen *screen, struct event *event)
 {
     for (;;) {
@@ -408,6 +434,8 @@ bool screen_read(struct screen *screen, struct event *event)
                 return true;
             continue;
         }
+        if (key == KEY_CODE_ESCAPE && skip_sequence())
+            continue;
         event->kind = EVENT_KEY;
         event->code = (uint32_t)key;
         return true;

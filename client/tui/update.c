@@ -232,6 +232,8 @@ static void step_back(struct model *model)
     struct grid_state *panel = &state->panels[state->focus];
     if (model->overlay != OVERLAY_NONE)
         model->overlay = OVERLAY_NONE;
+    else if (model->search[0]) // the row that was found stays the cursor's
+        model->search[0] = '\0';
     else if (state->enlarged)
         state->enlarged = false;
     else if (panel->sort != GRID_UNSORTED || panel->before_count > 0 || panel->reversed ||

@@ -195,7 +195,7 @@ static void draw_panel(const struct model *model, const struct panel *panel,
                       : panel->polled == POLL_MACHINES && !window_is_live(&model->scope.window)
                           ? "no samples in this window (0: up to now)"
                       : panel->polled == POLL_ALERTS && model->is_file
-                          ? "no alert is open (bundles have no alerts)"
+                          ? "no open alert in this file (bundles have no alerts)"
                           : panel->none;
     if (view_panel_rows(model, panel) == 0)
         canvas_fit(canvas, list, 0, panel->grid ? HEADING_ROWS : 0, list.width, ALIGN_LEFT,

@@ -1,6 +1,7 @@
 #include "common/sys/when.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -24,7 +25,7 @@ struct calendar {
 static enum status refuse(const char *text, const char *what, struct error *err)
 {
     return error_set(err, STATUS_INVALID,
-                     "%s: cannot read the time '%s' (give 1h, today, 2026-03-29 14:30, "
+                     "%s: cannot read the time '%s' (give 1h, 14:30, today, 2026-03-29 14:30, "
                      "2026-03-29T14:30:00Z or unix seconds)",
                      what, text);
 }
@@ -196,6 +197,27 @@ static enum status find_midnight(int64_t *out_ns, int64_t now_ns, int days, cons
     return STATUS_OK;
 }
 
+// "14:30" or "14:30:05": the last time before `now_ns` that the local clock showed that.
+static enum status parse_clock(int64_t *out_ns, const char *text, int64_t now_ns, bool latest,
+                               const char *what, struct error *err)
+{
+    enum status status = STATUS_OK;
+    *out_ns = INT64_MAX;
+    for (int days = 0; days <= 1 && status == STATUS_OK && *out_ns > now_ns; days++) {
+        char whole[64];
+        int64_t midnight_ns = 0;
+        struct tm date;
+        status = find_midnight(&midnight_ns, now_ns, days, text, what, err);
+        const time_t midnight = (time_t)(midnight_ns / second_ns);
+        if (status != STATUS_OK || !localtime_r(&midnight, &date) ||
+            snprintf(whole, sizeof whole, "%04d-%02d-%02d %s", date.tm_year + 1900, date.tm_mon + 1,
+                     date.tm_mday, text) >= (int)sizeof whole)
+            return refuse(text, what, err);
+        status = parse_calendar(out_ns, whole, latest, what, err);
+    }
+    return status;
+}
+
 enum status when_parse(int64_t *out_ns, const char *text, int64_t now_ns, bool latest,
                        const char *what, struct error *err)
 {
@@ -205,6 +227,8 @@ enum status when_parse(int64_t *out_ns, const char *text, int64_t now_ns, bool l
         return find_midnight(out_ns, now_ns, text[0] == 'y', text, what, err);
     if (digits == 0)
         return refuse(text, what, err);
+    if (text[digits] == ':')
+        return parse_clock(out_ns, text, now_ns, latest, what, err);
     if (text[digits] == '-')
         return parse_calendar(out_ns, text, latest, what, err);
     if (text[number] == '\0')

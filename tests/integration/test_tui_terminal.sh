@@ -75,6 +75,19 @@ done
 press q
 ended 0
 
+# Home and End of other terminals, and sequences of keys that nobody knows: no key of them counts.
+open_terminal 80 24 "$INFERSTAT" top --db store.db
+shows "Averages of the window"
+press -l $'\e[25~\e[I\e[9;5u\eOz'
+press 8
+shows "Runs and losses"
+press -l $'\e[1~\e[4~\e[H\eOF'
+press 8
+shows "Runs and losses"
+screen | grep -qF "of all time" || fail "a key's sequence moved the window"
+press q
+ended 0
+
 # Kinds of terminals: without colours, with 8, 16, 256 and direct ones.  Without the console's mouse,
 # for which curses loads a library that leaks.
 for kind in vt100 linux xterm-16color xterm-256color xterm-direct screen tmux-256color; do

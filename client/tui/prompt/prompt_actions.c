@@ -83,7 +83,7 @@ void prompts_find(struct model *model, int step)
 {
     const struct list list = list_focused(model);
     if (!model->search[0])
-        model_notify(model, "nothing was searched for yet: / searches");
+        model_notify(model, "nothing is searched for: / searches");
     else if (!list.grid)
         model_notify(model, "this panel has no rows to search");
     else if (!grid_rows_find(list.grid, list.state, list.result, model->search, step, list.page))

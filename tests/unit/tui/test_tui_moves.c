@@ -115,6 +115,11 @@ TEST_CASE(search_finds_rows)
     fixture_type(model, "GPU-1");
     assert_int_equal(model->overlay, OVERLAY_NONE);
     assert_int_equal(list_of(model)->cursor, 10);
+    fixture_key(model, KEY_CODE_ESCAPE); // ends the search, and the cursor stays
+    assert_int_equal(list_of(model)->cursor, 10);
+    fixture_key(model, '/');
+    fixture_type(model, "GPU-1");
+    assert_int_equal(list_of(model)->cursor, 10);
     fixture_key(model, 'n');
     assert_int_equal(list_of(model)->cursor, 11);
     for (unsigned i = 0; i < 9; i++) // from the last one on to the first

@@ -364,6 +364,7 @@ static const struct {
     {"fleet-open", fixture_fleet, "o", W200 | SIZES},
     {"fleet-closed", fixture_fleet, LEFT, W80},
     {"fleet-sorted", fixture_fleet, ">>>>>>>>j", W120 | MONO},
+    {"fleet-named", fixture_fleet, "sI", W80},
     {"why", why, "", ALL | SIZES},
     {"why-asked", why_asked, "", W80},
     {"many", fixture_many, "", W80 | W120},
