@@ -129,7 +129,7 @@ static bool make_pattern(char out[QUERY_TEXT_SIZE], const char *part)
 static void say_unknown(struct cli *cli, const struct known_names *names, const char *what,
                         const char *name)
 {
-    char shown[QUERY_TEXT_SIZE], near[QUERY_TEXT_SIZE];
+    char shown[QUERY_TEXT_SIZE], near[QUERY_TEXT_SIZE], all[QUERY_TEXT_SIZE] = "";
     if (cli->nothing[0]) // records that expired may have had it
         return;
     (void)text_escape(shown, sizeof shown, name, strlen(name));
@@ -137,11 +137,12 @@ static void say_unknown(struct cli *cli, const struct known_names *names, const 
         parse_nearest(name, (const char *const *)names->all, (unsigned)names->count);
     for (size_t i = 0; i < names->count && !nearest; i++)
         nearest = strcasestr(names->all[i], name) ? names->all[i] : NULL;
-    const int used = snprintf(cli->nothing, sizeof cli->nothing, "no %s '%.200s'", what, shown);
-    if (nearest && used > 0 && (size_t)used < sizeof cli->nothing)
-        (void)snprintf(cli->nothing + used, sizeof cli->nothing - (size_t)used,
-                       "; did you mean '%.200s'?",
-                       text_escape(near, sizeof near, nearest, strlen(nearest)));
+    (void)snprintf(cli->nothing, sizeof cli->nothing, "no %s '%.200s'", what, shown);
+    if (nearest)
+        (void)text_append(cli->nothing, sizeof cli->nothing, "; ", "did you mean '%.200s'?",
+                          text_escape(near, sizeof near, nearest, strlen(nearest)));
+    else if (find_part(names, "", all, sizeof all) > 0)
+        (void)text_append(cli->nothing, sizeof cli->nothing, "; ", "known: %s", all);
 }
 
 static bool is_known(const struct known_names *names, const char *wanted)

@@ -21,5 +21,5 @@ void known_names_deinit(struct known_names *names);
 // Call it when a query with `filter` found nothing.  For text without --check, a name that the
 // store does not know, and that is a part of others (case ignored), becomes the pattern of these:
 // returns true, and a note on standard error names them.  Otherwise writes to cli->nothing which
-// name is unknown, with the nearest one; leaves it if all are known.
+// name is unknown, with the nearest one or some that are known; leaves it if all are known.
 bool known_names_widen(struct cli *cli, struct query_filter *filter);
