@@ -259,7 +259,10 @@ const struct cli_command cli_commands[] = {
             "inside, else UNDECIDED.  Clocks, throttling, power and energy are shown without a "
             "verdict.  Different environments are rejected without --force.  The exit status is 1 "
             "if one is worse, else 5 if one is undecided that had enough values (80 requests, 10 "
-            "loads) or none had, else 0.  inferstat-compare(7) explains the interval.",
+            "loads) or none had, else 0.  Two windows or hosts: query \"compare since 1h against "
+            "since "
+            "1d until 1h\", query \"compare host=gpu07 against host=gpu08\".  "
+            "inferstat-compare(7) explains the interval.",
         .examples = {"compare --against june --since 1h", "compare --models llama-8b,llama-8b-q4"},
         .options =
             TAKES(SOURCE, PLACES, OPTION_OPERATION, SETTINGS, WINDOW, ROWS, OPTION_AGAINST,
