@@ -388,8 +388,13 @@ enum status table_print(const struct table *table, FILE *out, unsigned width, bo
                 const int at = fprintf(out, "%*s%s: ", BELOW, "", table->columns[i].title);
                 table_print_words(out, width, at, BELOW + 2, cells[i]);
             }
-        for (; below < table->below_count && table->belows[below].row == row; below++)
-            table_print_words(out, width, 0, BELOW + 2, table->belows[below].line);
+        for (; below < table->below_count && table->belows[below].row == row; below++) {
+            const char *line = table->belows[below].line;
+            const bool is_red = colours && strncmp(line, "    error: ", 11) == 0;
+            (void)fputs(is_red ? "\033[31m" : "", out);
+            table_print_words(out, width, 0, BELOW + 2, line);
+            (void)fputs(is_red ? "\033[0m" : "", out);
+        }
     }
     unsigned hidden = 0;
     for (unsigned i = 0; i < table->column_count; i++)

@@ -195,11 +195,12 @@ TEST_CASE(test_colours)
     struct written written;
     add_row(result, "down", 7, 0.5);
     table_add_row(table, result, 0);
+    table_add_below(table, "    error: why");
     add_row(result, "downtown", 0, 1.5);
     table_add_row(table, result, 1);
     assert_int_equal(table_print(table, open_written(&written), 0, true, NULL), STATUS_OK);
-    expect_written(
-        &written, "name      lost\n\033[31mdown\033[0m         \033[33m7\033[0m\ndowntown     0\n");
+    expect_written(&written, "name      lost\n\033[31mdown\033[0m         \033[33m7\033[0m\n"
+                             "\033[31m    error: why\n\033[0mdowntown     0\n");
     table_free(table);
     result_free(result);
 }
