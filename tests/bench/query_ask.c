@@ -239,14 +239,14 @@ static void slow_down(const struct subject *subject, int64_t since_ns)
     database_close(db);
 }
 
-static void ask_why(struct store *store, unsigned window, unsigned times, struct why_times *out)
+static void ask_why(struct store *store, int64_t since_ns, unsigned times, struct why_times *out)
 {
     static double wall[WHY_QUERIES_MAX], processor[WHY_QUERIES_MAX];
     struct error err = {0};
     for (unsigned i = 0; i < times; i++) {
         struct result *result = NULL;
         struct query query = {.kind = QUERY_WHY};
-        query.filter.since_ns = clock_wall_ns() - why_windows[window].seconds * SECOND;
+        query.filter.since_ns = since_ns;
         const uint64_t began = clock_monotonic_ns(), worked = clock_thread_ns();
         if (store_query(store, &query, &result, &err) != STATUS_OK)
             bench_die("why", err.text);
@@ -266,10 +266,11 @@ void why_ask(const struct subject *subject, unsigned times, struct why_times out
         times = WHY_QUERIES_MAX;
     for (unsigned window = 0; window < WHY_WINDOWS; window++) {
         struct store *store = NULL;
-        slow_down(subject, subject->until_ns - why_windows[window].seconds * SECOND);
+        const int64_t since_ns = subject->until_ns - why_windows[window].seconds * SECOND;
+        slow_down(subject, since_ns);
         if (store_open(&store, subject->path, &err) != STATUS_OK)
             bench_die("store", err.text);
-        ask_why(store, window, times, &out[window]);
+        ask_why(store, since_ns, times, &out[window]);
         store_close(store);
     }
 }
