@@ -33,7 +33,6 @@ struct background {
     uint64_t sample_at_ns, second_at_ns, loss_log_at_ns;
     uint64_t losses_logged;
     bool draining; // some thread's sums were in use at the last drain
-    bool serves;   // the process has loaded a model or had a request
 };
 
 // ---- Samples --------------------------------------------------------------------
@@ -59,9 +58,9 @@ static void take_first_sample(struct background *background)
     background->cpu_ns = process_cpu_ns();
 }
 
-// Records `sample` with the requests of all models in progress (without, of a process that serves
-// none), and a copy of it for each model that has any.  The copies come last and together: where
-// there is no room for them, the process keeps its own.
+// Records `sample` with the requests of all models in progress, and a copy of it for each model
+// that has any.  The copies come last and together: where there is no room for them, the process
+// keeps its own.
 static void record_requests(struct background *background, struct record *sample)
 {
     struct thread_slots *slots = background->settings.slots;
@@ -81,12 +80,8 @@ static void record_requests(struct background *background, struct record *sample
         record_set_int(copy, PROCESS_SAMPLE_RUNNING, counts[i].running);
         record_set_int(copy, PROCESS_SAMPLE_WAITING, counts[i].waiting);
     }
-    background->serves = background->serves || all.running > 0 ||
-                         atomic_load_explicit(&slots->models[1], memory_order_relaxed) != 0;
-    if (background->serves) {
-        record_set_int(sample, PROCESS_SAMPLE_RUNNING, all.running);
-        record_set_int(sample, PROCESS_SAMPLE_WAITING, all.waiting);
-    }
+    record_set_int(sample, PROCESS_SAMPLE_RUNNING, all.running);
+    record_set_int(sample, PROCESS_SAMPLE_WAITING, all.waiting);
     (void)ring_push(background->ring, sample, 1);
     if (copied > 0)
         (void)ring_push(background->ring, copies, copied);

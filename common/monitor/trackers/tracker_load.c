@@ -155,7 +155,6 @@ struct inferstat_load *inferstat_load_begin(struct inferstat_monitor *monitor, u
     if (!load)
         return NULL;
     load->model = monitor_known_name(monitor, model);
-    (void)thread_slots_place(&monitor->slots, load->model); // samples count its requests, as yet 0
     load->device = monitor_known_name(monitor, device);
     load->page_cache_ratio = load->storage_rate = load->h2d_rate = -1;
     load->device_memory_before = device_memory_now(monitor);

@@ -80,10 +80,6 @@ enum status process_lives_read(struct process_lives *lives, struct store *store,
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendall(sql, "SELECT t.run, t.host, t.started_ns, t.heard_ns FROM run t");
     filter_where(sql, RECORD_KIND_RUN, &query->filter);
-    sqlite3_str_appendall(sql,
-                          " AND (SELECT s.running_requests IS NULL FROM main.process_sample s"
-                          " WHERE s.run = t.run AND s.model IS NULL ORDER BY s.id DESC LIMIT 1)"
-                          " IS NOT 1"); // it serves no requests
     return reader_scan(store, sql, &query->filter, on_process, lives, err);
 }
 

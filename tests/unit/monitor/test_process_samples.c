@@ -151,36 +151,6 @@ STATE_CASE(test_requests_are_sampled, struct fixture *fixture)
     }
 }
 
-// Waits for a sample that says how many requests are in progress, or does not.
-static void wait_for_sample(const struct fixture *fixture, bool has_requests)
-{
-    struct fake_row row = {0};
-    for (unsigned at = 0, tries = 0; tries < 10000; tries++) {
-        if (fake_collector_row(fixture->collector, RECORD_KIND_PROCESS_SAMPLE, at, &row)) {
-            if ((row.present >> PROCESS_SAMPLE_RUNNING & 1) == has_requests)
-                return;
-            assert_true(has_requests);
-            at++;
-        } else {
-            (void)usleep(2000);
-        }
-    }
-    fail_msg("no such sample");
-}
-
-// A process that only samples says nothing of requests, so that it lowers no mean; one that has
-// loaded a model has 0.
-STATE_CASE(test_process_without_requests, struct fixture *fixture)
-{
-    fixture->options.sample_ms = 10;
-    fixture->collector = fake_collector_open(fixture->folder);
-    struct inferstat_monitor *monitor = open_monitor(fixture);
-    wait_for_sample(fixture, false);
-    inferstat_load_end(inferstat_load_begin(monitor, inferstat_name(monitor, "m"), 0),
-                       INFERSTAT_RESULT_OK, NULL);
-    wait_for_sample(fixture, true);
-}
-
 struct serving {
     struct inferstat_monitor *monitor;
     pthread_t thread;
@@ -268,6 +238,5 @@ STATE_CASE(test_requests_of_many_models, struct fixture *fixture)
         inferstat_inference_free(inferences[i]);
 }
 
-TEST_MAIN_EACH(set_up, tear_down, test_process_samples, test_process_without_requests,
-               test_requests_are_sampled, test_requests_of_many_threads,
-               test_requests_of_many_models)
+TEST_MAIN_EACH(set_up, tear_down, test_process_samples, test_requests_are_sampled,
+               test_requests_of_many_threads, test_requests_of_many_models)

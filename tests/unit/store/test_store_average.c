@@ -330,8 +330,7 @@ TEST_CASE(test_objectives_are_checked)
     result_free(result);
 }
 
-// Two processes, of which one lives for the second half: of both together twice and four requests;
-// and one that only samples.
+// Two processes, of which one lives for the second half: of both together twice and four requests.
 TEST_CASE(test_requests_of_all_processes)
 {
     const int64_t began_ns = START_NS / (60 * SECOND_NS) * 60 * SECOND_NS;
@@ -347,12 +346,6 @@ TEST_CASE(test_requests_of_all_processes)
                   ", %" PRId64 ", %" PRId64 ", 1, 1, %d)",
                   run, at / SECOND_NS, at, at, 2 * run);
     }
-    store_run(3, 1, RECORD_RUN_END_CLOSED, began_ns, began_ns + 120 * SECOND_NS);
-    execf("UPDATE run SET started_ns = %" PRId64 ", heard_ns = %" PRId64 " WHERE run = 3", began_ns,
-          began_ns + 120 * SECOND_NS);
-    execf("INSERT INTO process_sample(run, stream, number, started_ns, received_ns, cpu_ratio,"
-          " host_memory_bytes) VALUES(3, 0, 1, %" PRId64 ", %" PRId64 ", 1, 1)",
-          began_ns, began_ns);
     static const struct {
         int64_t step_ns;
         bool by_run;
