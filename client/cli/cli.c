@@ -258,12 +258,15 @@ void cli_note_limit(const struct cli *cli, uint64_t shown, uint64_t all)
     else
         (void)fprintf(cli->env.out, "(the %s %s", CLI_COUNT(shown),
                       is_oldest ? "oldest" : "newest");
-    const bool is_most = option_given(&cli->options, OPTION_LIMIT) && cli->options.limit == 0;
+    const uint64_t most = cli->query.kind == QUERY_EVENTS ? QUERY_EVENTS_MAX : UINT64_MAX;
+    const bool is_most =
+        shown >= most || (option_given(&cli->options, OPTION_LIMIT) && cli->options.limit == 0);
     const bool is_text = strcmp(cli->options.command, "query") == 0; // has no --limit
     (void)fprintf(cli->env.out, "%s)\n",
-                  is_most   ? ""
-                  : is_text ? "; limit N shows more"
-                            : "; --limit 0 shows all");
+                  is_most      ? ""
+                  : is_text    ? "; limit N shows more"
+                  : all > most ? "; --limit 0 shows more"
+                               : "; --limit 0 shows all");
 }
 
 void cli_note_expired(const struct cli *cli, const struct result *result)

@@ -262,12 +262,14 @@ static void draw_marks(struct canvas *canvas, struct rect area, const struct his
             (void)canvas_put(canvas, area, x[i] - NAME_WIDTH, y, STYLE_WARNING, marks[i].name);
     }
     char text[UNIT_TEXT_SIZE];
-    const char *end = unit_format_rough(text, histogram->unit, histogram->values[0]);
-    if ((int)strlen(end) + NAME_WIDTH < x[0])
+    const double least = histogram->values[0], most = histogram->values[histogram->count - 1];
+    const char *end = unit_format_rough(text, histogram->unit, least);
+    if (least >= scale->low && (int)strlen(end) + NAME_WIDTH < x[0])
         (void)canvas_put(canvas, area, 0, y, STYLE_DIM, end);
-    end = unit_format_rough(text, histogram->unit, histogram->values[histogram->count - 1]);
-    if (x[MARKS - 1] + NAME_WIDTH + 1 < area.width - (int)strlen(end))
-        (void)canvas_put(canvas, area, area.width - (int)strlen(end), y, STYLE_DIM, end);
+    end = unit_format_rough(text, histogram->unit, most);
+    const int last = (bin_of(scale, most) + 1) * scale->cells - (int)strlen(end);
+    if (x[MARKS - 1] + NAME_WIDTH + 1 < last)
+        (void)canvas_put(canvas, area, last, y, STYLE_DIM, end);
 }
 
 void plot_histogram(struct canvas *canvas, struct rect area, const struct plot_histogram *histogram)

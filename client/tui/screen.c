@@ -417,9 +417,10 @@ static bool skip_sequence(void)
         (void)unget_wch((wchar_t)key);
     if (kind != OK || (key != '[' && key != 'O'))
         return false;
-    while (get_wch(&key) == OK && (key < '@' || key > '~'))
-        continue;
-    return true;
+    bool is_over = false;
+    while (!is_over && get_wch(&key) == OK)
+        is_over = key >= '@' && key <= '~';
+    return is_over;
 }
 
 bool screen_read(struct screen *screen, struct event *event)

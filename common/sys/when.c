@@ -201,21 +201,20 @@ static enum status find_midnight(int64_t *out_ns, int64_t now_ns, int days, cons
 static enum status parse_clock(int64_t *out_ns, const char *text, int64_t now_ns, bool latest,
                                const char *what, struct error *err)
 {
-    enum status status = STATUS_OK;
-    *out_ns = INT64_MAX;
-    for (int days = 0; days <= 1 && status == STATUS_OK && *out_ns > now_ns; days++) {
+    for (int days = 0; days <= 1; days++) {
         char whole[64];
         int64_t midnight_ns = 0;
         struct tm date;
-        status = find_midnight(&midnight_ns, now_ns, days, text, what, err);
+        if (find_midnight(&midnight_ns, now_ns, days, text, what, err) != STATUS_OK)
+            return STATUS_INVALID;
         const time_t midnight = (time_t)(midnight_ns / second_ns);
-        if (status != STATUS_OK || !localtime_r(&midnight, &date) ||
+        if (localtime_r(&midnight, &date) &&
             snprintf(whole, sizeof whole, "%04d-%02d-%02d %s", date.tm_year + 1900, date.tm_mon + 1,
-                     date.tm_mday, text) >= (int)sizeof whole)
-            return refuse(text, what, err);
-        status = parse_calendar(out_ns, whole, latest, what, err);
+                     date.tm_mday, text) < (int)sizeof whole &&
+            parse_calendar(out_ns, whole, latest, what, NULL) == STATUS_OK && *out_ns <= now_ns)
+            return STATUS_OK;
     }
-    return status;
+    return refuse(text, what, err);
 }
 
 enum status when_parse(int64_t *out_ns, const char *text, int64_t now_ns, bool latest,

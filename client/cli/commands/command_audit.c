@@ -6,7 +6,7 @@
 #include "client/cli/output/progress.h"
 #include "common/core/base/text.h"
 
-enum { BALANCED_SHOWN = 20, LINE_SIZE = 512, PAGES_SHOWN = 10 };
+enum { BALANCED_SHOWN = 20, LINE_SIZE = 512, PAGES_SHOWN = 4 };
 
 // Splits the findings at "; " into one line each.
 static void add_findings(struct table *table, const struct result *page, size_t row)

@@ -133,6 +133,8 @@ static enum status export_query(struct cli *cli, struct error *err)
                          "export: --query takes no kinds and no filters beside it (write them in "
                          "its text)");
     enum status status = saved_queries_read(cli, cli->options.query, &cli->query, err);
+    if (cli->query.kind == QUERY_EVENTS && cli->query.limit == 0)
+        cli->query.limit = QUERY_EVENTS_MAX;
     return status == STATUS_OK ? write_out(cli, &cli->query, 0, err) : status;
 }
 

@@ -66,7 +66,8 @@ static void interval(char text[GRID_CELL_SIZE], const struct result *result, siz
     const char *high = result_change(ends[1], result, row, "before_median", "ratio_high");
     if (result_number(result, row, "ratio_low", 0) > 0 &&
         isfinite(result_number(result, row, "ratio_high", NAN)))
-        (void)snprintf(text, GRID_CELL_SIZE, "%.*s %8s", (int)strcspn(low, " "), low, high);
+        (void)snprintf(text, GRID_CELL_SIZE, "%.*s %8s",
+                       strchr(high, ' ') ? (int)strcspn(low, " ") : GRID_CELL_SIZE, low, high);
     else if (!result_is(result, row, "verdict", stats_verdict_text(STATS_UNDECIDED)))
         return;
     else if (before < needed || after < needed)

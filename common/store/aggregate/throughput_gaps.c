@@ -25,13 +25,14 @@ static struct crossing_request span_of(int64_t started_ns, int64_t duration_ns)
                                      .ended_ns = saturate_add(started_ns, length_ns)};
 }
 
-// Whether it began before the window, or reaches into another step or beyond the window.
+// Whether it began before the window, or reaches into another step or beyond the window.  Of steps
+// that rollups have, gaps stay where they began.
 static bool crosses(const struct query *query, const struct crossing_request *span)
 {
     const int64_t until_ns = query->filter.until_ns;
     return span->started_ns < query->filter.since_ns || (until_ns && span->ended_ns > until_ns) ||
-           (query->step_ns > 0 && rollup_step(query->step_ns, span->started_ns) !=
-                                      rollup_step(query->step_ns, span->ended_ns - 1));
+           (query->step_ns % MINUTE_NS != 0 && rollup_step(query->step_ns, span->started_ns) !=
+                                                   rollup_step(query->step_ns, span->ended_ns - 1));
 }
 
 // ---- Records that the session keeps --------------------------------------------------------

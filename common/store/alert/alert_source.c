@@ -14,6 +14,7 @@
 #include "common/store/alert/alert_source_parts.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/session.h"
+#include "common/store/schema/schema.h"
 #include "common/store/sqlite/database.h"
 
 #define SECOND_NS INT64_C(1000000000)
@@ -77,10 +78,11 @@ static const char killed_sql[] =
 // Of models and hosts of which at least three requests failed.  Where so few failed, the other
 // requests are not read.
 static const char failed_sql[] =
-    "SELECT t.model, r.host, sum(t.finish = 3) * 1.0 / count(*) FROM main.inference t"
-    " CROSS JOIN main.run r ON r.run = t.run WHERE t.started_ns >= $1 AND r.owner <> 0"
-    " AND (SELECT count(*) FROM (SELECT 1 FROM main.inference"
-    "  WHERE finish = 3 AND started_ns >= $1 LIMIT 3)) = 3"
+    "SELECT t.model, r.host, sum(t.finish = 3) * 1.0 / count(*) FROM (SELECT count(*) AS failed"
+    "  FROM (SELECT 1 FROM main.inference t WHERE t.finish = 3 AND t.started_ns >= $1"
+    "   AND " SCHEMA_IS_PLACED " LIMIT 3)) f CROSS JOIN main.inference t"
+    " CROSS JOIN main.run r ON r.run = t.run WHERE f.failed = 3 AND t.started_ns >= $1"
+    " AND " SCHEMA_IS_PLACED " AND r.owner <> 0"
     " GROUP BY t.model, r.host HAVING sum(t.finish = 3) >= 3";
 
 static const char clock_sql[] =

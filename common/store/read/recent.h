@@ -37,7 +37,7 @@ struct recent_gaps {
 // A record of gaps covers a second or two; of a longer one the gaps count in its first part.
 #define RECENT_GAPS_NS_MAX INT64_C(10000000000)
 
-// So many of a kind are kept at most: some 30 MB together.
+// So many of a kind are kept at most: some 40 MB together.
 enum { RECENT_MAX = 160000 };
 
 // Records with plausible times: all those that began since `since_ns`; most of a model and host

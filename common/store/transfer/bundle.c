@@ -12,6 +12,8 @@
 //   the others from its records.
 // The table meta describes it, as JSON: `bundle` (the store's identity and the filter) and
 // `fingerprint` (the environment of its records: environment.h).
+#include <string.h>
+
 #include <sqlite3.h>
 
 #include "common/store/transfer/copy.h"
@@ -334,9 +336,11 @@ static enum status describe(struct copying *copying, struct error *err)
                                " WHERE key = 'store')");
     const struct query_filter *filter = &copying->query->filter;
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
-        if (filter->by[i][0])
-            sqlite3_str_appendf(sql, ", %Q, %Q", query_dimension_name((enum query_dimension)i),
-                                filter->by[i]);
+        if (filter->by[i][0]) // a pattern says less than what a bundle may say already
+            sqlite3_str_appendf(sql, ", %Q, coalesce(iif(%d, value ->> %Q, NULL), %Q)",
+                                query_dimension_name((enum query_dimension)i),
+                                strpbrk(filter->by[i], "*?[") != NULL,
+                                query_dimension_name((enum query_dimension)i), filter->by[i]);
     if (filter->since_ns)
         sqlite3_str_appendf(sql, ", 'since_ns', max(%lld, coalesce(value ->> 'since_ns', 0))",
                             (long long)filter->since_ns);

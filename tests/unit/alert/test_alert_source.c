@@ -167,6 +167,11 @@ TEST_CASE(failed_requests)
         request(2, "qwen", HOUR - MINUTE, false);
     }
     assert_string_equal(tells(HOUR), ""); // of two it is not told
+    for (int i = 0; i < 3; i++)
+        request(1, "llama", 10000 * HOUR, true); // by a clock that is far ahead
+    execf("UPDATE inference SET received_ns = %lld WHERE received_ns > %lld",
+          (long long)(START_NS + HOUR), (long long)(START_NS + HOUR));
+    assert_string_equal(tells(HOUR), "");
     request(2, "llama", HOUR - MINUTE, true);
     assert_string_equal(tells(HOUR), "");
     for (int i = 0; i < 4; i++) {

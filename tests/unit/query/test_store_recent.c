@@ -224,7 +224,7 @@ TEST_CASE(test_kept)
         struct query other = now;
         const struct query chart = {.kind = QUERY_AVERAGE,
                                     .metric = "output_token_rate",
-                                    .step_ns = 10 * SECOND,
+                                    .step_ns = (left % 2 ? 10 : 60) * SECOND,
                                     .filter.since_ns = as_of_ns - 100 * SECOND,
                                     .group_by = {QUERY_BY_HOST},
                                     .group_count = 1};

@@ -38,6 +38,7 @@ TEST_CASE(test_times)
         {"14:00", 1774785600 * S, 1774785600 * S}, // today, or yesterday, in winter
         {"14:00:01", 1774702801 * S, 1774702801 * S},
         {"03:00", 1774746000 * S, 1774746000 * S},
+        {"02:30", 1774661400 * S, 1774661400 * S}, // which the clocks skip today
         {"2024-02-29", 1709161200 * S, 1709161200 * S},
         // 02:30 comes twice when the clocks go back.
         {"2026-10-25 02:30", 1792888200 * S, 1792891800 * S},
@@ -115,6 +116,8 @@ TEST_CASE(test_refusals)
     } cases[] = {
         {"", "cannot read the time"},
         {"tomorrow", "cannot read the time"},
+        {"14:", "the time '14:'"},
+        {"24:00", "the time '24:00'"},
         {"-1h", "cannot read the time"},
         {"1h30", "cannot read the time"},
         {"1x", "cannot read the time"},

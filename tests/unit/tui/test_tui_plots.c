@@ -133,7 +133,7 @@ TEST_CASE(histogram_marks_its_percentiles)
     finish(&canvas, "TTFT  p50 1.0ms  p95 2.0ms  p99 2.0ms\n"
                     " █\n"
                     " █                    ▇                   ▁\n"
-                    "─┴p50─────────────────┴p95─────────────4.0ms\n");
+                    "─┴p50─────────────────┴p95────────────4.0ms─\n");
     // Without room at its right a mark has its name at the left.
     static const double close[] = {1e6, 2e6, 2.1e6, 4e6};
     static const uint64_t of_close[] = {10, 60, 27, 3};
@@ -149,7 +149,21 @@ TEST_CASE(histogram_marks_its_percentiles)
     plot_histogram(&canvas, canvas_area(&canvas), &histogram);
     finish(&canvas, "TTFT  p50 1.0ms  p95 2.0ms\n"
                     " █                ▃               ▁\n"
-                    "─┴p50─────────────┴p95─────────4.0ms\n");
+                    "─┴p50─────────────┴p95────────4.0ms─\n");
+}
+
+// All requests take about as long: the axis goes on, its right end is no value.
+TEST_CASE(histogram_of_alike_values)
+{
+    static const double values[] = {100e6, 105e6};
+    static const uint64_t counts[] = {50, 50};
+    const struct plot_histogram histogram = {"TTFT", UNIT_DURATION, values, counts, 2};
+    struct canvas canvas = make(60, 4, false);
+    plot_histogram(&canvas, canvas_area(&canvas), &histogram);
+    finish(&canvas, "TTFT  p50 100ms  p95 105ms  p99 105ms\n"
+                    "    █   █\n"
+                    "    █   █\n"
+                    "────┴p50┴p95────────────────────────────────────────────────\n");
 }
 
 // Any bins, of any size.
@@ -289,4 +303,4 @@ TEST_CASE(a_chart_is_as_wide_as_its_place)
 TEST_MAIN(a_chart_is_as_wide_as_its_place, a_chart_begins_with_the_process,
           a_chart_moves_by_whole_steps, sparklines, bars, waterfall, waterfall_scrolls,
           waterfall_without_stages, waterfall_takes_anything, histogram_marks_its_percentiles,
-          histogram_takes_anything)
+          histogram_of_alike_values, histogram_takes_anything)
