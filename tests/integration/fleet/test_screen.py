@@ -240,6 +240,7 @@ def run_round(fleet, number, began):
     time.sleep(3)
     fleet.start_collector()
     fleet.screens[0].wait_for("● live", 2 + STATE)
+    time.sleep(STATE)  # what they show is still of before: nobody has watched what held meanwhile
     until(ROUND - 2)
     seen, holds = state["seen"], state["holds"]
     # When each came and went, and how soon that shows: the sampler waits for some good readings.
