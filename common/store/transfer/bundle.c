@@ -12,8 +12,6 @@
 //   the others from its records.
 // The table meta describes it, as JSON: `bundle` (the store's identity and the filter) and
 // `fingerprint` (the environment of its records: environment.h).
-#include <string.h>
-
 #include <sqlite3.h>
 
 #include "common/store/transfer/copy.h"
@@ -339,7 +337,7 @@ static enum status describe(struct copying *copying, struct error *err)
         if (filter->by[i][0]) // a pattern says less than what a bundle may say already
             sqlite3_str_appendf(sql, ", %Q, coalesce(iif(%d, value ->> %Q, NULL), %Q)",
                                 query_dimension_name((enum query_dimension)i),
-                                strpbrk(filter->by[i], "*?[") != NULL,
+                                query_is_pattern(filter->by[i]),
                                 query_dimension_name((enum query_dimension)i), filter->by[i]);
     if (filter->since_ns)
         sqlite3_str_appendf(sql, ", 'since_ns', max(%lld, coalesce(value ->> 'since_ns', 0))",

@@ -256,6 +256,22 @@ TEST_CASE(test_a_bundle_of_a_window)
     expect_windows(to, 100);
 }
 
+// A pattern over a bundle of one name does not make it a bundle of more.
+TEST_CASE(test_a_bundle_keeps_its_name)
+{
+    const char *from = copy_path("s.db"), *to = copy_path("b.db"), *again = copy_path("again.db");
+    struct query_filter filter = {.by[QUERY_BY_HOST] = "host-0"};
+    copy_make_store(from, 3, 100);
+    assert_int_equal(copy_to(from, to, &filter, &answer, &err), STATUS_OK);
+    result_free(answer);
+    (void)snprintf(filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "*");
+    assert_int_equal(copy_to(to, again, &filter, &answer, &err), STATUS_OK);
+    result_free(answer);
+    assert_int_equal(copy_integer(again, "SELECT value ->> 'host' = 'host-0' FROM meta"
+                                         " WHERE key = 'bundle'"),
+                     1);
+}
+
 // Of events, each with a record when it begins and another when it ends, a window has those that
 // last in it.
 TEST_CASE(test_a_bundle_has_events_that_last)
@@ -459,7 +475,7 @@ TEST_MAIN_EACH(copy_set_up, copy_tear_down, test_a_backup_is_the_store,
                test_a_backup_of_a_live_store, test_nothing_is_replaced,
                test_a_log_of_a_file_that_was, test_what_is_left_of_another, test_a_damaged_store,
                test_a_copy_can_be_cancelled, test_a_bundle_of_a_window,
-               test_a_bundle_has_events_that_last, test_bundles_of_names,
-               test_bundles_hold_what_was_asked_for, test_a_bundle_of_all_has_the_baselines,
-               test_a_bundle_of_losses, test_two_bundles_are_equal, test_a_bundle_hides_nothing,
-               test_a_bundle_of_nothing)
+               test_a_bundle_keeps_its_name, test_a_bundle_has_events_that_last,
+               test_bundles_of_names, test_bundles_hold_what_was_asked_for,
+               test_a_bundle_of_all_has_the_baselines, test_a_bundle_of_losses,
+               test_two_bundles_are_equal, test_a_bundle_hides_nothing, test_a_bundle_of_nothing)
