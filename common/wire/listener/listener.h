@@ -67,9 +67,9 @@ struct wire_frame {
 };
 
 // Guard: the authenticator of a port.  The listener's thread calls `admit` with the peer's public
-// key, once per connection, and port_hang_up calls it again; `admit` returns true if the peer may
-// connect.  It must be fast and must not use the listener or its ports.  When its decisions change,
-// call port_hang_up, which applies them to existing connections.
+// key when a connection's handshake is complete, and port_hang_up calls it again; `admit` returns
+// true if the peer may connect.  It must be fast and must not use the listener or its ports.  When
+// its decisions change, call port_hang_up, which applies them to existing connections.
 struct wire_guard {
     struct wire_keypair keys; // the server's own
     bool (*admit)(void *context, enum address_service service,
@@ -147,8 +147,7 @@ bool port_is_connected(struct port *port, const struct wire_route *route);
 bool port_has_unread(struct port *port, const struct wire_route *route, uint64_t most);
 
 // Closes the connections that are open at the call, and keeps listening.  With a guard, it closes
-// only connections that have sent no message, and connections with a key that `admit` now rejects.
-// Peers that `admit` accepts reconnect; messages in flight may be lost.
+// only connections with a key that `admit` now rejects.  Messages in flight on them may be lost.
 void port_hang_up(struct port *port);
 
 void port_count(struct port *port, struct wire_counters *out);

@@ -267,14 +267,24 @@ static size_t room_of(struct connection *connection)
 
 // ---- Steps of the protocol -------------------------------------------------------------
 
-// Makes the peer of a complete handshake an owner's; false: it has too many connections already.
+bool connection_is_known(const struct connection *connection)
+{
+    const struct port *port = connection->port;
+    return !port->listen.guard ||
+           port->guard.admit(port->guard.context, port->listen.service, connection->peer.key);
+}
+
+// Makes the peer of a complete handshake an owner's; false: it has too many connections already,
+// or was revoked at this moment.
 static bool enter(struct connection *connection)
 {
     struct port *port = connection->port;
     if (port->listen.enter && !port->listen.enter(port->listen.context, &connection->peer))
         return false;
     listener_lock(port->listener);
-    struct owner *owner = owner_of(port, &connection->peer);
+    // Asked again under the lock, since port_hang_up passes over connections without an owner.
+    struct owner *owner =
+        connection_is_known(connection) ? owner_of(port, &connection->peer) : NULL;
     if (owner)
         owner->connections++;
     connection->owner = owner;
@@ -294,8 +304,7 @@ static bool admit(struct connection *connection, const struct zmtp_step *proved)
         connection->peer.kind = PEER_KEY;
         memcpy(connection->peer.key, proved->key, WIRE_KEY_SIZE);
     }
-    const bool is_known = !port->listen.guard ||
-                          port->guard.admit(port->guard.context, port->listen.service, proved->key);
+    const bool is_known = connection_is_known(connection);
     if (is_known && !enter(connection)) { // closed without an ERROR, so that it tries again
         connection_cut(connection, WIRE_CUT_CONNECTIONS);
         return false;

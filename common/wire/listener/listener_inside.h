@@ -231,6 +231,8 @@ bool connection_enter(struct connection *connection);
 void connection_update(struct connection *connection);
 // Makes the listener thread send the connection's unsent messages and check the reason of its wait.
 void connection_mark(struct connection *connection);
+// True if the port has no guard or it admits the connection's key.
+bool connection_is_known(const struct connection *connection);
 // Shuts the connection down; the thread closes it when epoll reports that.
 void connection_shut_down(struct connection *connection);
 void connection_free(struct connection *connection);

@@ -402,8 +402,8 @@ void port_hang_up(struct port *port)
     listener_lock(port->listener);
     for (struct connection *connection = TAILQ_FIRST(&port->connections); connection;
          connection = TAILQ_NEXT(connection, next))
-        if (!(connection->is_heard && port->listen.guard &&
-              port->guard.admit(port->guard.context, port->listen.service, connection->peer.key)))
+        // One without an owner is in its handshake, at whose end the guard is asked.
+        if (!port->listen.guard || (connection->owner && !connection_is_known(connection)))
             connection_shut_down(connection);
     listener_unlock(port->listener);
 }

@@ -273,9 +273,10 @@ bool access_list_continues(const struct access_list *list, const unsigned char k
 
 bool access_list_revokes(const struct access_list *before, const struct access_list *after)
 {
+    static const uint32_t admin = UINT32_C(1) << QUERY_ROLE_ADMIN;
     for (size_t i = 0; i < before->count; i++) {
         const struct access_key *now = access_list_find(after, before->keys[i].key);
-        if (!now || (before->keys[i].roles & ~now->roles))
+        if (!now || ((before->keys[i].roles & ~now->roles) && !(now->roles & admin)))
             return true;
     }
     return false;

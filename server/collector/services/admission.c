@@ -172,7 +172,7 @@ static void hang_up(struct admission *admission)
     for (unsigned i = 0; i < admission->count; i++)
         if (!admission_address(admission, i)->is_ipc)
             port_hang_up(admission->sockets[i]);
-    log_write(LOG_LEVEL_INFO, "%s: connections are closed, since a key was removed or lost a role",
+    log_write(LOG_LEVEL_INFO, "%s: connections of keys that were removed or lost a role are closed",
               address_service_name(admission->services[0]));
     admission->hang_up_at_ns = 0;
 }

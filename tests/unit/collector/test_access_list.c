@@ -211,6 +211,8 @@ TEST_CASE(test_what_takes_something_away)
         {"@a producer a\n", "@a producer,reader other\n", false},
         {"@a producer,reader a\n", "@a producer a\n@b reader b\n", true},
         {"@a producer a\n", "@a producer a\n@b reader b\n", false},
+        {"@a producer,reader a\n", "@a admin a\n", false}, // which includes both
+        {"@a producer,admin a\n", "@a producer a\n", true},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct access_list before, after;

@@ -353,8 +353,11 @@ STATE_CASE(test_revoked, struct fixture *fixture)
 {
     start(fixture, 0);
     struct wire_socket *revoked = join(fixture, 1), *friend = join(fixture, 0);
+    struct wire_socket *silent = join(fixture, 0), *silent_revoked = join(fixture, 1);
     struct wire_frame frame;
     assert_gets_in(fixture, revoked, 1);
+    await(fixture, silent, WIRE_HANDSHAKE_DONE);
+    await(fixture, silent_revoked, WIRE_HANDSHAKE_DONE);
     deliver(fixture, friend, &frame);
     const struct wire_route route = frame.route;
     port_release(&frame);
@@ -364,9 +367,16 @@ STATE_CASE(test_revoked, struct fixture *fixture)
     assert_gets_in(fixture, revoked, 1);
 
     port_hang_up(fixture->server);
+    // Whoever is admitted still has its connection, also without a message so far.
+    struct wire_counters counters;
+    port_count(fixture->server, &counters);
+    assert_true(counters.connections >= 2);
     await(fixture, revoked, WIRE_HANDSHAKE_REFUSED);
+    await(fixture, silent_revoked, WIRE_HANDSHAKE_REFUSED);
+    assert_int_equal(wire_handshake(silent), WIRE_HANDSHAKE_DONE);
+    wire_close(silent);
+    wire_close(silent_revoked);
     assert_stays_out(fixture, revoked);
-    // Whoever is admitted still has its connection: an answer to it gets through.
     assert_int_equal(port_send(fixture->server, &route, "pong", 4), STATUS_OK);
     uint32_t ready = 0;
     wire_wait(&friend, 1, -1, INT64_C(10000000000), &ready);
