@@ -75,7 +75,7 @@ causes_of() {
   expect_exit 0 "$INFERSTAT" "$@" why --host "$HOST"
   expect_exit 0 "$INFERSTAT" "$@" why
   ! grep -q $'\033' "$WORK/out" || fail "an escape reaches the terminal"
-  grep '^ *inferstat ' "$WORK/out" | sed 's/^ *//' >"$WORK/commands"
+  sed -n 's/^    inferstat /inferstat /p' "$WORK/out" >"$WORK/commands"
   expect_exit 0 "$INFERSTAT" "$@" why --json
   cp "$WORK/out" "$WORK/json"
   python3 - "$WORK/json" "$WORK/commands" <<'END'

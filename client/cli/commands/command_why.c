@@ -7,7 +7,7 @@
 #include "common/core/base/text.h"
 #include "common/core/base/unit.h"
 
-enum { LINE_SIZE = 4096, CAUSE_INDENT = 20 };
+enum { LINE_SIZE = 4096, INDENT = 4 };
 
 static const char *number(char text[UNIT_TEXT_SIZE], const struct result *result, size_t row,
                           const char *key, enum unit unit)
@@ -52,20 +52,18 @@ static void print_cause(const struct cli *cli, const struct result *result, size
                                      "%s: ", result_text(name, sizeof name, result, row, keys[i]));
     (void)snprintf(line + used, sizeof line - used, "%s",
                    result_text(text, sizeof text, result, row, "text"));
-    const int indent = is_part ? CAUSE_INDENT : 4;
+    int at = fprintf(cli->env.out, "  ");
     if (is_part)
-        (void)fprintf(cli->env.out, "  %7s %8s  ",
+        at += fprintf(cli->env.out, "%7s %8s  ",
                       number(share, result, row, "share_ratio", UNIT_RATIO),
                       number(time, result, row, "explained_ns", UNIT_DURATION));
-    else
-        (void)fprintf(cli->env.out, "  ");
-    cli_print_words(cli, is_part ? indent : 2, indent, line);
+    cli_print_words(cli, at, INDENT, line);
     const struct value evidence = result_get(result, row, "evidence");
     char *escaped = evidence.type == VALUE_TEXT
                         ? text_escape_new(evidence.text.bytes, evidence.text.size)
                         : NULL;
     if (escaped)
-        (void)fprintf(cli->env.out, "%*s%s\n", indent, "", escaped);
+        (void)fprintf(cli->env.out, "%*s%s\n", INDENT, "", escaped);
     free(escaped);
 }
 
