@@ -115,7 +115,9 @@ static const struct expression host_keys[] = {
 };
 
 static const struct expression host_facts[] = {
-    {{"devices", UNIT_COUNT}, "(SELECT count(DISTINCT i.name) FROM device i WHERE i.run = c.run)"},
+    {{"devices", UNIT_COUNT},
+     "(SELECT count(DISTINCT i.name) FROM device i WHERE i.run = c.run"
+     " AND " NAME_OF("i.name") " NOT GLOB 'cpu*')"},
     {{"events", UNIT_NONE}, EVENTS("l.host = c.host", "NULL")},
     {{"device_events", UNIT_NONE},
      "(SELECT group_concat(text || iif(devices > 1, ' (' || devices || ' devices)', ''), ', ')"

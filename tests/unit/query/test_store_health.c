@@ -324,14 +324,17 @@ TEST_CASE(events_that_last)
     result = devices();
     expect_text(result, 1, "events", NULL);
     result_free(result);
+    describe(1, "cpu", NULL, 0);
+    describe(1, "cpu:1", NULL, 0);
     result = ask(&(struct query){.kind = QUERY_HOST_HEALTH});
     assert_int_equal(result_row_count(result), 1);
     expect_text(result, 0, "events", "memory_pressure");
-    assert_int_equal(result_integer(result, 0, "devices", 0), 2);
+    assert_int_equal(result_integer(result, 0, "devices", 0), 2); // without processors
     result_free(result);
     exec("UPDATE run SET \"end\" = 2");
     result = devices();
-    expect_text(result, 0, "events", NULL);
+    expect_text(result, 2, "device", "cuda:0");
+    expect_text(result, 2, "events", NULL);
     result_free(result);
 }
 
