@@ -203,12 +203,19 @@ static enum status read_list(struct known_names *names, struct cli *cli, const s
     return status;
 }
 
-// Writes the names, each after `before`.
+static int compare_names(const void *a, const void *b)
+{
+    return strverscmp(*(char *const *)a, *(char *const *)b);
+}
+
+// Writes the names in order, each after `before`.
 static enum status write_list(struct cli *cli, const struct list *list, const char *before,
                               struct error *err)
 {
     struct known_names names = {0};
     enum status status = read_list(&names, cli, list, err);
+    if (names.count > 0)
+        qsort(names.all, names.count, sizeof *names.all, compare_names);
     for (size_t i = 0; status == STATUS_OK && i < names.count; i++) {
         char *shown = text_escape_new(names.all[i], strlen(names.all[i]));
         (void)fprintf(cli->env.out, "%s%s\n", before, shown ? shown : "");
