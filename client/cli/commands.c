@@ -66,6 +66,7 @@ static enum status check_arguments(const struct cli *cli, struct error *err)
 static enum status run_command(struct cli *cli, struct error *err)
 {
     const char *name = cli->options.command;
+    char time[UNIT_TEXT_SIZE];
     if (!name && !(cli->env.in_is_terminal && cli->env.out_is_terminal))
         return error_set(err, STATUS_INVALID,
                          "no command, and no terminal for the dashboard (see inferstat --help)");
@@ -76,26 +77,21 @@ static enum status run_command(struct cli *cli, struct error *err)
         status = check_arguments(cli, err);
     if (status == STATUS_OK)
         status = query_line_read(cli, err);
-    return status == STATUS_OK ? cli->command->run(cli, err) : status;
+    if (status != STATUS_OK)
+        return status;
+    if (cli->options.watch_ns > 0 && cli->options.format == FORMAT_TEXT &&
+        !option_given(&cli->options, OPTION_LINE))
+        (void)fprintf(cli->env.out, "%s %s\n", unit_format_int(time, UNIT_TIME, cli->env.now_ns),
+                      option_given(&cli->options, OPTION_UTC) ? "UTC" : "local time");
+    return cli->command->run(cli, err);
 }
 
-// True of what may be otherwise the next time: also a check that said no.
-static bool status_can_pass(enum status status)
-{
-    const int code = cli_exit_code(status);
-    return code != 2;
-}
-
-static void note_failure(const struct cli *cli, enum status status, const struct error *err)
-{
-    if (cli_exit_code(status) != 0)
-        (void)fprintf(cli->env.out, "%s\n", err->text);
-}
-
-// Waits for the next time, and clears the screen of a terminal.
-static void wait_watch(const struct cli *cli)
+// Prints a failure, waits for the next time, and clears the screen of a terminal.
+static void wait_watch(const struct cli *cli, enum status status, const struct error *err)
 {
     const struct timespec time = clock_timespec((uint64_t)cli->options.watch_ns);
+    if (cli_exit_code(status) != 0)
+        (void)fprintf(cli->env.out, "%s\n", err->text);
     (void)fflush(cli->env.out);
     (void)nanosleep(&time, NULL);
     if (cli->env.out_is_terminal)
@@ -119,15 +115,13 @@ enum status cli_run(const struct cli_environment *env, int argc, char *const *ar
         (void)setenv("TZ", "UTC", 1);
         tzset();
     }
-    status = run_command(&cli, err);
-    remote_close(cli.remote);
-    while (cli.options.watch_ns > 0 && status_can_pass(status)) {
-        note_failure(&cli, status, err);
-        wait_watch(&cli);
-        cli = (struct cli){.env = *env, .options = cli.options};
-        cli.env.now_ns = clock_wall_ns();
+    while (true) {
         status = run_command(&cli, err);
         remote_close(cli.remote);
+        if (cli.options.watch_ns == 0 || cli_exit_code(status) == 2) // a wrong command line
+            return status;
+        wait_watch(&cli, status, err);
+        cli = (struct cli){.env = *env, .options = cli.options};
+        cli.env.now_ns = clock_wall_ns();
     }
-    return status;
 }

@@ -115,6 +115,11 @@ wait_until 10 watched
 [ "$SECONDS" -ge 1 ] || fail "--watch 1s did not wait"
 stop watch INT 130
 [ "$(grep -c ',tiny,' "$WORK/watch.log")" -eq 2 ] || fail "not the same row again"
+# Above a table stands when it was made.
+start watch_table "$INFERSTAT" --db "$DB" loads --watch 1s --utc
+made_twice() { [ "$(grep -cE "^$(date -u +%Y)-[0-9-]{5} [0-9:]{8} UTC$" "$WORK/watch_table.log")" -eq 2 ]; }
+wait_until 10 made_twice
+stop watch_table INT 130
 # Times are local, or of UTC; --wide has columns for which there is no room.
 export TZ=LOC-14 # 14 hours before UTC
 expect_exit 0 "$INFERSTAT" loads
