@@ -156,6 +156,7 @@ struct query {
         struct {
             char slo[QUERY_TEXT_SIZE]; // objectives, "ttft=200ms,tpot=30ms"
             bool histogram; // the rows are its bins: value, count; without groups and steps
+            bool uncovered; // without coverage_ratio and lost.  Not sent to a collector
         } average;          // QUERY_AVERAGE
         struct {
             enum record_kind kind;

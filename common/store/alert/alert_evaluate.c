@@ -62,6 +62,7 @@ static enum status read_average(struct store *store, const struct alert_rule *ru
 {
     struct query query = rule->query;
     struct result *result = NULL;
+    query.average.uncovered = true; // no rule is about it
     query.filter.since_ns = now_ns > rule->window_ns ? now_ns - rule->window_ns : 1;
     enum status status = query_average(store, &query, &result, err);
     if (status == STATUS_OK)

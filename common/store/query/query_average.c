@@ -302,7 +302,8 @@ static enum status add_group_row(struct store *store, struct result *answer,
     if (average->lives.groups)
         set_total(answer, average, group->keys,
                   aggregate_mean(&aggregate_scan_ratio(group, 0)->values));
-    set_coverage(answer, average, group->keys);
+    if (!average->query->average.uncovered)
+        set_coverage(answer, average, group->keys);
     answer_int(answer, "sketches", average->scan.sketches);
     answer_int(answer, "rows", average->scan.rows);
     if (average->scan.note[0])
@@ -335,20 +336,20 @@ static int by_step_and_size(const struct group *a, const struct group *b, const 
     return (size_b > size_a) - (size_b < size_a);
 }
 
-static enum status add_rows(struct store *store, struct result *answer,
-                            const struct average *average, struct error *err)
+static enum status add_rows(struct store *store, struct result **out, const struct average *average,
+                            struct error *err)
 {
     const uint32_t limit = query_rows_most(average->query);
     struct groups *groups = average->is_throughput ? average->throughput.groups
                             : average->is_energy   ? average->energy.groups
                                                    : average->scan.groups;
-    enum status status = STATUS_OK;
+    enum status status = new_answer(out, average, err);
     groups_sort(groups, by_step_and_size, average);
     for (size_t i = 0;
-         i < groups_count(groups) && status == STATUS_OK && result_row_count(answer) < limit; i++)
+         i < groups_count(groups) && status == STATUS_OK && result_row_count(*out) < limit; i++)
         if (size_of(average, groups_at(groups, i)) > 1e-6) // what rounding leaves of 0
-            status = add_group_row(store, answer, average, groups_at(groups, i), err);
-    if (status == STATUS_OK && result_row_count(answer) == 0)
+            status = add_group_row(store, *out, average, groups_at(groups, i), err);
+    if (status == STATUS_OK && result_row_count(*out) == 0)
         status = error_set(err, STATUS_NO_DATA, "no %s.%s in the store that match",
                            record_kind_info(average->metric->kind)->name, average->metric->name);
     return status;
@@ -544,14 +545,11 @@ enum status query_average(struct store *store, const struct query *query, struct
         say_bandwidth(&average);
     if (status == STATUS_OK && is_of_requests(average.metric))
         status = process_lives_read(&average.lives, store, query, err);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && !query->average.histogram && !query->average.uncovered)
         status = find_coverage(&average, store, err);
-    if (status == STATUS_OK && query->average.histogram)
-        status = add_bins(out, &average, err);
-    else if (status == STATUS_OK)
-        status = new_answer(out, &average, err);
-    if (status == STATUS_OK && !query->average.histogram)
-        status = add_rows(store, *out, &average, err);
+    if (status == STATUS_OK)
+        status = query->average.histogram ? add_bins(out, &average, err)
+                                          : add_rows(store, out, &average, err);
     coverage_deinit(&average.coverage);
     aggregate_scan_deinit(&average.scan);
     throughput_deinit(&average.throughput);

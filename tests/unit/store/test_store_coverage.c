@@ -87,6 +87,12 @@ static void expect_all(const struct expected *cases, size_t count)
                         ? (double)cases[i].stored / (double)(cases[i].stored + cases[i].lost)
                         : 1);
         result_free(result);
+        query.average.uncovered = true;
+        result = answer(opened, &query);
+        assert_true(result_integer(result, 0, "count", 0) > 0);
+        assert_int_equal(result_integer(result, 0, "lost", -1), -1);
+        assert_true(isnan(result_number(result, 0, "coverage_ratio", NAN)));
+        result_free(result);
     }
     store_close(opened);
 }
