@@ -2,9 +2,9 @@
 //
 // A bundle contains nothing that was not asked for.  Records, runs and names keep their ids.
 // - Runs of these records; where the filter names only a time, hosts or runs, also runs that lost
-//   records in that time.  Their streams, ranges and ledgers are copied unchanged; records that
-//   are left out are counted as cleared in the ledger, with their set hash, so that the
-//   bundle balances as its store does.
+//   records in that time, or ended in it or in the day before without closing.  Their streams,
+//   ranges and ledgers are copied unchanged; records that are left out are counted as cleared in
+//   the ledger, with their set hash, so that the bundle balances as its store does.
 // - Descriptions of these runs (device, model), of any time, as far as the filter names them.
 // - Names that any of this refers to.
 // - Baselines that the filter covers (pick_baselines).
@@ -104,12 +104,10 @@ static enum status copy_table(struct copying *copying, const char *table, enum r
                  " WHERE r.heard_ns >= :since) AND NOT EXISTS (SELECT 1 FROM main.event e"
                  " WHERE e.run = t.run AND e.started_ns = t.started_ns AND e.event = t.event"
                  " AND e.device IS t.device AND e.started_ns + e.duration_ns < :since)))");
-    if (condition && kind != RECORD_KIND_RUN) { // a table of names
-        const bool is_model = kind == RECORD_KIND_MODEL;
-        const enum query_dimension dimension = is_model ? QUERY_BY_MODEL : QUERY_BY_DEVICE;
-        sqlite3_str_appendall(sql, filter->by[dimension][0] ? " AND t.name" : "");
-        if (filter->by[dimension][0])
-            filter_append_name(sql, filter, dimension);
+    const enum query_dimension named = kind == RECORD_KIND_MODEL ? QUERY_BY_MODEL : QUERY_BY_DEVICE;
+    if (condition && kind != RECORD_KIND_RUN && filter->by[named][0]) {
+        sqlite3_str_appendall(sql, " AND t.name");
+        filter_append_name(sql, filter, named);
     }
     if (status == STATUS_OK)
         return run(copying, sql, err);
@@ -131,33 +129,29 @@ static enum status copy_records(struct copying *copying, struct error *err)
     return status;
 }
 
-static bool names_anything(const struct query_filter *filter)
-{
-    bool names = false;
-    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
-        names = names || filter->by[i][0];
-    return names;
-}
-
 // Runs that the filter covers without a record of theirs: those that lost some in its
 // time, or of which some have expired, since the model and device of these are
-// unknown; all, where there is no filter.
+// unknown; those that ended without closing, which NOW tells for a day; all, where
+// there is no filter.
 static void append_other_runs(sqlite3_str *sql, const struct query_filter *filter)
 {
     enum query_dimension missing;
+    struct query_filter whole = *filter;
+    whole.since_ns = 0;
     if (!filter_applies(RECORD_KIND_RUN, filter, &missing))
         return;
     sqlite3_str_appendall(sql, " UNION SELECT t.run FROM main.run t");
-    filter_where(sql, RECORD_KIND_RUN, filter);
-    if (!names_anything(filter) && !filter->since_ns && !filter->until_ns)
+    filter_where(sql, RECORD_KIND_RUN, &whole);
+    if (!query_filter_narrows(filter))
         return;
-    sqlite3_str_appendall(sql, " AND (EXISTS (SELECT 1 FROM main.stream s WHERE s.run = t.run"
-                               " AND s.unnumbered > 0) OR EXISTS (SELECT 1 FROM main.ledger l"
-                               " WHERE l.run = t.run AND l.expired > 0)"
-                               " OR EXISTS (SELECT 1 FROM main.range g"
-                               " WHERE g.run = t.run AND g.state = 1");
-    if (filter->since_ns)
-        sqlite3_str_appendall(sql, " AND (g.until_ns IS NULL OR g.until_ns >= :since)");
+    sqlite3_str_appendall(
+        sql, " AND t.heard_ns >= :since - 86400000000000 * (t.\"end\" > 1)"
+             " AND (t.\"end\" > 1 OR EXISTS (SELECT 1 FROM main.stream s WHERE s.run = t.run"
+             " AND s.unnumbered > 0) OR EXISTS (SELECT 1 FROM main.ledger l"
+             " WHERE l.run = t.run AND l.expired > 0)"
+             " OR EXISTS (SELECT 1 FROM main.range g"
+             " WHERE g.run = t.run AND g.state = 1"
+             " AND (g.until_ns IS NULL OR g.until_ns >= :since)");
     if (filter->until_ns)
         sqlite3_str_appendall(sql, " AND (g.since_ns IS NULL OR g.since_ns < :until)");
     sqlite3_str_appendall(sql, "))");
@@ -286,13 +280,16 @@ static enum status pick_baselines(struct copying *copying, struct error *err)
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
         sqlite3_str_appendf(sql, ", (%Q)", query_dimension_name((enum query_dimension)i));
     sqlite3_str_appendall(sql, ") SELECT b.id AS baseline FROM main.baseline b WHERE 1");
-    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
+    bool has_names = false;
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++) {
+        has_names = has_names || filter->by[i][0];
         if (filter->by[i][0])
             sqlite3_str_appendf(sql,
                                 " AND EXISTS (SELECT 1 FROM next WHERE instr(', ' || b.filter ||"
                                 " ', =', ', %s=' || %Q || ', ' || dimension || '='))",
                                 query_dimension_name((enum query_dimension)i), filter->by[i]);
-    if (names_anything(filter))
+    }
+    if (has_names)
         sqlite3_str_appendall(sql, " AND NOT EXISTS (SELECT 1 FROM main.name n WHERE"
                                    " instr(n.text, ', ') AND instr(n.text, '=')"
                                    " AND instr(b.filter, n.text))");

@@ -419,6 +419,31 @@ TEST_CASE(test_a_bundle_of_losses)
     assert_false(is_there(to));
 }
 
+// A window that begins after a crash has the run that ended so, for a day.
+TEST_CASE(test_a_bundle_after_a_crash)
+{
+    static const struct {
+        enum record_run_end end;
+        int64_t since, runs;
+    } cases[] = {{RECORD_RUN_END_KILLED, 86000, 1}, {RECORD_RUN_END_SILENT, 86000, 1},
+                 {RECORD_RUN_END_KILLED, 87000, 0}, {RECORD_RUN_END_OPEN, 500, 0},
+                 {RECORD_RUN_END_CLOSED, 500, 0},   {RECORD_RUN_END_KILLED, -500, 0}};
+    const char *from = copy_path("s.db"), *to = copy_path("b.db");
+    copy_make_store(from, 1, 10);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct query_filter filter = window(cases[i].since, cases[i].since + 100);
+        copy_exec(from, format_text("UPDATE run SET \"end\" = %d", (int)cases[i].end));
+        assert_int_equal(copy_to(from, to, &filter, &answer, &err),
+                         cases[i].runs ? STATUS_OK : STATUS_NO_DATA);
+        if (cases[i].runs) {
+            assert_int_equal(result_integer(answer, 0, "runs", 0), cases[i].runs);
+            result_free(answer);
+            assert_true(copy_balances(to));
+            assert_int_equal(unlink(to), 0);
+        }
+    }
+}
+
 TEST_CASE(test_two_bundles_are_equal)
 {
     const char *from = copy_path("s.db"), *one = copy_path("1.db"), *two = copy_path("2.db"),
@@ -478,4 +503,5 @@ TEST_MAIN_EACH(copy_set_up, copy_tear_down, test_a_backup_is_the_store,
                test_a_bundle_keeps_its_name, test_a_bundle_has_events_that_last,
                test_bundles_of_names, test_bundles_hold_what_was_asked_for,
                test_a_bundle_of_all_has_the_baselines, test_a_bundle_of_losses,
-               test_two_bundles_are_equal, test_a_bundle_hides_nothing, test_a_bundle_of_nothing)
+               test_a_bundle_after_a_crash, test_two_bundles_are_equal, test_a_bundle_hides_nothing,
+               test_a_bundle_of_nothing)
