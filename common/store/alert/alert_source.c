@@ -51,12 +51,9 @@ static enum status on_value_row(void *context, sqlite3_stmt *row, struct error *
     const unsigned count = reader->rule->query.group_count;
     int64_t keys[GROUP_KEYS_MAX];
     for (unsigned i = 0; i < count; i++)
-        keys[i] = sqlite3_column_type(row, (int)i) == SQLITE_NULL
-                      ? GROUP_KEY_NONE
-                      : sqlite3_column_int64(row, (int)i);
-    if (sqlite3_column_type(row, (int)count) == SQLITE_NULL)
-        return STATUS_OK;
-    return alert_source_emit(reader, keys, sqlite3_column_double(row, (int)count), err);
+        keys[i] = reader_integer(row, (int)i);
+    const double value = reader_real(row, (int)count);
+    return isnan(value) ? STATUS_OK : alert_source_emit(reader, keys, value, err);
 }
 
 // $1: start of the window, $2: now, $3: since when the collector has listened.  A host is silent
@@ -70,10 +67,14 @@ static const char silent_sql[] =
     "   t.heard_ns - max(coalesce(t.clock_offset_ns, 0), 0) AS at FROM main.run t"
     "   WHERE t.heard_ns >= $1 AND t.owner <> 0) GROUP BY host)";
 
+// Those of the window; for a day at least 1 where the last process that was heard of with the model
+// was killed.
 static const char killed_sql[] =
-    "SELECT m.name, t.host, count(DISTINCT t.run) FROM main.run t"
-    " LEFT JOIN main.model m ON m.run = t.run WHERE t.heard_ns >= $1 AND t.owner <> 0"
-    " AND (t.\"end\" = 2 OR (t.\"end\" = 3 AND t.ended_ns IS NOT NULL)) GROUP BY m.name, t.host";
+    "SELECT m.name, t.host, max(count(DISTINCT iif(t.killed AND t.heard_ns >= $1, t.run, NULL)),"
+    "  iif(m.name AND max(iif(t.killed, t.heard_ns, 0)) = max(t.heard_ns), 1, 0)) AS count"
+    " FROM (SELECT *, \"end\" = 2 OR (\"end\" = 3 AND ended_ns IS NOT NULL) AS killed"
+    "  FROM main.run) t LEFT JOIN main.model m ON m.run = t.run WHERE t.owner <> 0"
+    " AND t.heard_ns >= min($1, $2 - 86400000000000) GROUP BY m.name, t.host HAVING count > 0";
 
 // Of models and hosts of which at least three requests failed.  Where so few failed, the other
 // requests are not read.

@@ -30,11 +30,11 @@ typedef enum status alert_source_value(void *context, const int64_t *keys, doubl
 //   host_silent_ns      of hosts heard of in the window; 0 where all processes have closed
 //   runs_killed, records_dropped, xid_count, ecc_uncorrected_count
 //                       what the collector got to know in the window, by its own clock; only groups
-//                       with any.  Losses without a number count for up to ten minutes more
+//                       with any.  Losses without a number count for up to ten minutes more, the
+//                       last run of a model on a host for a day
 //   clock_offset_ns     the largest one of the host's open runs heard of in the window
-//   disk_full_in_ns     from the free bytes now and in the window's first sample (disk_sample),
-//   once
-//                       the samples cover an hour, or the window if it is shorter
+//   disk_full_in_ns     from the free bytes now and in the window's first disk_sample, once the
+//                       samples cover an hour, or the window if it is shorter
 //   slowdown_margin_celsius, pcie_narrow_ratio
 //                       of devices of runs heard of in the window, by the hosts' clocks
 //   baseline_slower_ratio  in both of the last two whole windows, against the newest baseline

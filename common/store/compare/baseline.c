@@ -222,8 +222,7 @@ static enum status on_about(void *context, sqlite3_stmt *row, struct error *err)
     baseline->filter = strdup(filter ? filter : "");
     baseline->since_ns = sqlite3_column_int64(row, 2);
     baseline->until_ns = sqlite3_column_int64(row, 3);
-    baseline->coverage_ratio =
-        sqlite3_column_type(row, 4) == SQLITE_NULL ? (double)NAN : sqlite3_column_double(row, 4);
+    baseline->coverage_ratio = reader_real(row, 4);
     if (!baseline->filter)
         return error_no_memory(err, "store");
     if (!json || !sqlite3_column_int(row, 6))

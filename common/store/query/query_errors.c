@@ -149,10 +149,7 @@ static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
     answer_row(answer);
     for (unsigned i = 0; i < keys && status == STATUS_OK && !is_rest; i++)
         status = answer_key(listing->store, answer, i, listing->query->group_by[i],
-                            sqlite3_column_type(row, ROW_KEYS + (int)i) == SQLITE_NULL
-                                ? GROUP_KEY_NONE
-                                : sqlite3_column_int64(row, ROW_KEYS + (int)i),
-                            err);
+                            reader_integer(row, ROW_KEYS + (int)i), err);
     if (!is_rest)
         answer_text(answer, "kind",
                     record_kind_info((enum record_kind)sqlite3_column_int(row, ROW_KIND))->name);

@@ -175,8 +175,7 @@ static enum status on_newest(void *context, sqlite3_stmt *row, struct error *err
     struct figures *figures = NULL;
     int64_t keys[GROUP_KEYS_MAX] = {0};
     for (int i = 0; i < KEYS; i++)
-        keys[i] = sqlite3_column_type(row, i) == SQLITE_NULL ? GROUP_KEY_NONE
-                                                             : sqlite3_column_int64(row, i);
+        keys[i] = reader_integer(row, i);
     if (!sqlite3_column_int(row, PLACE_PROOF) && !groups_get(overview->groups, keys))
         return STATUS_OK;
     enum status status = find_figures(overview, keys, &figures, err);

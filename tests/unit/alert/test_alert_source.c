@@ -125,7 +125,7 @@ TEST_CASE(killed_runs)
     run(2, "a", 3, HOUR - MINUTE); // its connection closed
     exec("UPDATE run SET ended_ns = heard_ns WHERE run = 2");
     run(3, "b", 3, HOUR - MINUTE); // its host lost power
-    run(4, "c", 2, HOUR - 11 * MINUTE);
+    run(4, "c", 2, HOUR - 25 * HOUR);
     run(5, "d", 1, HOUR - MINUTE);
     run(6, "e", 2, HOUR - MINUTE);
     for (int i = 1; i <= 5; i++)
@@ -138,7 +138,22 @@ TEST_CASE(killed_runs)
     about_rule("runs_killed where model=nothing over 10m when max > 0");
     assert_string_equal(tells(HOUR), "");
     about_rule("runs_killed over 10m when max > 0");
-    assert_string_equal(tells(HOUR + 10 * MINUTE), "");
+    // Later: what has no model is told of no longer; the others are until another process has it.
+    assert_string_equal(tells(HOUR + 10 * MINUTE), "llama|a=1 qwen|a=1 ");
+    run(7, "b", 0, HOUR + 9 * MINUTE); // of another host
+    model(7, "qwen");
+    run(8, "a", 0, HOUR + 9 * MINUTE);
+    assert_string_equal(tells(HOUR + 10 * MINUTE), "llama|a=1 qwen|a=1 ");
+    model(8, "qwen");
+    assert_string_equal(tells(HOUR + 10 * MINUTE), "llama|a=1 ");
+    exec("UPDATE run SET \"end\" = 2 WHERE run = 8");
+    assert_string_equal(tells(2 * HOUR), "llama|a=1 qwen|a=1 ");
+    exec("UPDATE run SET \"end\" = 1 WHERE run = 8"); // it closed
+    assert_string_equal(tells(2 * HOUR), "llama|a=1 ");
+    assert_string_equal(tells(25 * HOUR - MINUTE), "llama|a=1 ");
+    assert_string_equal(tells(25 * HOUR), "");
+    about_rule("runs_killed over 3d when max > 0");
+    assert_string_equal(tells(25 * HOUR), "-|e=1 llama|a=2 llama|c=1 qwen|a=1 ");
 }
 
 static void request(int64_t number, const char *name, int64_t after_ns, bool fails)
