@@ -88,8 +88,8 @@ int canvas_put_code(struct canvas *canvas, struct rect area, int x, int y, enum 
                     uint32_t code)
 {
     int width = glyph_width(code);
-    if (width == 0)
-        return 0;
+    if (width == 0 || !canvas)
+        return width;
     if (canvas->ascii) { // a wide character keeps its two columns
         code = glyph_ascii(code);
         if (width == 2)
@@ -181,8 +181,7 @@ int canvas_wrap(struct canvas *canvas, struct rect area, int x, int y, enum styl
         begins = code == ' ';
         if (begins && at == 0 && line > 0)
             continue; // no line begins with the space between words
-        if (canvas)
-            (void)canvas_put_code(canvas, area, x + at, y + line, style, code);
+        (void)canvas_put_code(canvas, area, x + at, y + line, style, code);
         at += columns;
     }
     return line + 1;

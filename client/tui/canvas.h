@@ -83,6 +83,8 @@ struct rect canvas_area(const struct canvas *canvas);
 // The cell at a position, which must be inside the canvas.
 const struct cell *canvas_cell(const struct canvas *canvas, int x, int y);
 
+// From here to canvas_line, `canvas` may be NULL: nothing is drawn, but measured.  So in plots.h.
+
 // Draws UTF-8 text.  Malformed bytes become '?', invisible characters are omitted, and a wide
 // character that is half clipped is not drawn.  Returns the text's width, clipped columns included.
 int canvas_put(struct canvas *canvas, struct rect area, int x, int y, enum style style,
@@ -103,7 +105,6 @@ void canvas_fit_name(struct canvas *canvas, struct rect area, int x, int y, int 
 
 // Draws UTF-8 text over several lines, from line `y` on, each as wide as the area from column `x`
 // on; words are divided only if they are wider.  Returns the number of lines, at least 1.
-// `canvas` NULL: draws nothing.
 int canvas_wrap(struct canvas *canvas, struct rect area, int x, int y, enum style style,
                 const char *text);
 

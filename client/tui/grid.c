@@ -114,11 +114,11 @@ static void format_cell(char *text, const struct grid_choice *choice,
                                                : "NO");
         return;
     }
-    switch (value.type) {
-    case VALUE_NULL:
+    if (value.type == VALUE_NULL) {
         (void)snprintf(text, GRID_CELL_SIZE, "-");
         return;
-    case VALUE_TEXT: {
+    }
+    if (value.type == VALUE_TEXT) {
         (void)text_escape(text, GRID_CELL_SIZE, value.text.bytes, value.text.size);
         if (column->key && strcmp(column->key, "kind") == 0)
             (void)snprintf(text, GRID_CELL_SIZE, "%s", record_kind_words(value.text.bytes));
@@ -126,10 +126,6 @@ static void format_cell(char *text, const struct grid_choice *choice,
         if (state < STATES)
             (void)snprintf(text, GRID_CELL_SIZE, "%s %s", states[state].sign, states[state].text);
         return;
-    }
-    case VALUE_INT:
-    case VALUE_REAL:
-        break;
     }
     if ((column->format == GRID_CLOCK || column->format == GRID_CLOCK_IF_ANY) &&
         value.type == VALUE_INT) {

@@ -94,14 +94,11 @@ static struct order order_of(const struct grid *grid, const struct grid_state *s
 
 void grid_state_reset(struct grid_state *state)
 {
-    uint64_t toggled[GRID_TOGGLED_MAX];
-    memcpy(toggled, state->toggled, sizeof toggled);
-    *state = (struct grid_state){.sort = GRID_UNSORTED,
-                                 .unfolded = state->unfolded,
-                                 .hidden = state->hidden,
-                                 .pinned = state->pinned,
-                                 .choice = state->choice};
-    memcpy(state->toggled, toggled, sizeof toggled);
+    state->top = state->cursor = 0;
+    state->at = 0;
+    state->sort = GRID_UNSORTED;
+    state->is_held = state->reversed = false;
+    state->before_count = 0;
 }
 
 bool grid_sorts_before(const struct grid_state *state, unsigned column)

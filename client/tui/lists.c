@@ -16,7 +16,7 @@ struct list list_focused(struct model *model)
     if (model_key_context(model) == KEYS_HELP) {
         struct rect body = layout_frame(model->width, model->height, false).body;
         size_t page = body.height > 0 ? (size_t)body.height : 0;
-        size_t rows = view_overlay_rows(model, body);
+        size_t rows = view_overlay_draw(model, NULL, body, 0);
         return (struct list){.top = &model->help_top, .rows = rows, .page = page};
     }
     const unsigned focus = model->views[view_shown(model)].focus;
@@ -31,12 +31,9 @@ void list_scroll(struct list list, long long rows)
         grid_rows_scroll(list.grid, list.state, list.result, rows, list.page);
         return;
     }
-    size_t last = list.rows > list.page ? list.rows - list.page : 0;
-    long long top = (long long)(*list.top < last ? *list.top : last);
-    top += rows;
-    if (top > (long long)last)
-        top = (long long)last;
-    *list.top = top > 0 ? (size_t)top : 0;
+    const size_t last = list.rows > list.page ? list.rows - list.page : 0;
+    const long long top = (long long)(*list.top < last ? *list.top : last) + rows;
+    *list.top = top < 0 ? 0 : (size_t)top < last ? (size_t)top : last;
 }
 
 void list_move(struct list list, long long rows)

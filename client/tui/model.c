@@ -51,8 +51,7 @@ void model_filter(struct model *model, const struct query_filter *filter, const 
 
 void model_filter_rows(struct model *model, const char *text)
 {
-    const struct query_filter none = {0};
-    model_filter(model, &none, "");
+    model_filter(model, &(struct query_filter){0}, "");
     (void)snprintf(model->choice.only, sizeof model->choice.only, "%s", text);
 }
 

@@ -246,10 +246,9 @@ static void step_back(struct model *model)
 // Asks why the model and host of the cursor's row are slow; of a view without such rows, all.
 static void ask_why(struct model *model)
 {
-    const struct query_filter none = {.since_ns = 0};
     const unsigned focus = current(model)->focus;
     size_t row;
-    model->scope.why = none;
+    model->scope.why = (struct query_filter){.since_ns = 0};
     if (view_selected(model, focus, &row)) {
         (void)queries_copy_name(&model->scope.why, QUERY_BY_MODEL, view_result(model), row);
         (void)queries_copy_name(&model->scope.why, QUERY_BY_HOST, view_result(model), row);

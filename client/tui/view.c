@@ -320,11 +320,11 @@ static void draw_too_small(struct canvas *canvas)
     draw_lines(canvas, canvas_area(canvas), lines, 4);
 }
 
-size_t view_overlay_rows(const struct model *model, struct rect area)
+size_t view_overlay_draw(const struct model *model, struct canvas *canvas, struct rect area, int y)
 {
-    return model->overlay == OVERLAY_HELP     ? view_help_rows(area)
-           : model->overlay == OVERLAY_DETAIL ? view_detail_rows(model, area)
-           : model->overlay == OVERLAY_WHY    ? view_causes_rows(model, area)
+    return model->overlay == OVERLAY_HELP     ? view_help_draw(model, canvas, area, y)
+           : model->overlay == OVERLAY_DETAIL ? view_detail_draw(model, canvas, area, y)
+           : model->overlay == OVERLAY_WHY    ? view_causes_draw(model, canvas, area, y)
                                               : 0;
 }
 
@@ -334,32 +334,22 @@ static void draw_body(const struct model *model, struct canvas *canvas, struct r
 {
     const struct view *view = view_current(model);
     const struct view_state *state = &model->views[view_shown(model)];
-    if (model->overlay == OVERLAY_HELP) {
-        view_help_draw(model, canvas, body);
-        return;
-    }
-    if (model->overlay == OVERLAY_WHY) {
-        view_causes_draw(model, canvas, body);
-        return;
-    }
-    if (model->overlay == OVERLAY_DETAIL) {
-        view_detail_draw(model, canvas, body);
-        return;
-    }
-    if (model->answered_ns == 0) {
-        draw_waiting(model, canvas, body);
-        return;
-    }
-    if (!has_panels(model)) {
-        view->draw_empty(model, canvas, body);
-        return;
-    }
     struct rect areas[MODEL_PANELS_MAX];
-    view_arrange(model, areas);
-    for (unsigned i = 0; i < view->panel_count; i++)
-        if (!rect_is_empty(areas[i]))
-            draw_panel(model, &view->panels[i], &state->panels[i], i == state->focus, canvas,
-                       areas[i]);
+    if (model_key_context(model) == KEYS_HELP) {
+        canvas->clip = body; // charts of details have areas of their own
+        (void)view_overlay_draw(model, canvas, body, -(int)model->help_top);
+        canvas->clip = canvas_area(canvas);
+    } else if (model->answered_ns == 0) {
+        draw_waiting(model, canvas, body);
+    } else if (!has_panels(model)) {
+        view->draw_empty(model, canvas, body);
+    } else {
+        view_arrange(model, areas);
+        for (unsigned i = 0; i < view->panel_count; i++)
+            if (!rect_is_empty(areas[i]))
+                draw_panel(model, &view->panels[i], &state->panels[i], i == state->focus, canvas,
+                           areas[i]);
+    }
 }
 
 void view_draw(const struct model *model, struct canvas *canvas)

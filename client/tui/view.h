@@ -169,17 +169,15 @@ bool view_frame_view_at(const struct model *model, struct rect area, int x, int 
 // True if the right part of the title line, which has the window, is at `x`, `y`.
 bool view_frame_window_at(const struct model *model, struct rect area, int x, int y);
 
-// The number of rows that the help, the details or the causes have, whichever is shown; else 0.
-size_t view_overlay_rows(const struct model *model, struct rect area);
+// Draws the help, the details of the row at the cursor of the focused panel, or the answer to
+// POLL_WHY, whichever is open, from line `y` of `area` on, if there is a canvas.  Returns the
+// number of lines, 0 if none is open.
+size_t view_overlay_draw(const struct model *model, struct canvas *canvas, struct rect area, int y);
 
-// Returns the number of rows that the whole help has when it is laid out for `area`.
-size_t view_help_rows(struct rect area);
-void view_help_draw(const struct model *model, struct canvas *canvas, struct rect area);
-
-// The details of the row at the cursor of the focused panel: the number of lines, and the lines
-// from model->help_top on.
-size_t view_detail_rows(const struct model *model, struct rect area);
-void view_detail_draw(const struct model *model, struct canvas *canvas, struct rect area);
+// Each of them.
+size_t view_help_draw(const struct model *model, struct canvas *canvas, struct rect area, int y);
+size_t view_detail_draw(const struct model *model, struct canvas *canvas, struct rect area, int y);
+size_t view_causes_draw(const struct model *model, struct canvas *canvas, struct rect area, int y);
 
 // A list in a box with a border: the rows from `first` on, before `end`, so that the cursor's is
 // among them.
@@ -205,9 +203,6 @@ size_t view_meanwhile_draw(const struct model *model, struct canvas *canvas, str
 // The choice of what is compared, and its list.
 struct view_box view_chooser_box(const struct model *model, struct rect area);
 void view_chooser_draw(const struct model *model, struct canvas *canvas, struct rect area);
-// The answer to POLL_WHY, likewise.
-size_t view_causes_rows(const struct model *model, struct rect area);
-void view_causes_draw(const struct model *model, struct canvas *canvas, struct rect area);
 
 void view_prompt_draw(const struct model *model, struct canvas *canvas, struct rect area);
 

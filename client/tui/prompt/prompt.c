@@ -61,35 +61,22 @@ static void erase(struct prompt *prompt, size_t size)
 void prompt_edit(struct prompt *prompt, enum action action, uint32_t code)
 {
     const size_t before = prompt->cursor;
-    switch ((int)action) {
-    case ACTION_NONE:
+    if (action == ACTION_NONE)
         insert(prompt, code);
-        break;
-    case ACTION_LEFT:
+    else if (action == ACTION_LEFT)
         prompt_left(prompt);
-        break;
-    case ACTION_RIGHT:
+    else if (action == ACTION_RIGHT)
         prompt->cursor += size_behind(prompt);
-        break;
-    case ACTION_HOME:
-        prompt->cursor = 0;
-        break;
-    case ACTION_END:
-        prompt->cursor = prompt->size;
-        break;
-    case ACTION_ERASE_BEFORE:
-        prompt_left(prompt);
-        erase(prompt, before - prompt->cursor);
-        break;
-    case ACTION_ERASE_BEHIND:
+    else if (action == ACTION_HOME || action == ACTION_END)
+        prompt->cursor = action == ACTION_HOME ? 0 : prompt->size;
+    else if (action == ACTION_ERASE_BEHIND)
         erase(prompt, size_behind(prompt));
-        break;
-    case ACTION_EMPTY:
+    else if (action == ACTION_EMPTY)
         prompt_open(prompt, "");
-        break;
-    default:
-        break;
-    }
+    if (action != ACTION_ERASE_BEFORE)
+        return;
+    prompt_left(prompt);
+    erase(prompt, before - prompt->cursor);
 }
 
 void prompt_replace(struct prompt *prompt, size_t from, const char *text)

@@ -61,8 +61,7 @@ static void add_cause(struct paper *paper, const struct result *result, size_t r
         (void)unit_format(share, UNIT_RATIO, result_number(result, row, "share_ratio", 0));
         (void)unit_format(time, UNIT_DURATION, result_number(result, row, "explained_ns", 0));
         (void)snprintf(text, sizeof text, "%7s %8s", share, time);
-        if (paper->canvas)
-            (void)canvas_put(paper->canvas, paper->area, MARGIN, paper->y, STYLE_STRONG, text);
+        (void)canvas_put(paper->canvas, paper->area, MARGIN, paper->y, STYLE_STRONG, text);
     }
     const int length = has_host
                            ? snprintf(text, sizeof text,
@@ -75,7 +74,7 @@ static void add_cause(struct paper *paper, const struct result *result, size_t r
                  result_text(text, sizeof text, result, row, "evidence"));
 }
 
-static size_t lay_out(const struct model *model, struct canvas *canvas, struct rect area, int y)
+size_t view_causes_draw(const struct model *model, struct canvas *canvas, struct rect area, int y)
 {
     struct paper paper = {canvas, area, y};
     const struct result *result = model_answer(model, POLL_WHY);
@@ -90,14 +89,4 @@ static size_t lay_out(const struct model *model, struct canvas *canvas, struct r
         add_cause(&paper, result, row);
     }
     return (size_t)(paper.y - y);
-}
-
-size_t view_causes_rows(const struct model *model, struct rect area)
-{
-    return lay_out(model, NULL, area, 0);
-}
-
-void view_causes_draw(const struct model *model, struct canvas *canvas, struct rect area)
-{
-    (void)lay_out(model, canvas, area, -(int)model->help_top);
 }

@@ -125,12 +125,10 @@ size_t view_machine_draw(const struct model *model, struct canvas *canvas, struc
     size_t lines = 0;
     layout_beside(charts, (area.width - CHART_GAP) / 2, CHART_GAP, &left, &right);
     if (view_has_charts(model)) {
-        if (canvas)
-            view_chart_draw(model, canvas, left, is_host ? "CPU %" : "GPU %", POLL_MACHINE_USE,
-                            UNIT_RATIO);
-        if (canvas)
-            view_chart_draw(model, canvas, right, is_host ? "memory pressure %" : "power W",
-                            POLL_MACHINE_MORE, is_host ? UNIT_RATIO : UNIT_WATTS);
+        view_chart_draw(model, canvas, left, is_host ? "CPU %" : "GPU %", POLL_MACHINE_USE,
+                        UNIT_RATIO);
+        view_chart_draw(model, canvas, right, is_host ? "memory pressure %" : "power W",
+                        POLL_MACHINE_MORE, is_host ? UNIT_RATIO : UNIT_WATTS);
         lines += CHART_ROWS + 1;
     }
     for (size_t i = 0; fleet && i < result_row_count(fleet); i++) {
@@ -138,10 +136,8 @@ size_t view_machine_draw(const struct model *model, struct canvas *canvas, struc
         if (!value_is_same(result_get(fleet, i, "host"), result_get(result, row, "host")) ||
             !view_fleet_text(text, sizeof text, fleet, i))
             continue;
-        if (canvas)
-            canvas_fit(canvas, area, 1, y + (int)lines, area.width - 1, ALIGN_LEFT, STYLE_WARNING,
-                       text);
-        lines++;
+        canvas_fit(canvas, area, 1, y + (int)lines++, area.width - 1, ALIGN_LEFT, STYLE_WARNING,
+                   text);
     }
     return lines;
 }

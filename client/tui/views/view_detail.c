@@ -81,25 +81,27 @@ static size_t draw_phases(struct canvas *canvas, struct rect area, int y,
         at_ns += took_ns;
     }
     const struct rect lines = {area.x + MARGIN, area.y + y, area.width - 2 * MARGIN, PHASES + 1};
-    if (canvas)
-        plot_waterfall(canvas, lines, stages, PHASES, total_ns, 0, 0);
+    plot_waterfall(canvas, lines, stages, PHASES, total_ns, 0, 0);
     return PHASES + 2; // "other", and an empty line
 }
 
-// Draws what is not null from line `y` on, if there is a canvas; returns the number of lines.
-static size_t lay_out(const struct model *model, struct canvas *canvas, struct rect area, int y)
+static size_t put_value(struct canvas *canvas, struct rect area, int y, const char *name,
+                        const char *value)
+{
+    canvas_fit(canvas, area, MARGIN, y, NAME_WIDTH, ALIGN_LEFT, STYLE_DIM, name);
+    return (size_t)canvas_wrap(canvas, area, MARGIN + NAME_WIDTH + 1, y, STYLE_PLAIN, value);
+}
+
+size_t view_detail_draw(const struct model *model, struct canvas *canvas, struct rect area, int y)
 {
     size_t row, lines = TITLE_ROWS;
     const struct result *result = selected(model, &row);
-    const int x = MARGIN + NAME_WIDTH + 1;
     if (!result) {
-        if (canvas)
-            (void)canvas_put(canvas, area, MARGIN, y, STYLE_WARNING,
-                             "The row is no longer among those that are shown (Esc: back)");
+        (void)canvas_put(canvas, area, MARGIN, y, STYLE_WARNING,
+                         "The row is no longer among those that are shown (Esc: back)");
         return 1;
     }
-    if (canvas)
-        (void)canvas_put(canvas, area, MARGIN, y, STYLE_TITLE, "Detail (Esc: back)");
+    (void)canvas_put(canvas, area, MARGIN, y, STYLE_TITLE, "Detail (Esc: back)");
     const bool is_request =
         view_current(model) == &view_requests && model->views[VIEW_REQUESTS].focus == 0;
     if (is_request)
@@ -117,22 +119,8 @@ static size_t lay_out(const struct model *model, struct canvas *canvas, struct r
         if (result_cell(result, row, column).type == VALUE_NULL || is_internal(key))
             continue;
         grid_value_text(value, &model->choice, result, row, column, 0);
-        if (canvas)
-            canvas_fit(canvas, area, MARGIN, y + (int)lines, NAME_WIDTH, ALIGN_LEFT, STYLE_DIM,
-                       bare_name(name, sizeof name, result, row, key));
-        lines += (size_t)canvas_wrap(canvas, area, x, y + (int)lines, STYLE_PLAIN, value);
+        lines += put_value(canvas, area, y + (int)lines,
+                           bare_name(name, sizeof name, result, row, key), value);
     }
     return lines;
-}
-
-size_t view_detail_rows(const struct model *model, struct rect area)
-{
-    return lay_out(model, NULL, area, 0);
-}
-
-void view_detail_draw(const struct model *model, struct canvas *canvas, struct rect area)
-{
-    canvas->clip = area;
-    (void)lay_out(model, canvas, area, -(int)model->help_top);
-    canvas->clip = canvas_area(canvas);
 }

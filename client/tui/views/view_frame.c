@@ -328,7 +328,7 @@ static bool is_of_use(const struct model *model, enum action action)
 {
     const struct rect body = layout_frame(model->width, model->height, false).body;
     if (action == ACTION_PAGE_DOWN)
-        return view_overlay_rows(model, body) > (size_t)body.height;
+        return view_overlay_draw(model, NULL, body, 0) > (size_t)body.height;
     if (action == ACTION_COMPLETE || action == ACTION_UP)
         return model->overlay == OVERLAY_FILTER || model->overlay == OVERLAY_SEARCH;
     if (action == ACTION_WHY)

@@ -38,29 +38,6 @@ enum {
     MARGIN = 1
 };
 
-// Lines: a heading, the keys, and the words; beside each other where the area is
-// wide enough, else below with an empty line between.
-static unsigned key_count(void)
-{
-    unsigned shown = 0;
-    for (const struct key_binding *binding = key_bindings; binding->keys; binding++)
-        shown += binding->help != NULL;
-    return shown;
-}
-
-static bool beside(struct rect area)
-{
-    return area.width >= BESIDE_WIDTH;
-}
-
-size_t view_help_rows(struct rect area)
-{
-    size_t keys = 1 + (size_t)key_count(), terms = 1 + (size_t)WORDS;
-    if (beside(area))
-        return keys > terms ? keys : terms;
-    return keys + 1 + terms;
-}
-
 static void draw_line(struct canvas *canvas, struct rect area, int y, enum style style,
                       const char *name, const char *text)
 {
@@ -69,15 +46,17 @@ static void draw_line(struct canvas *canvas, struct rect area, int y, enum style
     canvas_fit(canvas, area, x, y, area.width - x, ALIGN_LEFT, STYLE_PLAIN, text);
 }
 
-static void draw_keys(struct canvas *canvas, struct rect area, int y)
+// Returns the line behind the last one.
+static int draw_keys(struct canvas *canvas, struct rect area, int y)
 {
     (void)canvas_put(canvas, area, MARGIN, y++, STYLE_TITLE, "Keys");
     for (const struct key_binding *binding = key_bindings; binding->keys; binding++)
         if (binding->help)
             draw_line(canvas, area, y++, STYLE_KEY, binding->keys, binding->help);
+    return y;
 }
 
-static void draw_words(struct canvas *canvas, struct rect area, int y)
+static int draw_words(struct canvas *canvas, struct rect area, int y)
 {
     (void)canvas_put(canvas, area, MARGIN, y++, STYLE_TITLE, "Words");
     for (unsigned i = 0; i < WORDS; i++) {
@@ -87,17 +66,19 @@ static void draw_words(struct canvas *canvas, struct rect area, int y)
                 record_kind_info((enum record_kind)words[i].kind)->columns[words[i].column].meaning;
         draw_line(canvas, area, y++, STYLE_STRONG, words[i].word, meaning);
     }
+    return y;
 }
 
-void view_help_draw(const struct model *model, struct canvas *canvas, struct rect area)
+// The keys, and the words; beside each other where the area is wide enough, else below with an
+// empty line between.
+size_t view_help_draw(const struct model *model, struct canvas *canvas, struct rect area, int y)
 {
-    int top = (int)model->help_top;
-    draw_keys(canvas, area, -top);
-    if (beside(area)) {
-        struct rect left, right;
-        layout_beside(area, KEYS_WIDTH, 0, &left, &right);
-        draw_words(canvas, right, -top);
-    } else {
-        draw_words(canvas, area, (int)key_count() + 2 - top);
-    }
+    struct rect left, right;
+    (void)model;
+    const int keys_end = draw_keys(canvas, area, y);
+    if (area.width < BESIDE_WIDTH)
+        return (size_t)(draw_words(canvas, area, keys_end + 1) - y);
+    layout_beside(area, KEYS_WIDTH, 0, &left, &right);
+    const int words_end = draw_words(canvas, right, y);
+    return (size_t)((keys_end > words_end ? keys_end : words_end) - y);
 }

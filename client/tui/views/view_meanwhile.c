@@ -16,30 +16,25 @@ enum { MARGIN = 1, LABEL = 30, FIGURES = 22, ROWS_MAX = 8 };
 // A part of the excess below this share is not shown.
 static const double part_least = 0.05;
 
-// Where the lines go; without a canvas they are only counted.
+// Where the lines go, the next one to line `y`; without a canvas they are only counted.
 struct page {
     struct canvas *canvas;
     struct rect area;
     int y;
-    size_t lines;
 };
 
 static void put_line(struct page *page, enum style style, const char *text)
 {
-    if (page->canvas)
-        canvas_fit(page->canvas, page->area, MARGIN, page->y + (int)page->lines,
-                   page->area.width - 2 * MARGIN, ALIGN_LEFT, style, text);
-    page->lines++;
+    canvas_fit(page->canvas, page->area, MARGIN, page->y++, page->area.width - 2 * MARGIN,
+               ALIGN_LEFT, style, text);
 }
 
 // A line with a bar: `from` and `to` are fractions of its whole width.
 static void put_bar(struct page *page, enum style style, const char *label, double from, double to,
                     const char *figures)
 {
-    const int y = page->y + (int)page->lines++, width = page->area.width - 2 * MARGIN;
+    const int y = page->y++, width = page->area.width - 2 * MARGIN;
     const int bar = width - LABEL - FIGURES - 2;
-    if (!page->canvas)
-        return;
     canvas_fit_name(page->canvas, page->area, MARGIN, y, LABEL, STYLE_PLAIN, label);
     plot_bar(page->canvas, page->area, MARGIN + LABEL + 1, y, bar, style, from, to);
     canvas_fit(page->canvas, page->area, MARGIN + width - FIGURES, y, FIGURES, ALIGN_RIGHT,
@@ -170,29 +165,29 @@ static void put_meanwhile(struct page *page, const struct meanwhile *kind,
 size_t view_why_draw(const struct model *model, struct canvas *canvas, struct rect area, int y,
                      const struct result *result, size_t row)
 {
-    struct page page = {canvas, area, y, 0};
+    struct page page = {canvas, area, y};
     put_explanation(&page, model, result, row);
     put_line(&page, STYLE_PLAIN, "");
-    return page.lines;
+    return (size_t)(page.y - y);
 }
 
 size_t view_meanwhile_draw(const struct model *model, struct canvas *canvas, struct rect area,
                            int y, const struct result *result, size_t row)
 {
-    struct page page = {canvas, area, y, 0};
+    struct page page = {canvas, area, y};
     const double from_ns = result_number(result, row, "started_ns", NAN);
     const struct span span = {from_ns, from_ns + result_number(result, row, "e2e_ns", NAN)};
     if (!(span.to_ns > span.from_ns))
         return 0;
     put_line(&page, STYLE_TITLE,
              "Meanwhile on its host, from its arrival to its end (<: began before)");
-    const size_t before = page.lines;
+    const int before = page.y;
     for (unsigned i = 0; i < MEANWHILES; i++)
         put_meanwhile(&page, &meanwhiles[i], model_answer(model, meanwhiles[i].polled), &span,
                       result, row);
-    if (page.lines == before)
+    if (page.y == before)
         put_line(&page, STYLE_DIM,
                  model->answers[POLL_REQUESTS_THEN].known ? "  nothing else" : "  asking ...");
     put_line(&page, STYLE_PLAIN, "");
-    return page.lines;
+    return (size_t)(page.y - y);
 }

@@ -89,12 +89,10 @@ static int draw_question(const struct model *model, struct canvas *canvas, struc
                        model_figure(model, "loads", 0), model_figure(model, "pipelines", 0),
                        model_figure(model, "operations", 0));
     const struct rect inside = {box.x + INDENT, box.y, width, box.height};
-    if (canvas) {
-        canvas_fit(canvas, inside, 0, 1, width, ALIGN_LEFT, STYLE_STRONG, what);
-        canvas_fit(canvas, inside, 0, 2, width, ALIGN_LEFT, STYLE_PLAIN, counts);
-        canvas_fit(canvas, inside, 0, 3, width, ALIGN_LEFT, STYLE_PLAIN,
-                   "And samples; runs and ledgers stay.  To clear, type:");
-    }
+    canvas_fit(canvas, inside, 0, 1, width, ALIGN_LEFT, STYLE_STRONG, what);
+    canvas_fit(canvas, inside, 0, 2, width, ALIGN_LEFT, STYLE_PLAIN, counts);
+    canvas_fit(canvas, inside, 0, 3, width, ALIGN_LEFT, STYLE_PLAIN,
+               "And samples; runs and ledgers stay.  To clear, type:");
     return QUESTION_ROWS +
            canvas_wrap(canvas, inside, 0, QUESTION_ROWS + 1, STYLE_STRONG, model_clear_word(model));
 }

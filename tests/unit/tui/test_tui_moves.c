@@ -336,7 +336,8 @@ TEST_CASE(help_scrolls)
     fixture_key(model, '?');
     fixture_key(model, KEY_CODE_END);
     struct rect body = layout_frame(60, 16, false).body;
-    assert_int_equal(model->help_top, view_help_rows(body) - (size_t)body.height);
+    assert_int_equal(model->help_top,
+                     view_overlay_draw(model, NULL, body, 0) - (size_t)body.height);
     fixture_key(model, KEY_CODE_HOME);
     assert_int_equal(model->help_top, 0);
     fixture_event(model, (struct event){.kind = EVENT_WHEEL, .x = 5, .y = 5, .turn = 3});
