@@ -139,4 +139,10 @@ narrow() {
 narrow 'alerts.db alerts' 'id state rule model host device value threshold '
 narrow 'measured.db compare ordinary slow' 'model device metric change verdict '
 narrow 'models.db compare --models ds-cnn,ds-cnn-int8' 'model metric before after change verdict '
+# Where a terminal shows progress, an audit comes in four pages, which have the same rows.
+if command -v script >/dev/null; then
+  "$INFERSTAT" --db hosts.db audit --csv >whole 2>err || true
+  script -qec "'$INFERSTAT' --db hosts.db audit --csv >pages" /dev/null </dev/null >shown || true
+  diff whole pages && grep -q 'audit: 4 of 7 runs do not balance' shown || failed=1
+fi
 exit "$failed"

@@ -12,17 +12,15 @@ enum { BALANCED_SHOWN = 20, LINE_SIZE = 512, PAGES_SHOWN = 4 };
 static void add_findings(struct table *table, const struct result *page, size_t row)
 {
     const struct value value = result_get(page, row, "finding");
-    size_t left = value.type == VALUE_TEXT ? value.text.size : 0;
-    const char *text = left ? value.text.bytes : "";
-    while (left > 0) {
-        const char *end = memmem(text, left, "; ", 2);
-        const size_t size = end ? (size_t)(end - text) : left;
+    const char *text = value.type == VALUE_TEXT ? value.text.bytes : NULL;
+    while (text) {
+        const char *end = strstr(text, "; ");
         char escaped[LINE_SIZE], line[LINE_SIZE + 8];
-        (void)snprintf(line, sizeof line, "    %s",
-                       text_escape(escaped, sizeof escaped, text, size));
+        (void)snprintf(
+            line, sizeof line, "    %s",
+            text_escape(escaped, sizeof escaped, text, end ? (size_t)(end - text) : strlen(text)));
         table_add_below(table, line);
-        text += end ? size + 2 : size;
-        left -= end ? size + 2 : size;
+        text = end ? end + 2 : NULL;
     }
 }
 
