@@ -269,6 +269,16 @@ void cli_note_limit(const struct cli *cli, uint64_t shown, uint64_t all)
                                : "; --limit 0 shows all");
 }
 
+void cli_note_events(const struct cli *cli, const struct result *result)
+{
+    if (cli->query.kind == QUERY_EVENTS && cli->query.limit == QUERY_EVENTS_MAX &&
+        result_integer(result, 0, "left_out", 0) > 0)
+        (void)fprintf(cli->env.notes,
+                      "inferstat: events: only the %s newest (--until shows earlier ones; export "
+                      "event has all, without their cost)\n",
+                      CLI_COUNT(QUERY_EVENTS_MAX));
+}
+
 void cli_note_expired(const struct cli *cli, const struct result *result)
 {
     char time[UNIT_TEXT_SIZE];

@@ -150,6 +150,9 @@ void cli_note(const struct cli *cli, const struct result *result);
 // only where it helps.  `all` is 0 where there are more, but their number is unknown.
 void cli_note_limit(const struct cli *cli, uint64_t shown, uint64_t all);
 
+// To env.notes: says that an answer to EVENTS has as many as it can, and not all.
+void cli_note_events(const struct cli *cli, const struct result *result);
+
 // Prints "(records before TIME have expired)" if the result's first row has an expired_ns.
 void cli_note_expired(const struct cli *cli, const struct result *result);
 

@@ -172,6 +172,22 @@ expect_exit 2 ask export --query "infrences" --output "$WORK/none.csv"
 expect_text "$WORK/err" "export: column 1: unknown verb"
 [ ! -e "$WORK/none.csv" ] || fail "what cannot be read leaves a file"
 
+# Of events an answer has 1,000; a note says that there are more.
+cp "$DB" "$WORK/events.db"
+sqlite3 "$WORK/events.db" "INSERT INTO name(id, text) VALUES (90, 'xid');
+  WITH RECURSIVE event(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM event WHERE n < 1001)
+  INSERT INTO event(run, stream, number, started_ns, received_ns, event, duration_ns, code)
+  SELECT 3, 0, 200 + n, 1774751401000000000 + n, 1774751402000000000, 90, 0, n FROM event"
+for notes in 1 0; do
+  for command in "events --json" "events --csv" "export --query events" "export --query events --csv"; do
+    # shellcheck disable=SC2086 # commands with their words
+    expect_exit 0 "$INFERSTAT" --db "$WORK/events.db" $command
+    [ "$(grep -c gpu-host-1 "$WORK/out")" -eq 1000 ] || fail "$command: not 1,000 events"
+    [ "$(grep -c "only the 1,000 newest" "$WORK/err")" -eq "$notes" ] || fail "$command: not $notes notes"
+  done
+  sqlite3 "$WORK/events.db" "DELETE FROM event WHERE code = 1"
+done
+
 # ---- Times and zones ----------------------------------------------------------------
 
 # starts ZONE TIME UNIX_SECONDS [LATEST]: what the time means as --since, and as

@@ -67,11 +67,10 @@ enum status cli_ask_of_file(struct cli *cli, struct query *query, const char *pa
     }
     if (status != STATUS_OK)
         return status;
-    if (cli->options.format == FORMAT_JSON) {
+    if (cli->options.format == FORMAT_JSON)
         rows_write_json(cli->env.out, answer, 0);
-    } else {
+    else
         print(cli, answer);
-    }
     result_free(answer);
     return STATUS_OK;
 }
@@ -145,10 +144,7 @@ static void print_restored(FILE *out, const struct result *answer, const char *b
     struct json_writer json = files_json(out);
     json_write_begin(&json, NULL);
     json_write_members(&json, answer, 0);
-    if (before[0])
-        json_write_text(&json, "before", before);
-    else
-        json_write_value(&json, "before", (struct value){.type = VALUE_NULL});
+    json_write_text(&json, "before", before[0] ? before : NULL);
     json_write_end(&json);
     (void)fputc('\n', out);
 }

@@ -133,11 +133,7 @@ enum status command_events(struct cli *cli, struct error *err)
     if (status != STATUS_OK)
         return status;
     status = cli_print_rows(cli, &view, result, "no trouble", err);
-    if (cli->query.limit == QUERY_EVENTS_MAX && result_integer(result, 0, "left_out", 0) > 0)
-        (void)fprintf(cli->env.notes,
-                      "inferstat: events: only the %s newest (--until shows earlier ones; export "
-                      "event has all, without their cost)\n",
-                      CLI_COUNT(QUERY_EVENTS_MAX));
+    cli_note_events(cli, result);
     if (status == STATUS_OK)
         cli_note_file(cli);
     result_free(result);

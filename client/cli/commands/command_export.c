@@ -25,6 +25,7 @@ static enum status check_kinds(struct cli *cli, uint32_t *kinds, struct error *e
 }
 
 struct exporting {
+    const struct cli *cli;
     struct rows *rows;
     struct progress progress;
 };
@@ -32,6 +33,7 @@ struct exporting {
 static enum status on_page(void *context, struct result *page, struct error *err)
 {
     struct exporting *exporting = context;
+    cli_note_events(exporting->cli, page);
     const enum status status = record_pages_to_rows(exporting->rows, page, err);
     progress_set(&exporting->progress, exporting->rows->count);
     return status;
@@ -60,7 +62,7 @@ static enum status write_kinds(struct cli *cli, uint32_t kinds, struct exporting
 static enum status write_rows(struct cli *cli, const struct query *query, uint32_t kinds,
                               struct rows *rows, struct error *err)
 {
-    struct exporting exporting = {.rows = rows};
+    struct exporting exporting = {.cli = cli, .rows = rows};
     const bool is_whole = !query && cli->options.argument_count == 0 && !cli->options.limit &&
                           !query_filter_narrows(&cli->query.filter);
     const char *counted = is_whole                                        ? "stored"
@@ -92,10 +94,7 @@ static enum status write_out(struct cli *cli, const struct query *query, uint32_
                              struct error *err)
 {
     const char *path = cli->options.output;
-    struct rows rows = {
-        .out = cli->env.out,
-        .format = cli->options.format,
-    };
+    struct rows rows = {.out = cli->env.out, .format = cli->options.format};
     struct output output;
     struct stat there;
     if (!path)
