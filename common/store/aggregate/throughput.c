@@ -15,6 +15,7 @@
 #include "common/store/aggregate/throughput_gaps.h"
 #include "common/store/read/filter.h"
 #include "common/store/read/reader.h"
+#include "common/store/read/recent.h"
 #include "common/store/read/session.h"
 #include "common/store/schema/schema.h"
 #include "common/store/schema/schema_select.h"
@@ -320,18 +321,34 @@ static enum status begin_with_process(struct store *store, const struct query_fi
     return status;
 }
 
+// Moves a file's end, which is its last message, to that of the last request that began about then:
+// the message says nothing of hosts whose clocks are fast.
+static enum status find_file_end(struct store *store, const struct query *query, int64_t *end_ns,
+                                 struct error *err)
+{
+    struct rollup_span late = {*end_ns - MINUTE_NS, *end_ns + MINUTE_NS};
+    const struct recent *recent = NULL;
+    enum status status = recent_find(&recent, store, RECENT_REQUESTS, query, err);
+    if (status == STATUS_OK && !recent) {
+        status = read_ends(store, query, "0, max(" ENDED_NS ")", "", &late, err);
+        *end_ns = later(*end_ns, late.last_ns);
+    }
+    for (size_t i = 0; recent && i < recent->count; i++) {
+        const struct recent_request *request = &recent->requests[i];
+        if (request->started_ns >= late.first_ns && request->started_ns <= late.last_ns)
+            *end_ns = later(*end_ns, request->started_ns + request->e2e_ns);
+    }
+    return status;
+}
+
 enum status throughput_cut(struct rollup_span *span, struct store *store, const struct query *query,
                            int64_t kept_ns, int64_t now_ns, struct error *err)
 {
     const struct query_filter *filter = &query->filter;
     const bool is_of_requests = !filter->since_ns && query->step_ns == 0;
-    struct rollup_span late = {now_ns - MINUTE_NS, now_ns + MINUTE_NS};
     enum status status = STATUS_OK;
-    // A file's last message says nothing of hosts whose clocks are fast: their requests do.
-    if (!is_of_requests && !store->is_live) {
-        status = read_ends(store, query, "0, max(" ENDED_NS ")", "", &late, err);
-        now_ns = later(now_ns, late.last_ns);
-    }
+    if (!is_of_requests && !store->is_live)
+        status = find_file_end(store, query, &now_ns, err);
     if (!is_of_requests)
         *span = (struct rollup_span){filter->since_ns ? filter->since_ns : INT64_MIN, now_ns};
     if (filter->until_ns && filter->until_ns < span->last_ns)
