@@ -97,6 +97,11 @@ static bool ends_in(const char *path, const char *ending)
     return size > needed && strcmp(path + size - needed, ending) == 0;
 }
 
+bool export_is_rows(const char *path)
+{
+    return ends_in(path, ".csv") || ends_in(path, ".json");
+}
+
 static enum status write_into(FILE *out, const char *path, const struct canvas *canvas,
                               const struct export_list *list, export_rows *rows, struct error *err)
 {
@@ -112,10 +117,9 @@ static enum status write_into(FILE *out, const char *path, const struct canvas *
 enum status export_write(const char *path, bool replace, const struct canvas *canvas,
                          const struct export_list *list, export_rows *rows, struct error *err)
 {
-    const bool is_rows = ends_in(path, ".csv") || ends_in(path, ".json");
-    if (!is_rows && !ends_in(path, ".txt") && !ends_in(path, ".svg"))
+    if (!export_is_rows(path) && !ends_in(path, ".txt") && !ends_in(path, ".svg"))
         return error_set(err, STATUS_INVALID, "the name must end in .txt, .svg, .csv or .json");
-    if (is_rows && list->count == 0)
+    if (export_is_rows(path) && list->count == 0)
         return error_set(err, STATUS_NO_DATA, "this panel has no rows");
     FILE *out = fopen(path, replace ? "we" : "wxe");
     if (!out)

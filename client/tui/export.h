@@ -22,6 +22,9 @@ struct export_list {
 typedef enum status export_rows(FILE *out, const struct export_list *list, bool is_json,
                                 struct error *err);
 
+// True if export_write writes the list, not the screen.
+bool export_is_rows(const char *path);
+
 // Creates the file `path`, or with `replace` replaces it, and writes `canvas` or `list`.  Returns
 // STATUS_BUSY if the file exists, STATUS_INVALID if the name has another ending, STATUS_NO_DATA if
 // there are no rows, STATUS_IO if the file cannot be written; nothing is left then.

@@ -45,7 +45,8 @@ static void export(struct tui *tui)
     const enum status status = export_write(tui->model.prompt.text, model_may_replace(&tui->model),
                                             &tui->canvas, &list, tui->rows, &err);
     free(rows);
-    model_end_export(&tui->model, status, err.text);
+    model_end_export(&tui->model, status, err.text,
+                     export_is_rows(tui->model.prompt.text) ? list.count : 0);
 }
 
 static void apply_look(struct tui *tui)

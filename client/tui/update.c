@@ -1,5 +1,6 @@
 #include "client/tui/update.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -184,7 +185,30 @@ bool model_may_replace(const struct model *model)
     return model->written[0] && strcmp(model->written, model->prompt.text) == 0;
 }
 
-void model_end_export(struct model *model, enum status status, const char *why)
+// "240 of 12345 rows written: a.csv": a panel has the newest rows alone, as its query is limited.
+static void tell_written(char text[MODEL_NOTICE_SIZE], const struct model *model, size_t rows)
+{
+    const unsigned focus = model->views[view_shown(model)].focus;
+    const enum polled_query polled = view_current(model)->panels[focus].polled;
+    const struct result *result = view_result(model), *window = model_answer(model, POLL_WINDOW);
+    const size_t held = result ? result_row_count(result) : 0;
+    const int64_t all =
+        polled == POLL_INFERENCES && window ? result_integer(window, 0, "inferences", 0) : 0;
+    char of[48] = "";
+    struct query query;
+    if (all > (int64_t)held)
+        (void)snprintf(of, sizeof of, " of %" PRId64, all);
+    else if (polled < POLL_COUNT &&
+             queries_fill(polled, &model->scope, model->wall_now_ns, &query) && held == query.limit)
+        (void)snprintf(of, sizeof of, " of %zu or more", held);
+    if (rows > 0)
+        (void)snprintf(text, MODEL_NOTICE_SIZE, "%zu%s rows written: %.150s%s", rows, of,
+                       model->prompt.text, of[0] ? " (all: inferstat export)" : "");
+    else
+        (void)snprintf(text, MODEL_NOTICE_SIZE, "written: %.200s", model->prompt.text);
+}
+
+void model_end_export(struct model *model, enum status status, const char *why, size_t rows)
 {
     char text[MODEL_NOTICE_SIZE];
     if ((status == STATUS_OK || status == STATUS_BUSY) &&
@@ -196,9 +220,10 @@ void model_end_export(struct model *model, enum status status, const char *why)
                        "the file exists: Enter replaces it");
         return;
     }
-    (void)snprintf(text, sizeof text,
-                   status == STATUS_OK ? "written: %.200s" : "not written: %.200s",
-                   status == STATUS_OK ? model->prompt.text : why);
+    if (status == STATUS_OK)
+        tell_written(text, model, rows);
+    else
+        (void)snprintf(text, sizeof text, "not written: %.200s", why);
     model_notify(model, text);
 }
 

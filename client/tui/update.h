@@ -51,9 +51,10 @@ enum effect {
 // Sets the filter that the command line gives; NULL: none.
 void model_set_filter(struct model *model, const struct query_filter *filter);
 
-// Notes how the export to the file of model->prompt has ended.  After STATUS_BUSY, as the file
-// exists, the prompt asks whether to replace it: once, also if it is written again later.
-void model_end_export(struct model *model, enum status status, const char *why);
+// Notes how the export to the file of model->prompt has ended, which has so many rows (0: the
+// screen).  After STATUS_BUSY, as the file exists, the prompt asks whether to replace it: once,
+// also if it is written again later.
+void model_end_export(struct model *model, enum status status, const char *why, size_t rows);
 
 // True if the file of model->prompt may be replaced.
 bool model_may_replace(const struct model *model);

@@ -171,9 +171,9 @@ TEST_CASE(an_export_asks_for_a_name)
     fixture_key(model, KEY_CODE_CTRL_U);
     assert_int_equal(fixture_type(model, "x.svg"), EFFECT_EXPORT);
     assert_int_equal(model->overlay, OVERLAY_NONE);
-    model_end_export(model, STATUS_OK, "");
+    model_end_export(model, STATUS_OK, "", 0);
     assert_string_equal(model->notice, "written: x.svg");
-    model_end_export(model, STATUS_IO, "x.svg: File\x1b exists");
+    model_end_export(model, STATUS_IO, "x.svg: File\x1b exists", 0);
     assert_string_equal(model->notice, "not written: x.svg: File\\x1B exists");
     assert_true(model_may_replace(model)); // what it wrote itself
 
@@ -182,7 +182,7 @@ TEST_CASE(an_export_asks_for_a_name)
     fixture_key(model, KEY_CODE_CTRL_U);
     assert_int_equal(fixture_type(model, "y.svg"), EFFECT_EXPORT);
     assert_false(model_may_replace(model));
-    model_end_export(model, STATUS_BUSY, "y.svg: it exists");
+    model_end_export(model, STATUS_BUSY, "y.svg: it exists", 0);
     assert_int_equal(model->overlay, OVERLAY_EXPORT);
     assert_string_equal(model->prompt.error, "the file exists: Enter replaces it");
     assert_int_equal(fixture_key(model, KEY_CODE_ENTER), EFFECT_EXPORT);
@@ -193,11 +193,45 @@ TEST_CASE(an_export_asks_for_a_name)
     assert_false(model_may_replace(model));
 
     // After Esc it is asked about again.
-    model_end_export(model, STATUS_BUSY, "z.svg: it exists");
+    model_end_export(model, STATUS_BUSY, "z.svg: it exists", 0);
     assert_true(model_may_replace(model));
     fixture_key(model, KEY_CODE_ESCAPE);
     assert_false(model_may_replace(model));
     fixture_free(model);
+}
+
+// Of a window with more rows than the panel holds, the notice says how many are not in the file.
+TEST_CASE(an_export_says_how_many_rows_it_has)
+{
+    char loads[4096] = "run|stream|number|started_ns|duration_ns\n";
+    for (int i = 0; i < 100; i++)
+        (void)snprintf(loads + strlen(loads), sizeof loads - strlen(loads), "r|1|%d|1|5\n", i);
+    static const struct {
+        char key;
+        const char *window;
+        size_t rows;
+        const char *notice;
+    } cases[] = {
+        {'3', "inferences\n128\n", 128, "128 rows written: a.csv"},
+        {'3', "inferences\n12345\n", 128,
+         "128 of 12345 rows written: a.csv (all: inferstat export)"},
+        {'3', "inferences\n12345\n", 7, "7 of 12345 rows written: a.csv (all: inferstat export)"},
+        {'3', NULL, 128, "128 rows written: a.csv"},
+        {'4', NULL, 100, "100 of 100 or more rows written: a.csv (all: inferstat export)"},
+        {'2', NULL, 6, "6 rows written: a.csv"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct model *model = fixture_new(120, 40, fixture_normal);
+        fixture_answer(model, POLL_WINDOW, cases[i].window);
+        fixture_answer(model, POLL_LOADS, loads);
+        fixture_key(model, (unsigned char)cases[i].key);
+        fixture_key(model, 'e');
+        fixture_key(model, KEY_CODE_CTRL_U);
+        assert_int_equal(fixture_type(model, "a.csv"), EFFECT_EXPORT);
+        model_end_export(model, STATUS_OK, "", cases[i].rows);
+        assert_string_equal(model->notice, cases[i].notice);
+        fixture_free(model);
+    }
 }
 
 TEST_CASE(alerts_are_acknowledged_and_silenced)
@@ -512,8 +546,8 @@ TEST_CASE(takes_any_sequence_of_events)
 TEST_MAIN(keys_have_effects, clear_asks_for_the_name, readonly_refuses_to_clear,
           clear_says_how_it_ended, a_pause_asks_only_when_told, contact_follows_the_rounds,
           age_counts_from_the_last_answer, the_interval_moves_in_steps, an_export_asks_for_a_name,
-          alerts_are_acknowledged_and_silenced, the_window_changes, answers_are_of_what_is_asked,
-          other_questions_have_other_answers, windows_of_a_file_end_at_its_records,
-          a_file_goes_on_while_its_collector_hears, a_chart_says_when_it_begins,
-          a_silent_collector_shows_the_age_of_data, views_are_shown_from_the_help_alone,
-          losses_are_added_up, takes_any_sequence_of_events)
+          an_export_says_how_many_rows_it_has, alerts_are_acknowledged_and_silenced,
+          the_window_changes, answers_are_of_what_is_asked, other_questions_have_other_answers,
+          windows_of_a_file_end_at_its_records, a_file_goes_on_while_its_collector_hears,
+          a_chart_says_when_it_begins, a_silent_collector_shows_the_age_of_data,
+          views_are_shown_from_the_help_alone, losses_are_added_up, takes_any_sequence_of_events)
