@@ -126,23 +126,47 @@ static void sort_more(struct model *model)
     }
 }
 
+// The choice after `sort`, or before it (`step` -1).  There is one more than columns: the order of
+// the answer.
+static int next_sort(const struct grid *grid, const struct grid_state *sorted, int sort, int step)
+{
+    const int choices = (int)grid->count + 1;
+    do
+        sort = (sort + 1 + step + choices) % choices - 1;
+    while (sort >= 0 && grid_sorts_before(sorted, (unsigned)sort));
+    return sort;
+}
+
+// "sorted by E2E; next: items, items/s, t/s, prompt".
+static void tell_sort(struct model *model, const struct grid *grid, const struct grid_state *sorted,
+                      int step)
+{
+    enum { TOLD = 4 };
+    char text[MODEL_NOTICE_SIZE] = "";
+    int sort = sorted->sort;
+    for (unsigned i = 0; i <= TOLD; i++, sort = next_sort(grid, sorted, sort, step))
+        (void)text_append(text, sizeof text, i == 1 ? "; next: " : ", ", "%s%s",
+                          i > 0                      ? ""
+                          : sorted->before_count > 0 ? "then by "
+                                                     : "sorted by ",
+                          sort >= 0 ? grid->columns[sort].heading : "no column");
+    model_notify(model, text);
+}
+
 static void sort_next(struct model *model, int step)
 {
     struct view_state *state = current(model);
     const struct grid *grid = view_current(model)->panels[state->focus].grid;
+    struct grid_state *sorted = &state->panels[state->focus];
     if (!grid) {
         model_notify(model, "this panel keeps its order");
         return;
     }
-    // One more choice than columns: the order of the answer.
-    struct grid_state *sorted = &state->panels[state->focus];
-    int choices = (int)grid->count + 1;
-    do
-        sorted->sort = (sorted->sort + 1 + step + choices) % choices - 1;
-    while (sorted->sort >= 0 && grid_sorts_before(sorted, (unsigned)sorted->sort));
+    sorted->sort = next_sort(grid, sorted, sorted->sort, step);
     sorted->reversed = false;
     sorted->top = sorted->cursor = 0;
     sorted->at = 0;
+    tell_sort(model, grid, sorted, step);
 }
 
 // Now has its rows by model, or by host; other views sort by model, then by host, then as the

@@ -255,9 +255,12 @@ TEST_CASE(sorting_goes_through_the_columns)
     assert_int_equal(hosts->sort, columns - 1);
     fixture_key(model, '>');
     assert_int_equal(hosts->sort, GRID_UNSORTED);
+    assert_string_equal(model->notice,
+                        "sorted by no column; next: model / host, state, req/s, tok/s");
     fixture_key(model, 's');
     fixture_key(model, KEY_CODE_F6);
     assert_int_equal(hosts->sort, 1);
+    assert_string_equal(model->notice, "sorted by state; next: req/s, tok/s, items/s, run");
     fixture_key(model, 'I');
     assert_true(hosts->reversed);
     fixture_key(model, ','); // a second column, which is another one
@@ -267,11 +270,13 @@ TEST_CASE(sorting_goes_through_the_columns)
     assert_int_equal(hosts->before[0].column, 1);
     assert_true(hosts->before[0].reversed);
     assert_int_equal(hosts->sort, 2);
+    assert_string_equal(model->notice, "then by req/s; next: tok/s, items/s, run, wait");
     assert_true(grid_sorts_by(hosts, 1) && grid_sorts_by(hosts, 2) && !grid_sorts_by(hosts, 0));
     fixture_key(model, ',');
     fixture_key(model, ',');
     assert_int_equal(hosts->before_count, 2); // the first of three is still to be chosen
     fixture_key(model, '<');
+    assert_string_equal(model->notice, "then by why; next: trend, J/tok, VRAM, GPU %");
     fixture_key(model, ',');
     assert_int_equal(hosts->before_count, 2);
     fixture_key(model, KEY_CODE_ESCAPE);
