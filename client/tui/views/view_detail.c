@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/tui/plots.h"
+#include "common/core/base/text.h"
 #include "common/core/query/result.h"
 
 enum { NAME_WIDTH = 30, MARGIN = 1, TITLE_ROWS = 2 };
@@ -20,9 +21,9 @@ static const struct result *selected(const struct model *model, size_t *row)
 // Columns for the tables alone, and what others tell.
 static bool is_internal(const char *key)
 {
-    static const char *const keys[] = {"is_host",    "in_trouble", "group_by",   "group_size",
-                                       "group_live", "trend",      "util_ratio", "pcie",
-                                       "events",     "stream",     "number",     "as_of_ns"};
+    static const char *const keys[] = {
+        "is_host", "in_trouble", "group_by", "group_size", "group_live", "trend",    "util_ratio",
+        "pcie",    "events",     "stream",   "number",     "as_of_ns",   "processes"};
     for (unsigned i = 0; i < sizeof keys / sizeof *keys; i++)
         if (strcmp(keys[i], key) == 0)
             return true;
@@ -92,6 +93,30 @@ static size_t put_value(struct canvas *canvas, struct rect area, int y, const ch
     return (size_t)canvas_wrap(canvas, area, MARGIN + NAME_WIDTH + 1, y, STYLE_PLAIN, value);
 }
 
+// Who uses a host or device: the processes with memory on it, and the models on its host, with
+// their states.
+static size_t put_users(const struct model *model, struct canvas *canvas, struct rect area, int y,
+                        const struct result *result, size_t row)
+{
+    char text[GRID_CELL_SIZE], name[128], state[32];
+    const struct result *now = model_answer(model, POLL_NOW);
+    size_t lines = 0;
+    if (result_get(result, row, "processes").type == VALUE_TEXT)
+        lines += put_value(canvas, area, y, "processes",
+                           result_text(text, sizeof text, result, row, "processes"));
+    text[0] = '\0';
+    for (size_t i = 0; now && i < result_row_count(now); i++)
+        if (result_get(now, i, "model").type == VALUE_TEXT &&
+            value_is_same(result_get(now, i, "host"), result_get(result, row, "host")) &&
+            !result_is(now, i, "state", "ended"))
+            (void)text_append(text, sizeof text, ", ", "%s %s",
+                              result_text(name, sizeof name, now, i, "model"),
+                              result_text(state, sizeof state, now, i, "state"));
+    if (text[0])
+        lines += put_value(canvas, area, y + (int)lines, "models on the host", text);
+    return lines;
+}
+
 size_t view_detail_draw(const struct model *model, struct canvas *canvas, struct rect area, int y)
 {
     size_t row, lines = TITLE_ROWS;
@@ -106,8 +131,10 @@ size_t view_detail_draw(const struct model *model, struct canvas *canvas, struct
         view_current(model) == &view_requests && model->views[VIEW_REQUESTS].focus == 0;
     if (is_request)
         lines += view_why_draw(model, canvas, area, y + (int)lines, result, row);
-    if (view_current(model) == &view_hosts)
+    if (view_current(model) == &view_hosts) {
         lines += view_machine_draw(model, canvas, area, y + (int)lines, result, row);
+        lines += put_users(model, canvas, area, y + (int)lines, result, row);
+    }
     if (view_current(model) == &view_alerts)
         lines += view_alert_draw(canvas, area, y + (int)lines, result, row);
     lines += draw_phases(canvas, area, y + (int)lines, result, row);

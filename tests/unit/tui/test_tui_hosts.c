@@ -57,6 +57,38 @@ TEST_CASE(an_open_detail_keeps_its_row)
     fixture_free(model);
 }
 
+// The details of a device begin with the processes that use it, where they are known, and the
+// models on its host.
+TEST_CASE(a_detail_tells_who_uses_a_device)
+{
+    struct model *model = fixture_new(120, 40, fixture_normal);
+    fixture_key(model, '2');
+    fixture_answer(model, POLL_NOW,
+                   "model|host|state|group_size|group_by\nm|-|ok|2|model\nm|a|ok|-|model\n"
+                   "m|b|slow|-|model\nn|a|slow|-|model\nold|a|ended|-|model\n-|a|down|-|model\n");
+    fixture_answer(model, POLL_HOSTS, "host|events\na|-\nc|-\n");
+    fixture_answer(model, POLL_DEVICES,
+                   "host|device|gpu_util_ratio:ratio|processes\n"
+                   "a|cuda:0|0.25|vllm 4711 70.0 GB, 512\na|cuda:1|0.25|-\nc|cuda:0|0.5|-\n");
+    fixture_answer(model, POLL_EVENTS, "host|device|event\n");
+    fixture_round(model, STATUS_OK, NULL);
+    static const char processes[] = "\n processes                      vllm 4711 70.0 GB, 512\n",
+                      models[] = "\n models on the host             m ok, n slow\n";
+    static const struct {
+        bool has_processes, has_models;
+    } rows[] = {{false, true}, {true, true}, {false, true}, {false, false}, {false, false}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        fixture_key(model, '\r');
+        assert_int_equal(fixture_shows(model, processes), rows[i].has_processes);
+        assert_int_equal(fixture_shows(model, "processes"), rows[i].has_processes);
+        assert_int_equal(fixture_shows(model, models), rows[i].has_models);
+        assert_int_equal(fixture_shows(model, "models on"), rows[i].has_models);
+        fixture_key(model, KEY_CODE_ESCAPE);
+        fixture_key(model, KEY_CODE_DOWN);
+    }
+    fixture_free(model);
+}
+
 // A row's details tell each figure once, and no two by one name.
 TEST_CASE(a_detail_tells_each_figure_once)
 {
@@ -205,4 +237,4 @@ TEST_CASE(answers_may_be_missing)
 TEST_MAIN(an_open_detail_keeps_its_row, what_has_trouble_comes_first, many_errors_hide_none,
           machines_are_joined_once_a_round, the_ledger_tells_losses_and_growth,
           answers_may_be_missing, a_past_window_without_samples_asks_for_no_sampler,
-          a_detail_tells_each_figure_once)
+          a_detail_tells_each_figure_once, a_detail_tells_who_uses_a_device)
