@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "client/tui/key_bindings.h"
 #include "common/core/base/unit.h"
@@ -111,6 +112,16 @@ static const char *end_text(char *text, int64_t time_ns, int64_t now_ns)
     return clock == text || strncmp(text, now, DATE) == 0 ? clock : text + YEAR;
 }
 
+// "UTC", "CET": the zone of all times shown.
+static void add_zone(struct segments *segments, int64_t time_ns)
+{
+    char text[UNIT_TEXT_SIZE];
+    struct tm local;
+    const time_t seconds = (time_t)(time_ns / 1000000000);
+    if (localtime_r(&seconds, &local) && strftime(text, sizeof text, "%Z", &local) > 0)
+        segments_add(segments, 2, STYLE_DIM, "%s", text);
+}
+
 // "window 5m", and when it ends unless that is now.
 static void add_window(struct segments *segments, const struct model *model)
 {
@@ -128,7 +139,7 @@ static void add_window(struct segments *segments, const struct model *model)
 static void lay_out_title(struct title *title, const struct model *model, struct rect area)
 {
     char age[UNIT_TEXT_SIZE], text[UNIT_TEXT_SIZE];
-    const char *clock = end_text(text, model_reference_ns(model), model->wall_now_ns);
+    const bool is_live = window_is_live(&model->scope.window);
     struct segments *right = &title->right;
     *title = (struct title){.right = {.separator = "  "}};
     const uint64_t overdue_ns = model_overdue_ns(model);
@@ -138,18 +149,18 @@ static void lay_out_title(struct title *title, const struct model *model, struct
     else if (overdue_ns != 0 && model->now_ns >= overdue_ns)
         segments_add(right, 0, STYLE_WARNING, "○ %s old",
                      view_age_text(age, model_age_seconds(model)));
-    else if (model->contact == CONTACT_OK && !window_is_live(&model->scope.window))
+    else if (model->contact == CONTACT_OK && !is_live)
         segments_add(right, 0, STYLE_WARNING, "○ past");
     else
         segments_add(right, 0, contacts[model->contact].style, "%s",
                      model->is_file ? contacts[model->contact].file
                                     : contacts[model->contact].collector);
-    const bool is_live = window_is_live(&model->scope.window);
+    add_window(right, model);
+    const int least = segments_width(right, area.width); // the figures are of the window
     if (is_live)
-        segments_add(right, 1, STYLE_PLAIN, "%s", clock);
-    add_window(right, model); // at any width, as the figures are of it
-    const int all = segments_width(right, area.width);
-    const int least = is_live ? all - glyph_text_width(clock) - TITLE_GAP : all;
+        segments_add(right, 1, STYLE_PLAIN, "%s",
+                     end_text(text, model_reference_ns(model), model->wall_now_ns));
+    add_zone(right, model_reference_ns(model));
     title->views_x = TITLE_MARGIN + glyph_text_width(program) + TITLE_GAP;
     const int beside = area.width - title->views_x - TITLE_MARGIN;
     // By worth: a filter, which must not be truncated; the views' names; the clock; the address.

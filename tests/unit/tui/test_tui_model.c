@@ -1,6 +1,8 @@
 // What happens, and what becomes of the model.
 #include "tests/support/test.h"
 
+#include <time.h>
+
 #include "client/tui/key_bindings.h"
 #include "client/tui/view.h"
 #include "tests/support/tui_fixture.h"
@@ -361,6 +363,32 @@ TEST_CASE(other_questions_have_other_answers)
     fixture_free(model);
 }
 
+// All times are in the zone that the title names, where there is room.
+TEST_CASE(the_title_names_the_zone)
+{
+    static const struct {
+        const char *zone;
+        int width;
+        const char *live, *past;
+    } cases[] = {
+        {"UTC", 120, "window 5m  12:00:00  UTC\n", "5m until 11:57:30  UTC\n"},
+        {"CET-1", 120, "window 5m  13:00:00  CET\n", "5m until 12:57:30  CET\n"},
+        {"<+0530>-5:30", 80, "window 5m  17:30:00  +0530\n", "5m until 17:27:30  +0530\n"},
+        {"UTC", 60, "window 5m  12:00:00\n", "5m until 11:57:30\n"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct model *model = fixture_new(cases[i].width, 24, fixture_normal);
+        (void)setenv("TZ", cases[i].zone, 1);
+        tzset();
+        assert_true(fixture_shows(model, cases[i].live));
+        fixture_key(model, '[');
+        assert_true(fixture_shows(model, cases[i].past));
+        fixture_free(model);
+    }
+    (void)setenv("TZ", "UTC", 1);
+    tzset();
+}
+
 // A copied file is of another day: its windows end where its records do.
 TEST_CASE(windows_of_a_file_end_at_its_records)
 {
@@ -377,7 +405,7 @@ TEST_CASE(windows_of_a_file_end_at_its_records)
     assert_int_equal(model->scope.now_ns, FIXTURE_WALL_NS - 2 * day_ns + 1);
     assert_int_equal(view_shown(model), VIEW_NOW);
     fixture_round(model, STATUS_OK, NULL);
-    assert_true(fixture_shows(model, "● file  03-27 12:00:00"));
+    assert_true(fixture_shows(model, "● file  window 5m  03-27 12:00:00\n"));
     fixture_key(model, '[');
     assert_int_equal(model->scope.window.until_ns,
                      FIXTURE_WALL_NS - 2 * day_ns + 1 - INT64_C(150000000000));
@@ -546,8 +574,9 @@ TEST_CASE(takes_any_sequence_of_events)
 TEST_MAIN(keys_have_effects, clear_asks_for_the_name, readonly_refuses_to_clear,
           clear_says_how_it_ended, a_pause_asks_only_when_told, contact_follows_the_rounds,
           age_counts_from_the_last_answer, the_interval_moves_in_steps, an_export_asks_for_a_name,
-          an_export_says_how_many_rows_it_has, alerts_are_acknowledged_and_silenced,
-          the_window_changes, answers_are_of_what_is_asked, other_questions_have_other_answers,
-          windows_of_a_file_end_at_its_records, a_file_goes_on_while_its_collector_hears,
-          a_chart_says_when_it_begins, a_silent_collector_shows_the_age_of_data,
-          views_are_shown_from_the_help_alone, losses_are_added_up, takes_any_sequence_of_events)
+          an_export_says_how_many_rows_it_has, the_title_names_the_zone,
+          alerts_are_acknowledged_and_silenced, the_window_changes, answers_are_of_what_is_asked,
+          other_questions_have_other_answers, windows_of_a_file_end_at_its_records,
+          a_file_goes_on_while_its_collector_hears, a_chart_says_when_it_begins,
+          a_silent_collector_shows_the_age_of_data, views_are_shown_from_the_help_alone,
+          losses_are_added_up, takes_any_sequence_of_events)
