@@ -123,6 +123,30 @@ TEST_CASE(what_is_compared_is_chosen_by_keys)
     fixture_free(model);
 }
 
+// The interval of a change has its unit once; where its ends have different ones, each has its own.
+TEST_CASE(both_ends_of_an_interval_have_their_unit)
+{
+    static const struct {
+        const char *low, *high, *unit, *shown;
+    } cases[] = {
+        {"1.15", "1.27", "ns", " +15.0  +27.0 % "}, {"0.73", "1.05", "ns", " -27.0   +5.0 % "},
+        {"1.5", "15", "ns", " +50.0 %      x15 "},  {"12", "15", "ns", " x12      x15 "},
+        {"1.1", "1.2", "celsius", " +3     +6 C "}, {"-", "1.2", "ns", " - "},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char text[512];
+        struct model *model = fixture_new(200, 24, fixture_normal);
+        fixture_key(model, '6');
+        (void)snprintf(text, sizeof text,
+                       "verdict|model|metric|unit|before_median|after_median|ratio|ratio_low|"
+                       "ratio_high|p95_verdict\nWORSE|m|x|%s|30|33|2|%s|%s|SAME\n",
+                       cases[i].unit, cases[i].low, cases[i].high);
+        fixture_answer(model, POLL_COMPARE, text);
+        assert_true(fixture_shows(model, cases[i].shown));
+        fixture_free(model);
+    }
+}
+
 // Random keys, answers and sizes: what is drawn stays on the screen (sanitizers watch).
 TEST_CASE(random_keys_in_views_of_records)
 {
@@ -194,4 +218,4 @@ TEST_CASE(details_stay_in_the_body)
 
 TEST_MAIN(details_stay_in_the_body, stages_follow_the_cursor, stages_of_a_startup,
           a_request_is_asked_about_when_it_is_opened, what_is_compared_is_chosen_by_keys,
-          random_keys_in_views_of_records)
+          random_keys_in_views_of_records, both_ends_of_an_interval_have_their_unit)
