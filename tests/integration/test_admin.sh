@@ -45,7 +45,7 @@ expect_text "$WORK/out" '"memory_bytes": null'
 
 # ---- Who did what --------------------------------------------------------------------------------
 
-who="user $(id -u)"
+who="user $(id -un || true)"
 expect_exit 3 owner audit --admin
 expect_exit 0 owner baseline save before --model tiny
 expect_exit 0 owner backup "$WORK/backup.db"

@@ -99,7 +99,7 @@ is firing || fail "it does not fire any more, or twice"
 
 expect_exit 0 "$INFERSTAT" alerts ack "$id" --text $'it\'s "me"\e[31m'
 expect_exit 0 "$INFERSTAT" alerts
-expect_text "$WORK/out" "it's \"me\""
+expect_text "$WORK/out" "acknowledged by user $(id -un || true): it's \"me\""
 if grep -q $'\e' "$WORK/out"; then fail "an escape reached the terminal"; fi
 expect_exit 3 "$INFERSTAT" alerts ack 4711
 expect_exit 2 "$INFERSTAT" alerts ack

@@ -99,7 +99,7 @@ class ContractTest(unittest.TestCase):
 
 class IpcTest(FaultCase):
     keys = {}  # of a program by its name: the collector's key, and its own pair
-    actor, actions = "user %d" % os.getuid(), ("clear", "forget")
+    actor, actions = "user " + subprocess.getoutput("id -un"), ("clear", "forget")
 
     def setUp(self):
         super().setUp()

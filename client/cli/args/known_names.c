@@ -153,12 +153,6 @@ static bool is_known(const struct known_names *names, const char *wanted)
     return found;
 }
 
-// Whether people read the answer: what a program reads is of the names that it gave.
-static bool is_for_people(const struct cli *cli)
-{
-    return cli->options.format == FORMAT_TEXT && !option_given(&cli->options, OPTION_CHECK);
-}
-
 static bool widen(struct cli *cli, enum query_dimension dimension, char name[QUERY_TEXT_SIZE])
 {
     struct known_names names = {0};
@@ -168,7 +162,9 @@ static bool widen(struct cli *cli, enum query_dimension dimension, char name[QUE
     if (known_names_read(&names, cli, dimension, NULL) == STATUS_OK && names.count > 0 &&
         !is_known(&names, name)) {
         const size_t found = find_part(&names, name, list, sizeof list);
-        is_wider = is_for_people(cli) && found > 0 && make_pattern(pattern, name);
+        // What a program reads is of the names that it gave.
+        is_wider = cli->options.format == FORMAT_TEXT && found > 0 &&
+                   !option_given(&cli->options, OPTION_CHECK) && make_pattern(pattern, name);
         if (is_wider && !cli->has_widened)
             (void)fprintf(cli->env.notes, "inferstat: %s%s with '%s': %s\n", what,
                           cli_plural((int64_t)found), name, list);

@@ -98,10 +98,9 @@ static void print_baselines_left_out(struct cli *cli, const struct result *answe
     const int64_t left_out = result_integer(answer, 0, "baselines_left_out", 0);
     if (left_out > 0)
         (void)fprintf(cli->env.notes,
-                      "inferstat: export: %" PRId64 " baseline%s left out: %s not of the filter's "
+                      "inferstat: export: %" PRId64 " baseline%s left out: not of the filter's "
                       "names alone\n",
-                      left_out, left_out == 1 ? " is" : "s are",
-                      left_out == 1 ? "it is" : "they are");
+                      left_out, left_out == 1 ? " is" : "s are");
 }
 
 static void print_copy(struct cli *cli, const struct result *answer)

@@ -42,9 +42,7 @@ enum status record_pages_kinds(uint32_t *out, const struct cli *cli, struct erro
 // Rows of the next page, of `limit` (0: all) after `done`.
 static uint32_t page_rows(uint32_t limit, uint64_t done)
 {
-    if (limit == 0 || limit - done > PAGE_ROWS)
-        return PAGE_ROWS;
-    return (uint32_t)(limit - done);
+    return limit == 0 || limit - done > PAGE_ROWS ? PAGE_ROWS : (uint32_t)(limit - done);
 }
 
 // Retries while another client's audit is running, so that earlier pages are not lost.

@@ -15,6 +15,7 @@
 #include "common/store/read/answer_cells.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/session.h"
+#include "common/store/sqlite/admin_log.h"
 #include "common/store/sqlite/database.h"
 #include "common/sys/clock.h"
 
@@ -295,9 +296,9 @@ enum status alert_table_edit(struct sqlite3 *db, const struct query *query, cons
 static enum status change_file(struct store *store, struct sqlite3 *db, const struct query *query,
                                void *out, int64_t *rows, struct error *err)
 {
-    char actor[32];
+    char actor[ADMIN_ACTOR_SIZE];
     (void)store;
-    (void)snprintf(actor, sizeof actor, "user %u, file", (unsigned)geteuid());
+    admin_act_set_user(actor, geteuid(), ", file");
     enum status status = alert_table_edit(db, query, actor, out, err);
     *rows = status == STATUS_OK;
     return status;

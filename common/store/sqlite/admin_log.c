@@ -1,5 +1,6 @@
 #include "common/store/sqlite/admin_log.h"
 
+#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +15,15 @@
 
 #define DAY_NS INT64_C(86400000000000)
 
+void admin_act_set_user(char actor[ADMIN_ACTOR_SIZE], uint32_t uid, const char *place)
+{
+    struct passwd entry, *found = NULL;
+    char room[4096], number[16];
+    (void)snprintf(number, sizeof number, "%u", (unsigned)uid);
+    (void)getpwuid_r(uid, &entry, room, sizeof room, &found);
+    (void)snprintf(actor, ADMIN_ACTOR_SIZE, "user %.40s%s", found ? entry.pw_name : number, place);
+}
+
 void admin_act_set(struct admin_act *act, const char *action, const char *detail)
 {
     act->action = action;
@@ -24,11 +34,9 @@ static void describe_filter(struct admin_act *act, const struct query_filter *fi
 {
     char line[QUERY_LINE_SIZE] = "";
     struct error ignored;
-    if (!query_filter_narrows(filter))
-        (void)snprintf(line, sizeof line, "all");
-    else if (query_text_write_filter(line, sizeof line, filter, &ignored) != STATUS_OK)
+    if (query_text_write_filter(line, sizeof line, filter, &ignored) != STATUS_OK)
         (void)snprintf(line, sizeof line, "a window that has no text");
-    (void)text_copy(act->detail, sizeof act->detail, line);
+    (void)text_copy(act->detail, sizeof act->detail, query_filter_narrows(filter) ? line : "all");
 }
 
 static void describe_alert(struct admin_act *act, const struct query *query)
@@ -42,15 +50,14 @@ static void describe_alert(struct admin_act *act, const struct query *query)
     char line[QUERY_LINE_SIZE] = "", detail[sizeof line + QUERY_KEY_SIZE + QUERY_RULE_SIZE + 8];
     struct error ignored;
     act->action = actions[query->alert.edit];
-    if (query->alert.edit == QUERY_ALERT_SILENCE) {
-        if (query_text_write_filter(line, sizeof line, &query->filter, &ignored) != STATUS_OK)
-            line[0] = '\0';
+    if (query_text_write_filter(line, sizeof line, &query->filter, &ignored) != STATUS_OK)
+        line[0] = '\0';
+    if (query->alert.edit == QUERY_ALERT_SILENCE)
         (void)snprintf(detail, sizeof detail, "%s %s: %s",
                        query->alert.rule[0] ? query->alert.rule : "all", line, query->alert.text);
-    } else {
+    else
         (void)snprintf(detail, sizeof detail, "%lld: %s", (long long)query->alert.id,
                        query->alert.text);
-    }
     (void)text_copy(act->detail, sizeof act->detail, detail);
 }
 
@@ -114,7 +121,7 @@ void admin_log_add(sqlite3 *db, const struct admin_act *act)
 void admin_log_add_own(sqlite3 *db, struct admin_act *act, enum status status,
                        const struct error *why, int64_t rows)
 {
-    (void)snprintf(act->actor, sizeof act->actor, "user %u, file", (unsigned)geteuid());
+    admin_act_set_user(act->actor, geteuid(), ", file");
     admin_act_end(act, status, why, rows);
     admin_log_add(db, act);
 }

@@ -18,12 +18,16 @@ enum {
 
 // An act; the caller sets `actor`, the functions below set the other members.
 struct admin_act {
-    char actor[ADMIN_ACTOR_SIZE]; // "key NAME", "user 1000", "user 1000, file"
+    char actor[ADMIN_ACTOR_SIZE]; // "key NAME", "user NAME", "user NAME, file"
     const char *action;           // static: "clear"; NULL: nothing to log, do not add it
     char detail[ADMIN_DETAIL_SIZE];
     char outcome[ADMIN_OUTCOME_SIZE]; // "ok", or why it failed
     int64_t rows;                     // number of rows changed
 };
+
+// Sets an act's `actor`: "user NAME", or "user 1000" if the host has no name for it, with `place`
+// (", file" or "") behind it.
+void admin_act_set_user(char actor[ADMIN_ACTOR_SIZE], uint32_t uid, const char *place);
 
 // Sets `action`, which is static, and `detail`, which is cut if it is too long.
 void admin_act_set(struct admin_act *act, const char *action, const char *detail);

@@ -103,7 +103,7 @@ static struct admin_act begin_act(struct query_service *service, const struct wi
     if (peer->kind == PEER_KEY && access && access_name_of(access, peer->key, name))
         (void)snprintf(act.actor, sizeof act.actor, "key %s", name);
     else if (peer->kind == PEER_USER)
-        (void)snprintf(act.actor, sizeof act.actor, "user %u", (unsigned)peer->uid);
+        admin_act_set_user(act.actor, peer->uid, "");
     else
         (void)peer_owner_text(act.actor, peer);
     return act;

@@ -439,7 +439,11 @@ TEST_CASE(test_records_wait_for_their_rollups)
     exec("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)"
          " INSERT INTO admin(at_ns, actor, action, detail, outcome, rows)"
          " SELECT i, '', '', '', '', 0 FROM n");
-    const struct admin_act act = {.action = "clear"};
+    struct admin_act act = {.action = "clear"};
+    admin_act_set_user(act.actor, 0, "");
+    assert_string_equal(act.actor, "user root");
+    admin_act_set_user(act.actor, 4000000000, ", file");
+    assert_string_equal(act.actor, "user 4000000000, file");
     admin_log_add(db, &act);
     assert_int_equal(integer("SELECT count(*) FROM admin"), ADMIN_LOG_ROWS);
     assert_int_equal(integer("SELECT action = 'clear' FROM admin ORDER BY id DESC LIMIT 1"), 1);
