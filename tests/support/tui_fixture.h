@@ -1,5 +1,5 @@
-// Dashboards made by hand: results from text, models in every state a screen is
-// tested in.
+// Dashboards made by hand: results from text, events, and screens as text.  tui_scenes.h has what
+// they show.
 #pragma once
 
 #include "client/tui/canvas.h"
@@ -18,7 +18,7 @@ struct result *fixture_result(const char *text);
 // Makes `model` a dashboard of that size that has not asked yet.
 void fixture_model(struct model *model, int width, int height);
 
-// Returns one with the answers of `fill` (below; NULL: none), for fixture_free.
+// Returns one with the answers of `fill` (as in tui_scenes.h; NULL: none), for fixture_free.
 struct model *fixture_new(int width, int height, void (*fill)(struct model *));
 void fixture_free(struct model *model);
 
@@ -28,26 +28,6 @@ unsigned fixture_key(struct model *model, uint32_t code);
 unsigned fixture_type(struct model *model, const char *text); // and Enter
 void fixture_answer(struct model *model, enum polled_query polled, const char *text);
 void fixture_round(struct model *model, enum status status, const char *text);
-
-// Gives it answers: a store with one worker at work; one without a run; one of many
-// hosts; one of models on several hosts, by model; one that has lost records and whose last load
-// failed; one with names that are long, wide and hostile; one with runs of the pipeline, good and
-// bad.
-void fixture_normal(struct model *model);
-void fixture_empty(struct model *model);
-void fixture_unwritable(struct model *model);
-void fixture_many(struct model *model);
-void fixture_fleet(struct model *model);
-void fixture_losses(struct model *model);
-void fixture_names(struct model *model);
-void fixture_pipelines(struct model *model);
-
-// The stages of the load at the cursor of the view Loads, which must be shown: another load's are
-// forgotten.
-void fixture_stages(struct model *model);
-
-// Alerts that fire, wait and are acknowledged, and a history.
-void fixture_alerts(struct model *model);
 
 // A canvas as text: one line per row, without trailing spaces.  The caller frees it.
 char *fixture_text(const struct canvas *canvas);

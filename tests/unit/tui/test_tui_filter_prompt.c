@@ -3,7 +3,7 @@
 
 #include "client/tui/key_bindings.h"
 #include "client/tui/view.h"
-#include "tests/support/tui_fixture.h"
+#include "tests/support/tui_scenes.h"
 
 #define HOUR_NS INT64_C(3600000000000)
 
@@ -88,7 +88,7 @@ TEST_CASE(a_line_takes_characters_only)
 
 TEST_CASE(a_filter_is_applied)
 {
-    struct model *model = fixture_new(80, 24, fixture_normal);
+    struct model *model = fixture_new(80, 24, scene_normal);
     assert_int_equal(fixture_key(model, '\\'), 0);
     assert_int_equal(model->overlay, OVERLAY_FILTER);
     type(model, "where model='x y' and host=q since 1h"); // letters that are keys elsewhere
@@ -120,7 +120,7 @@ TEST_CASE(a_filter_is_applied)
 // Charts begin and end where the filter's times do.
 TEST_CASE(charts_are_of_the_times_of_the_filter)
 {
-    struct model *model = fixture_new(80, 24, fixture_normal);
+    struct model *model = fixture_new(80, 24, scene_normal);
     const struct query_filter filter = {.since_ns = FIXTURE_WALL_NS - 3 * HOUR_NS,
                                         .until_ns = FIXTURE_WALL_NS - 2 * HOUR_NS};
     model_filter(model, &filter, "since 3h until 2h");
@@ -148,7 +148,7 @@ TEST_CASE(what_is_wrong_is_said_in_the_prompt)
         {"run=xyz", "column 1: run is not a UUID", 0, 7},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct model *model = fixture_new(80, 24, fixture_normal);
+        struct model *model = fixture_new(80, 24, scene_normal);
         fixture_key(model, '\\');
         type(model, cases[i].text);
         assert_int_equal(fixture_key(model, KEY_CODE_ENTER), 0);
@@ -166,7 +166,7 @@ TEST_CASE(what_is_wrong_is_said_in_the_prompt)
 
 TEST_CASE(escape_leaves_the_filter_as_it_was)
 {
-    struct model *model = fixture_new(80, 24, fixture_normal);
+    struct model *model = fixture_new(80, 24, scene_normal);
     struct query_filter given = {.until_ns = FIXTURE_WALL_NS};
     strcpy(given.by[QUERY_BY_HOST], "a b");
     model_set_filter(model, &given);
@@ -188,7 +188,7 @@ TEST_CASE(escape_leaves_the_filter_as_it_was)
     assert_string_equal(model->filter_text, "model=m");
     fixture_free(model);
 
-    model = fixture_new(80, 24, fixture_normal);
+    model = fixture_new(80, 24, scene_normal);
     model_set_filter(model, NULL);
     assert_false(model->filtered);
     assert_string_equal(model->filter_text, "");
@@ -198,7 +198,7 @@ TEST_CASE(escape_leaves_the_filter_as_it_was)
 // The prompt takes neither the mouse nor, but for these, the keys from elsewhere.
 TEST_CASE(other_keys)
 {
-    struct model *model = fixture_new(80, 24, fixture_normal);
+    struct model *model = fixture_new(80, 24, scene_normal);
     fixture_key(model, '\\');
     assert_int_equal(fixture_key(model, KEY_CODE_CTRL_L), EFFECT_REPAINT);
     fixture_key(model, KEY_CODE_F1);
@@ -214,7 +214,7 @@ TEST_CASE(other_keys)
 // A pause ends: the screen is to show what was asked for.
 TEST_CASE(a_filter_ends_the_pause)
 {
-    struct model *model = fixture_new(80, 24, fixture_normal);
+    struct model *model = fixture_new(80, 24, scene_normal);
     fixture_key(model, ' ');
     assert_true(model->paused);
     fixture_key(model, '\\');
@@ -226,8 +226,8 @@ TEST_CASE(a_filter_ends_the_pause)
 // A text without conditions is one that rows have.
 TEST_CASE(a_text_filters_rows)
 {
-    struct model *model = fixture_new(80, 24, fixture_normal);
-    fixture_many(model);
+    struct model *model = fixture_new(80, 24, scene_normal);
+    scene_many(model);
     const size_t all = view_panel_rows(model, view_current(model)->panels);
     fixture_key(model, '\\');
     type(model, "GPU-01");
@@ -256,7 +256,7 @@ TEST_CASE(a_text_filters_rows)
     fixture_key(model, KEY_CODE_CTRL_U);
     fixture_key(model, KEY_CODE_ENTER);
     assert_false(model->filtered);
-    fixture_many(model); // answers that are of no filter
+    scene_many(model); // answers that are of no filter
     assert_int_equal(view_panel_rows(model, view_current(model)->panels), all);
     fixture_free(model);
 }
@@ -269,7 +269,7 @@ TEST_CASE(what_was_entered_is_there_again)
     } steps[] = {{KEY_CODE_UP, "c"},     {KEY_CODE_UP, "a"},    {KEY_CODE_UP, "b"},
                  {KEY_CODE_UP, "b"},     {KEY_CODE_DOWN, "a"},  {KEY_CODE_DOWN, "c"},
                  {KEY_CODE_DOWN, "own"}, {KEY_CODE_DOWN, "own"}};
-    struct model *model = fixture_new(80, 24, fixture_normal);
+    struct model *model = fixture_new(80, 24, scene_normal);
     const char *const entered[] = {"a", "b", "a", "c", ""};
     for (size_t i = 0; i < COUNT_OF(entered); i++) {
         fixture_key(model, '\\');
@@ -304,7 +304,7 @@ TEST_CASE(what_was_entered_is_there_again)
 TEST_CASE(the_word_that_clears_is_whole)
 {
     struct query_filter filter = {0};
-    struct model *model = fixture_new(80, 24, fixture_normal);
+    struct model *model = fixture_new(80, 24, scene_normal);
     memset(filter.by[QUERY_BY_HOST], 'h', QUERY_TEXT_SIZE - 1);
     filter.by[QUERY_BY_HOST][QUERY_TEXT_SIZE - 2] = 'e'; // "hhh...he"
     model_filter(model, &filter, "where host=h");
@@ -333,7 +333,7 @@ TEST_CASE(names_are_completed)
         {"host=node-01 model=", "host=node-01 model=", "qwen-7b llama-8b synthetic-15m"},
         {"zzz", "zzz", ""},
     };
-    struct model *model = fixture_new(80, 24, fixture_normal);
+    struct model *model = fixture_new(80, 24, scene_normal);
     fixture_answer(
         model, POLL_NOW,
         "model|host|state\nqwen-7b|node-01|ok\nllama-8b|node-02|ok\nqwen-7b|node-02|ok\n");

@@ -4,12 +4,12 @@
 #include "client/tui/key_bindings.h"
 #include "client/tui/machines.h"
 #include "client/tui/view.h"
-#include "tests/support/tui_fixture.h"
+#include "tests/support/tui_scenes.h"
 
 // Hosts in trouble come first, each before its devices; the cursor stays on its row.
 TEST_CASE(what_has_trouble_comes_first)
 {
-    struct model *model = fixture_new(120, 40, fixture_normal);
+    struct model *model = fixture_new(120, 40, scene_normal);
     const struct result *machines = model_answer(model, POLL_MACHINES);
     fixture_key(model, '2');
     size_t row;
@@ -36,7 +36,7 @@ static void answer_hosts(struct model *model, const char *text)
 // Details stay at their row, wherever it goes, and say when it is gone; the poller hears of it.
 TEST_CASE(an_open_detail_keeps_its_row)
 {
-    struct model *model = fixture_new(120, 40, fixture_normal);
+    struct model *model = fixture_new(120, 40, scene_normal);
     fixture_key(model, '2');
     answer_hosts(model, "host|events|cpu_util_ratio\na|-|0.1\nb|-|0.2\n");
     fixture_key(model, '\r');
@@ -61,7 +61,7 @@ TEST_CASE(an_open_detail_keeps_its_row)
 // models on its host.
 TEST_CASE(a_detail_tells_who_uses_a_device)
 {
-    struct model *model = fixture_new(120, 40, fixture_normal);
+    struct model *model = fixture_new(120, 40, scene_normal);
     fixture_key(model, '2');
     fixture_answer(model, POLL_NOW,
                    "model|host|state|group_size|group_by\nm|-|ok|2|model\nm|a|ok|-|model\n"
@@ -98,7 +98,7 @@ TEST_CASE(a_detail_tells_each_figure_once)
         "\n trouble                        ! throttled"};
     static const char *const absent[] = {"\n util ", "\n pcie ", "\n events ", "\n as_of ",
                                          "\n memory_used "};
-    struct model *model = fixture_new(120, 40, fixture_normal);
+    struct model *model = fixture_new(120, 40, scene_normal);
     fixture_key(model, '2');
     fixture_answer(model, POLL_HOSTS, "host|events\na|-\n");
     fixture_answer(model, POLL_DEVICES,
@@ -122,7 +122,7 @@ TEST_CASE(a_past_window_without_samples_asks_for_no_sampler)
 {
     static const char *const texts[] = {"no samples: inferstat-worker watch makes them",
                                         "no samples in this window (0: up to now)"};
-    struct model *model = fixture_new(120, 40, fixture_normal);
+    struct model *model = fixture_new(120, 40, scene_normal);
     fixture_key(model, '2');
     for (int is_past = 0; is_past < 2; is_past++) {
         answer_hosts(model, "host|events\n");
@@ -139,7 +139,7 @@ TEST_CASE(a_past_window_without_samples_asks_for_no_sampler)
 // Hosts, devices and events are joined at the end of their round.
 TEST_CASE(machines_are_joined_once_a_round)
 {
-    struct model *model = fixture_new(120, 40, fixture_normal);
+    struct model *model = fixture_new(120, 40, scene_normal);
     fixture_answer(model, POLL_HOSTS, "host|events|cpu_util_ratio\nalone|-|0.1\n");
     fixture_answer(model, POLL_DEVICES, "host|device\n");
     assert_true(result_row_count(model_answer(model, POLL_MACHINES)) > 1);
@@ -171,7 +171,7 @@ TEST_CASE(many_errors_hide_none)
 // The ledger tells how fast the store grows, and runs that lost records come first.
 TEST_CASE(the_ledger_tells_losses_and_growth)
 {
-    struct model *model = fixture_new(120, 40, fixture_normal);
+    struct model *model = fixture_new(120, 40, scene_normal);
     size_t row;
     fixture_key(model, '8');
     fixture_answer(model, POLL_RUNS,

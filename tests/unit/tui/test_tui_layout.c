@@ -4,7 +4,7 @@
 #include "client/tui/key_bindings.h"
 #include "client/tui/layout.h"
 #include "client/tui/view.h"
-#include "tests/support/tui_fixture.h"
+#include "tests/support/tui_scenes.h"
 
 static void assert_inside(struct rect inner, struct rect outer)
 {
@@ -48,7 +48,7 @@ TEST_CASE(frames_never_overlap)
 // The least screen has every view, a row of it at least, its details and the help.
 TEST_CASE(a_small_screen_has_every_view)
 {
-    void (*const fills[])(struct model *) = {fixture_fleet, fixture_pipelines, fixture_alerts};
+    void (*const fills[])(struct model *) = {scene_fleet, scene_pipelines, scene_alerts};
     for (size_t fill = 0; fill < COUNT_OF(fills); fill++) {
         struct model *model = fixture_new(60, 15, fills[fill]);
         assert_false(fixture_shows(model, "too small"));
@@ -70,13 +70,13 @@ TEST_CASE(panels_never_overlap)
         void (*fill)(struct model *);
         const char *keys;
     } cases[] = {
-        {fixture_normal, ""},     {fixture_many, "o"},        {fixture_losses, ""},
-        {fixture_fleet, "o"},     {fixture_fleet, "oj\r"},    {fixture_many, "["},
-        {fixture_normal, "2"},    {fixture_normal, "2\r"},    {fixture_losses, "3o"},
-        {fixture_normal, "3\r"},  {fixture_normal, "4"},      {fixture_losses, "4\r"},
-        {fixture_pipelines, "5"}, {fixture_pipelines, "5\r"}, {fixture_normal, "6"},
-        {fixture_normal, "6\r"},  {fixture_alerts, "7"},      {fixture_alerts, "7\r"},
-        {fixture_losses, "8"},    {fixture_many, "8\r"},
+        {scene_normal, ""},     {scene_many, "o"},        {scene_losses, ""},
+        {scene_fleet, "o"},     {scene_fleet, "oj\r"},    {scene_many, "["},
+        {scene_normal, "2"},    {scene_normal, "2\r"},    {scene_losses, "3o"},
+        {scene_normal, "3\r"},  {scene_normal, "4"},      {scene_losses, "4\r"},
+        {scene_pipelines, "5"}, {scene_pipelines, "5\r"}, {scene_normal, "6"},
+        {scene_normal, "6\r"},  {scene_alerts, "7"},      {scene_alerts, "7\r"},
+        {scene_losses, "8"},    {scene_many, "8\r"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct model model;
@@ -113,7 +113,7 @@ TEST_CASE(the_enlarged_panel_stands_alone)
 {
     struct model model;
     fixture_model(&model, 80, 24);
-    fixture_normal(&model);
+    scene_normal(&model);
     model.views[0].enlarged = true;
     model.views[0].focus = 2;
     struct rect areas[MODEL_PANELS_MAX], body = layout_frame(80, 24, false).body;
@@ -182,7 +182,7 @@ TEST_CASE(splits_and_centres)
 // Three lines have no prompt, panel or list: their keys do nothing, and the window is named.
 TEST_CASE(compact_has_few_keys)
 {
-    struct model *model = fixture_new(80, 3, fixture_normal);
+    struct model *model = fixture_new(80, 3, scene_normal);
     model->compact = true;
     for (uint32_t code = 1; code < KEY_CODE_F10; code++) {
         if (code == 'q' || code == ' ' || code == 'r' || code == 't' || code == KEY_CODE_CTRL_L)
@@ -211,7 +211,7 @@ TEST_CASE(compact_draws_by_time)
         used +=
             (size_t)snprintf(text + used, sizeof text - used, "%lld|500\n",
                              (long long)(FIXTURE_WALL_NS - (298 - 2 * i) * INT64_C(1000000000)));
-    struct model *model = fixture_new(80, 3, fixture_normal);
+    struct model *model = fixture_new(80, 3, scene_normal);
     model->compact = true;
     fixture_answer(model, POLL_TOKENS, text);
     struct canvas canvas;

@@ -5,7 +5,7 @@
 
 #include "client/tui/key_bindings.h"
 #include "client/tui/view.h"
-#include "tests/support/tui_fixture.h"
+#include "tests/support/tui_scenes.h"
 
 TEST_CASE(keys_have_effects)
 {
@@ -32,7 +32,7 @@ TEST_CASE(keys_have_effects)
         {0, 0},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct model *model = fixture_new(80, 24, fixture_normal);
+        struct model *model = fixture_new(80, 24, scene_normal);
         assert_int_equal(fixture_key(model, cases[i].code), cases[i].effects);
         fixture_free(model);
     }
@@ -40,7 +40,7 @@ TEST_CASE(keys_have_effects)
 
 TEST_CASE(clear_asks_for_the_name)
 {
-    struct model *model = fixture_new(80, 24, fixture_normal);
+    struct model *model = fixture_new(80, 24, scene_normal);
     assert_int_equal(fixture_key(model, 'c'), 0);
     assert_int_equal(model->overlay, OVERLAY_CLEAR);
     assert_int_equal(fixture_type(model, "y"), 0);
@@ -71,7 +71,7 @@ TEST_CASE(clear_asks_for_the_name)
 
 TEST_CASE(readonly_refuses_to_clear)
 {
-    struct model *model = fixture_new(80, 24, fixture_normal);
+    struct model *model = fixture_new(80, 24, scene_normal);
     model->readonly = true;
     assert_int_equal(fixture_key(model, 'c'), 0);
     assert_int_equal(model->overlay, OVERLAY_NONE);
@@ -81,7 +81,7 @@ TEST_CASE(readonly_refuses_to_clear)
 
 TEST_CASE(clear_says_how_it_ended)
 {
-    struct model *model = fixture_new(80, 24, fixture_normal);
+    struct model *model = fixture_new(80, 24, scene_normal);
     struct event event = {.kind = EVENT_CHANGED, .cleared = 152};
     assert_int_equal(fixture_event(model, event), EFFECT_ASK);
     assert_string_equal(model->notice, "cleared 152 records");
@@ -103,7 +103,7 @@ TEST_CASE(clear_says_how_it_ended)
 
 TEST_CASE(a_pause_asks_only_when_told)
 {
-    struct model *model = fixture_new(80, 24, fixture_normal);
+    struct model *model = fixture_new(80, 24, scene_normal);
     assert_int_equal(fixture_key(model, ' '), EFFECT_PACE);
     assert_true(model->paused);
     assert_int_equal(fixture_key(model, 't'), EFFECT_SCOPE | EFFECT_ASK);
@@ -137,7 +137,7 @@ TEST_CASE(age_counts_from_the_last_answer)
 {
     struct model *model = fixture_new(80, 24, NULL);
     assert_true(model_age_seconds(model) == 0);
-    fixture_normal(model);
+    scene_normal(model);
     struct event tick = {.kind = EVENT_TICK, .now_ns = FIXTURE_NOW_NS + UINT64_C(5000000000)};
     (void)model_update(model, &tick);
     assert_true(model_age_seconds(model) == 5);
@@ -167,7 +167,7 @@ TEST_CASE(the_interval_moves_in_steps)
 
 TEST_CASE(an_export_asks_for_a_name)
 {
-    struct model *model = fixture_new(120, 40, fixture_many);
+    struct model *model = fixture_new(120, 40, scene_many);
     fixture_key(model, 'e');
     assert_string_equal(model->prompt.text, "inferstat.csv");
     fixture_key(model, KEY_CODE_CTRL_U);
@@ -223,7 +223,7 @@ TEST_CASE(an_export_says_how_many_rows_it_has)
         {'2', NULL, 6, "6 rows written: a.csv"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct model *model = fixture_new(120, 40, fixture_normal);
+        struct model *model = fixture_new(120, 40, scene_normal);
         fixture_answer(model, POLL_WINDOW, cases[i].window);
         fixture_answer(model, POLL_LOADS, loads);
         fixture_key(model, (unsigned char)cases[i].key);
@@ -238,7 +238,7 @@ TEST_CASE(an_export_says_how_many_rows_it_has)
 
 TEST_CASE(alerts_are_acknowledged_and_silenced)
 {
-    struct model *model = fixture_new(120, 40, fixture_alerts);
+    struct model *model = fixture_new(120, 40, scene_alerts);
     fixture_key(model, 'a');
     assert_int_equal(model->overlay, OVERLAY_NONE);
     assert_non_null(strstr(model->notice, "Alerts"));
@@ -277,7 +277,7 @@ TEST_CASE(alerts_are_acknowledged_and_silenced)
 
 TEST_CASE(the_window_changes)
 {
-    struct model *model = fixture_new(120, 40, fixture_normal);
+    struct model *model = fixture_new(120, 40, scene_normal);
     static const char *const lengths[] = {"1h", "24h", "7d", "30d", "all", "1m", "5m"};
     for (size_t i = 0; i < COUNT_OF(lengths); i++) {
         fixture_key(model, 't');
@@ -323,7 +323,7 @@ TEST_CASE(the_window_changes)
 TEST_CASE(answers_are_of_what_is_asked)
 {
     struct query_filter filter = {.by[QUERY_BY_HOST] = "gpu-18"};
-    struct model *model = fixture_new(120, 40, fixture_normal);
+    struct model *model = fixture_new(120, 40, scene_normal);
     const uint32_t before = model->scope.generations[POLL_WINDOW];
     fixture_key(model, 't');
     assert_null(model_answer(model, POLL_WINDOW));
@@ -350,7 +350,7 @@ TEST_CASE(answers_are_of_what_is_asked)
 // A model's and a host's rows of Now are of other answers; so is why another row is slow.
 TEST_CASE(other_questions_have_other_answers)
 {
-    struct model *model = fixture_new(120, 40, fixture_fleet);
+    struct model *model = fixture_new(120, 40, scene_fleet);
     fixture_key(model, 'g');
     assert_null(model_answer(model, POLL_NOW));
     fixture_key(model, 'w');
@@ -377,7 +377,7 @@ TEST_CASE(the_title_names_the_zone)
         {"UTC", 60, "window 5m  12:00:00\n", "5m until 11:57:30\n"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct model *model = fixture_new(cases[i].width, 24, fixture_normal);
+        struct model *model = fixture_new(cases[i].width, 24, scene_normal);
         (void)setenv("TZ", cases[i].zone, 1);
         tzset();
         assert_true(fixture_shows(model, cases[i].live));
@@ -442,7 +442,7 @@ TEST_CASE(a_file_goes_on_while_its_collector_hears)
 TEST_CASE(a_chart_says_when_it_begins)
 {
     char summary[128];
-    struct model *model = fixture_new(120, 40, fixture_normal);
+    struct model *model = fixture_new(120, 40, scene_normal);
     model->scope.window.length = 4; // 7d
     assert_true(fixture_shows(model, "7d before"));
     (void)snprintf(summary, sizeof summary, "runs|first_started_ns\n1|%lld\n",
@@ -455,7 +455,7 @@ TEST_CASE(a_chart_says_when_it_begins)
 
 TEST_CASE(a_silent_collector_shows_the_age_of_data)
 {
-    struct model *model = fixture_new(120, 40, fixture_normal);
+    struct model *model = fixture_new(120, 40, scene_normal);
     struct event tick = {.kind = EVENT_TICK,
                          .now_ns = FIXTURE_NOW_NS + UINT64_C(2400000000),
                          .wall_now_ns = FIXTURE_WALL_NS};
@@ -470,7 +470,7 @@ TEST_CASE(a_silent_collector_shows_the_age_of_data)
 // From the help, a view is shown at once; a question and the prompt keep the key.
 TEST_CASE(views_are_shown_from_the_help_alone)
 {
-    struct model *model = fixture_new(80, 24, fixture_pipelines);
+    struct model *model = fixture_new(80, 24, scene_pipelines);
     fixture_key(model, '?');
     fixture_key(model, '5');
     assert_int_equal(model->view, VIEW_PIPELINES);
@@ -490,7 +490,7 @@ TEST_CASE(losses_are_added_up)
 {
     struct model *model = fixture_new(80, 24, NULL);
     assert_int_equal(model_lost(model), 0);
-    fixture_losses(model);
+    scene_losses(model);
     assert_int_equal(model_lost(model), 12);
     fixture_free(model);
 }
@@ -537,8 +537,8 @@ TEST_CASE(takes_any_sequence_of_events)
                                     KEY_CODE_BACK_TAB,
                                     0x5343,
                                     0};
-    void (*const fills[])(struct model *) = {fixture_normal, fixture_empty, fixture_many,
-                                             fixture_losses, fixture_names, fixture_pipelines};
+    void (*const fills[])(struct model *) = {scene_normal, scene_empty, scene_many,
+                                             scene_losses, scene_names, scene_pipelines};
     uint64_t seed = 42;
     struct model *model = fixture_new(80, 24, NULL);
     for (int round = 0; round < 4000; round++) {

@@ -4,7 +4,7 @@
 #include "client/tui/key_bindings.h"
 #include "client/tui/lists.h"
 #include "client/tui/view.h"
-#include "tests/support/tui_fixture.h"
+#include "tests/support/tui_scenes.h"
 
 enum { OPEN, HISTORY }; // of the view Alerts
 enum { STAGES = 1 };    // of the view Loads
@@ -30,7 +30,7 @@ static size_t page_of(const struct model *model)
 
 TEST_CASE(the_cursor_moves_within_the_rows)
 {
-    struct model *model = fixture_new(120, 40, fixture_many);
+    struct model *model = fixture_new(120, 40, scene_many);
     fixture_key(model, '3');
     const struct grid_state *list = list_of(model);
     const size_t page = page_of(model);
@@ -60,9 +60,9 @@ TEST_CASE(the_cursor_moves_within_the_rows)
 
     // Fewer rows than it was at, and a larger screen.
     fixture_key(model, KEY_CODE_END);
-    fixture_empty(model);
+    scene_empty(model);
     assert_int_equal(list->cursor, 0);
-    fixture_many(model);
+    scene_many(model);
     fixture_key(model, KEY_CODE_END);
     fixture_event(model, (struct event){.kind = EVENT_RESIZE, .x = 120, .y = 300});
     assert_int_equal(list->top, 0);
@@ -75,7 +75,7 @@ TEST_CASE(the_cursor_moves_within_the_rows)
 // New rows come before the cursor's; at the first row, the cursor is always on the newest.
 TEST_CASE(the_cursor_stays_on_its_row)
 {
-    struct model *model = fixture_new(120, 40, fixture_normal);
+    struct model *model = fixture_new(120, 40, scene_normal);
     fixture_key(model, '3');
     fixture_answer(model, POLL_INFERENCES, REQUESTS "r|1|3|c\nr|1|2|b\nr|1|1|a\n");
     fixture_answer(model, POLL_INFERENCES, REQUESTS "r|1|4|d\nr|1|3|c\nr|1|2|b\nr|1|1|a\n");
@@ -96,7 +96,7 @@ TEST_CASE(the_cursor_stays_on_its_row)
 
 TEST_CASE(what_has_ended_is_folded)
 {
-    struct model *model = fixture_new(120, 60, fixture_many);
+    struct model *model = fixture_new(120, 60, scene_many);
     assert_true(fixture_shows(model, "▸ 5 ended"));
     assert_false(fixture_shows(model, "gpu-36"));
     fixture_key(model, 'o');
@@ -107,7 +107,7 @@ TEST_CASE(what_has_ended_is_folded)
 
 TEST_CASE(search_finds_rows)
 {
-    struct model *model = fixture_new(120, 40, fixture_many);
+    struct model *model = fixture_new(120, 40, scene_many);
     fixture_key(model, 'n');
     assert_non_null(strstr(model->notice, "/ searches"));
     fixture_key(model, '/');
@@ -135,7 +135,7 @@ TEST_CASE(search_finds_rows)
     fixture_key(model, 'x');
     fixture_key(model, KEY_CODE_ESCAPE);
     assert_string_equal(model->search, "nowhere");
-    fixture_fleet(model);
+    scene_fleet(model);
     fixture_key(model, KEY_CODE_HOME);
     fixture_key(model, KEY_CODE_LEFT); // closes its group
     static const char *const hidden[] = {"gpu04", "old-b"};
@@ -160,7 +160,7 @@ TEST_CASE(search_finds_rows)
 
 TEST_CASE(rows_go_by_model_or_host)
 {
-    struct model *model = fixture_new(120, 40, fixture_many);
+    struct model *model = fixture_new(120, 40, scene_many);
     assert_int_equal(fixture_key(model, 'g'), EFFECT_SCOPE | EFFECT_ASK);
     assert_true(model->scope.by_host);
     assert_int_equal(list_of(model)->sort, GRID_UNSORTED);
@@ -181,7 +181,7 @@ TEST_CASE(rows_go_by_model_or_host)
 
 TEST_CASE(enter_shows_all_of_a_row)
 {
-    struct model *model = fixture_new(120, 40, fixture_many);
+    struct model *model = fixture_new(120, 40, scene_many);
     fixture_key(model, KEY_CODE_DOWN);
     fixture_key(model, KEY_CODE_ENTER);
     assert_int_equal(model->overlay, OVERLAY_DETAIL);
@@ -198,7 +198,7 @@ TEST_CASE(enter_shows_all_of_a_row)
 
 TEST_CASE(tab_goes_round)
 {
-    struct model *model = fixture_new(80, 24, fixture_alerts);
+    struct model *model = fixture_new(80, 24, scene_alerts);
     fixture_key(model, '7');
     static const unsigned order[] = {HISTORY, OPEN, HISTORY};
     for (size_t i = 0; i < COUNT_OF(order); i++) {
@@ -212,7 +212,7 @@ TEST_CASE(tab_goes_round)
 
 TEST_CASE(views_keep_what_was_done_to_them)
 {
-    struct model *model = fixture_new(60, 16, fixture_pipelines);
+    struct model *model = fixture_new(60, 16, scene_pipelines);
     fixture_key(model, '7');
     fixture_key(model, '\t');
     fixture_key(model, '5');
@@ -234,11 +234,11 @@ TEST_CASE(views_keep_what_was_done_to_them)
 // Answers that come while another view is shown may be shorter than it was scrolled.
 TEST_CASE(a_view_shown_again_stands_within_its_rows)
 {
-    struct model *model = fixture_new(60, 16, fixture_many);
+    struct model *model = fixture_new(60, 16, scene_many);
     fixture_key(model, KEY_CODE_END);
     assert_true(list_of(model)->top > 0);
     fixture_key(model, '2');
-    fixture_normal(model);
+    scene_normal(model);
     fixture_key(model, '1');
     assert_int_equal(list_of(model)->top, 0);
     assert_int_equal(list_of(model)->cursor, 0);
@@ -247,7 +247,7 @@ TEST_CASE(a_view_shown_again_stands_within_its_rows)
 
 TEST_CASE(sorting_goes_through_the_columns)
 {
-    struct model *model = fixture_new(80, 24, fixture_many);
+    struct model *model = fixture_new(80, 24, scene_many);
     const struct grid_state *hosts = list_of(model);
     const int columns = (int)view_current(model)->panels[0].grid->count;
     assert_int_equal(hosts->sort, GRID_UNSORTED);
@@ -294,7 +294,7 @@ TEST_CASE(sorting_goes_through_the_columns)
 // Startups, and failures, have a place only while there are some.
 TEST_CASE(no_key_goes_to_a_panel_that_is_not_there)
 {
-    struct model *model = fixture_new(120, 40, fixture_normal);
+    struct model *model = fixture_new(120, 40, scene_normal);
     for (uint32_t view = '3'; view <= '4'; view++) {
         const enum polled_query last = view == '3' ? POLL_FAILED : POLL_STARTUPS;
         fixture_key(model, view);
@@ -318,7 +318,7 @@ TEST_CASE(no_key_goes_to_a_panel_that_is_not_there)
 
 TEST_CASE(escape_steps_out)
 {
-    struct model *model = fixture_new(80, 24, fixture_alerts);
+    struct model *model = fixture_new(80, 24, scene_alerts);
     fixture_key(model, '7');
     fixture_key(model, '\t');
     fixture_key(model, 'z');
@@ -337,7 +337,7 @@ TEST_CASE(escape_steps_out)
 
 TEST_CASE(help_scrolls)
 {
-    struct model *model = fixture_new(60, 16, fixture_normal);
+    struct model *model = fixture_new(60, 16, scene_normal);
     fixture_key(model, '?');
     fixture_key(model, KEY_CODE_END);
     struct rect body = layout_frame(60, 16, false).body;
@@ -352,7 +352,7 @@ TEST_CASE(help_scrolls)
 
 TEST_CASE(the_mouse_does_what_keys_do)
 {
-    struct model *model = fixture_new(80, 24, fixture_alerts);
+    struct model *model = fixture_new(80, 24, scene_alerts);
     fixture_key(model, '7');
     struct rect areas[MODEL_PANELS_MAX];
     view_arrange(model, areas);
@@ -383,7 +383,7 @@ TEST_CASE(the_mouse_does_what_keys_do)
     assert_int_equal(state_of(model)->focus, HISTORY);
     fixture_event(model, (struct event){.kind = EVENT_PRESS, .x = 9999, .y = -4});
     fixture_key(model, KEY_CODE_ESCAPE);
-    fixture_many(model);
+    scene_many(model);
     fixture_key(model, '1');
     view_arrange(model, areas);
     fixture_event(model, (struct event){
@@ -397,7 +397,7 @@ TEST_CASE(the_mouse_does_what_keys_do)
 TEST_CASE(the_mouse_shows_views)
 {
     for (int width = 60; width <= 200; width += 20) {
-        struct model *model = fixture_new(width, 24, fixture_normal);
+        struct model *model = fixture_new(width, 24, scene_normal);
         unsigned seen = 0;
         for (int x = 0; x < width; x++) {
             struct event event = {.kind = EVENT_PRESS, .x = x, .y = 0};

@@ -5,12 +5,12 @@
 #include "client/tui/key_bindings.h"
 #include "client/tui/lists.h"
 #include "client/tui/view.h"
-#include "tests/support/tui_fixture.h"
+#include "tests/support/tui_scenes.h"
 
 static void fleet(struct model *model, int width)
 {
     fixture_model(model, width, 40);
-    fixture_fleet(model);
+    scene_fleet(model);
 }
 
 static const struct grid_state *state_of(const struct model *model)

@@ -2,7 +2,7 @@
 #include "tests/support/test.h"
 
 #include "client/tui/view.h"
-#include "tests/support/tui_fixture.h"
+#include "tests/support/tui_scenes.h"
 
 #define COLUMNS                                                                                    \
     "workload|chunk_bytes:bytes|bytes_h2d:bytes|overlap_ratio:ratio|duration_ns:ns|"               \
@@ -81,7 +81,7 @@ TEST_CASE(marks_no_overlap_of_copies_that_take_no_time)
 
 static char *drawn(const char *rows)
 {
-    struct model *model = fixture_new(120, 20, fixture_normal);
+    struct model *model = fixture_new(120, 20, scene_normal);
     fixture_answer(model, POLL_PIPELINES, rows);
     fixture_key(model, '5');
     char *screen = fixture_screen(model, false);

@@ -4,11 +4,11 @@
 #include "client/tui/compare/chooser.h"
 #include "client/tui/key_bindings.h"
 #include "client/tui/view.h"
-#include "tests/support/tui_fixture.h"
+#include "tests/support/tui_scenes.h"
 
 TEST_CASE(stages_follow_the_cursor)
 {
-    struct model *model = fixture_new(120, 40, fixture_normal);
+    struct model *model = fixture_new(120, 40, scene_normal);
     assert_int_equal(fixture_key(model, '4') & EFFECT_SUBJECT, EFFECT_SUBJECT);
     fixture_answer(model, POLL_LOADS,
                    "run|stream|number|started_ns|duration_ns\n"
@@ -24,7 +24,7 @@ TEST_CASE(stages_follow_the_cursor)
 // the one before it is of the same host.
 TEST_CASE(stages_of_a_startup)
 {
-    struct model *model = fixture_new(120, 40, fixture_normal);
+    struct model *model = fixture_new(120, 40, scene_normal);
     struct query query;
     fixture_key(model, '4');
     fixture_key(model, '\t');
@@ -33,7 +33,7 @@ TEST_CASE(stages_of_a_startup)
     assert_true(queries_fill(POLL_STAGES, &model->scope, 0, &query));
     assert_false(queries_fill(POLL_STAGES_USUAL, &model->scope, 0, &query));
     assert_string_equal(model->scope.subjects[SUBJECT_LOAD_BEFORE].by[QUERY_BY_RUN], "before");
-    fixture_stages(model);
+    scene_stages(model);
     assert_true(fixture_shows(model, "open_prompts"));
     assert_false(fixture_shows(model, "read_header"));
     assert_true(fixture_shows(model, "memory 8.0 MB before, 77.0 MB after, +69.0 MB"));
@@ -50,7 +50,7 @@ TEST_CASE(stages_of_a_startup)
 TEST_CASE(a_request_is_asked_about_when_it_is_opened)
 {
     const uint64_t about = queries_about(SUBJECT_REQUEST);
-    struct model *model = fixture_new(120, 40, fixture_normal);
+    struct model *model = fixture_new(120, 40, scene_normal);
     assert_int_equal(fixture_key(model, '3') & EFFECT_SUBJECT, 0);
     assert_int_equal(fixture_key(model, '\r'), EFFECT_SCOPE | EFFECT_SUBJECT);
     assert_true(model->asked == about);
@@ -76,7 +76,7 @@ TEST_CASE(a_request_is_asked_about_when_it_is_opened)
 // Each step of the choice by keys; the window moves, what is compared stays.
 TEST_CASE(what_is_compared_is_chosen_by_keys)
 {
-    struct model *model = fixture_new(80, 24, fixture_many);
+    struct model *model = fixture_new(80, 24, scene_many);
     fixture_answer(model, POLL_OVERVIEW,
                    "model|host\nllama|gpu-1\nllama|gpu-2\nqwen|gpu-1\nphi|gpu-3\n");
     fixture_answer(model, POLL_BASELINES, "baseline\njune\n");
@@ -135,7 +135,7 @@ TEST_CASE(both_ends_of_an_interval_have_their_unit)
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char text[512];
-        struct model *model = fixture_new(200, 24, fixture_normal);
+        struct model *model = fixture_new(200, 24, scene_normal);
         fixture_key(model, '6');
         (void)snprintf(text, sizeof text,
                        "verdict|model|metric|unit|before_median|after_median|ratio|ratio_low|"
@@ -155,7 +155,7 @@ TEST_CASE(random_keys_in_views_of_records)
     for (int round = 0; round < 40; round++) {
         struct model *model = fixture_new(60 + (int)(test_random(&random) % 160),
                                           16 + (int)(test_random(&random) % 50),
-                                          round % 2 ? fixture_pipelines : fixture_losses);
+                                          round % 2 ? scene_pipelines : scene_losses);
         for (int i = 0; i < 60; i++) {
             fixture_key(model, (unsigned char)keys[test_random(&random) % (sizeof keys - 1)]);
             if (i % 7 == 0)
@@ -174,7 +174,7 @@ TEST_CASE(random_keys_in_views_of_records)
 TEST_CASE(details_stay_in_the_body)
 {
     for (int height = 16; height <= 30; height++) {
-        struct model *model = fixture_new(120, 40, fixture_normal);
+        struct model *model = fixture_new(120, 40, scene_normal);
         fixture_key(model, '3');
         fixture_answer(
             model, POLL_INFERENCES,
@@ -204,7 +204,7 @@ TEST_CASE(details_stay_in_the_body)
         }
         fixture_free(model);
     }
-    struct model *model = fixture_new(80, 18, fixture_normal);
+    struct model *model = fixture_new(80, 18, scene_normal);
     fixture_key(model, '2');
     fixture_key(model, '\r');
     fixture_key(model, 'j');

@@ -7,7 +7,7 @@
 
 #include "client/tui/key_bindings.h"
 #include "client/tui/view.h"
-#include "tests/support/tui_fixture.h"
+#include "tests/support/tui_scenes.h"
 #include "common/core/base/glyph.h"
 
 static void nothing_yet(struct model *model)
@@ -37,7 +37,7 @@ static void tick(struct model *model, uint64_t seconds)
 
 static void lost_contact(struct model *model)
 {
-    fixture_normal(model);
+    scene_normal(model);
     nobody(model);
     tick(model, 5);
 }
@@ -50,7 +50,7 @@ static void long_lost(struct model *model)
 
 static void paused(struct model *model)
 {
-    fixture_normal(model);
+    scene_normal(model);
     fixture_key(model, ' ');
     tick(model, 12);
 }
@@ -60,7 +60,7 @@ static void machine(struct model *model)
 {
     char points[4096];
     int used = snprintf(points, sizeof points, "started_ns:unix_ns|mean\n");
-    fixture_normal(model);
+    scene_normal(model);
     fixture_answer(model, POLL_FLEET,
                    "host|metric|verdict|deviation_ratio|reason\n"
                    "gpu-17|ttft_ns|worse|0.5|-\n"
@@ -79,7 +79,7 @@ static void machine(struct model *model)
 // Hosts and devices with all that the view has columns for.
 static void equipped(struct model *model)
 {
-    fixture_normal(model);
+    scene_normal(model);
     fixture_answer(
         model, POLL_HOSTS,
         "host|events|cpu_util_ratio:ratio|memory_available_bytes:bytes|memory_total_bytes:bytes|"
@@ -105,7 +105,7 @@ static void equipped(struct model *model)
 // The last samples of a window that has ended, and its means.
 static void machines_before(struct model *model)
 {
-    fixture_normal(model);
+    scene_normal(model);
     fixture_key(model, '2');
     fixture_key(model, '[');
     fixture_answer(
@@ -127,7 +127,7 @@ static void machines_before(struct model *model)
 
 static void nothing(struct model *model)
 {
-    fixture_normal(model);
+    scene_normal(model);
     fixture_answer(model, POLL_LOADS, NULL);
     fixture_answer(model, POLL_COMPARE, NULL);
 }
@@ -135,7 +135,7 @@ static void nothing(struct model *model)
 // An alert that is silenced, and one that fires beside it.
 static void silenced(struct model *model)
 {
-    fixture_alerts(model);
+    scene_alerts(model);
     fixture_answer(
         model, POLL_ALERTS,
         "id|rule|model|host|device|state|severity|since_ns:unix_ns|resolved_ns:unix_ns|value|"
@@ -149,7 +149,7 @@ static void silenced(struct model *model)
 
 static void setup(struct model *model)
 {
-    fixture_many(model);
+    scene_many(model);
     fixture_key(model, KEY_CODE_F2);
     for (int i = 0; i < 6; i++)
         fixture_key(model, KEY_CODE_DOWN);
@@ -158,13 +158,13 @@ static void setup(struct model *model)
 
 static void fault(struct model *model)
 {
-    fixture_normal(model);
+    scene_normal(model);
     fixture_round(model, STATUS_CORRUPT, "store.db: page 7 is damaged");
 }
 
 static void file(struct model *model)
 {
-    fixture_normal(model);
+    scene_normal(model);
     (void)snprintf(model->name, sizeof model->name, "/var/lib/inferstat/store.db");
     model->is_file = true;
 }
@@ -185,7 +185,7 @@ static void press(struct model *model, const char *keys)
 // A request whose details are open: explained, with a load and other requests at the time.
 static void explained(struct model *model)
 {
-    fixture_normal(model);
+    scene_normal(model);
     press(model, "3\r");
     fixture_answer(model, POLL_EXPLANATION,
                    "run|started_ns|took_ns:ns|median_ns:ns|excess_ns:ns|peers|"
@@ -213,46 +213,46 @@ static void explained(struct model *model)
 
 static void loads(struct model *model)
 {
-    fixture_normal(model);
+    scene_normal(model);
     press(model, "4");
-    fixture_stages(model);
+    scene_stages(model);
 }
 
 static void loads_failed(struct model *model)
 {
-    fixture_losses(model);
+    scene_losses(model);
     press(model, "4");
-    fixture_stages(model);
+    scene_stages(model);
 }
 
 static void compact(struct model *model)
 {
-    fixture_many(model);
+    scene_many(model);
     model->compact = true;
 }
 
 static void compact_quiet(struct model *model)
 {
-    fixture_normal(model);
+    scene_normal(model);
     model->compact = true;
 }
 
 static void empty_file(struct model *model)
 {
     file(model);
-    fixture_empty(model);
+    scene_empty(model);
 }
 
 static void cleared(struct model *model)
 {
-    fixture_normal(model);
+    scene_normal(model);
     fixture_event(model, (struct event){.kind = EVENT_CHANGED, .cleared = 152});
 }
 
 // A model that makes no tokens, beside one that does.
 static void items(struct model *model)
 {
-    fixture_normal(model);
+    scene_normal(model);
     fixture_answer(model, POLL_SUMMARY,
                    "runs|runs_open|hosts|models|inferences|loads|tokens_per_second:tokens/s|"
                    "items_per_second:items/s\n2|2|1|2|61200|0|44.37|31250.5\n");
@@ -273,7 +273,7 @@ static void items(struct model *model)
 // The causes of the row at the cursor, and before they are known.
 static void why_asked(struct model *model)
 {
-    fixture_fleet(model);
+    scene_fleet(model);
     press(model, "jjw");
 }
 
@@ -297,7 +297,7 @@ static void why(struct model *model)
 // A text longer than the line, the cursor in the middle of it.
 static void prompt_long(struct model *model)
 {
-    fixture_normal(model);
+    scene_normal(model);
     press(model, "\\");
     for (int i = 0; i < 12; i++)
         press(model, "0123456789");
@@ -314,9 +314,9 @@ static void prompt_long(struct model *model)
 // What matches nothing is no empty store.
 static void filtered_empty(struct model *model)
 {
-    fixture_normal(model);
+    scene_normal(model);
     press(model, FILTERED);
-    fixture_empty(model);
+    scene_empty(model);
 }
 
 // How a scene is drawn, as tests/golden/tui/SCENE-FORM.txt.  ASCII: of such characters alone. MONO:
@@ -354,84 +354,84 @@ static const struct {
     {"connecting", nothing_yet, "", W80 | SIZES},
     {"nobody", nobody, "", W80 | SIZES},
     {"first-answer", first_answer, "", W80},
-    {"normal", fixture_normal, "", ALL | SIZES},
-    {"empty", fixture_empty, "", W60 | W80 | SIZES},
+    {"normal", scene_normal, "", ALL | SIZES},
+    {"empty", scene_empty, "", W60 | W80 | SIZES},
     {"empty-file", empty_file, "", W80},
     {"file", file, "", W80},
-    {"losses", fixture_losses, "", W80 | W200 | MONO},
-    {"names", fixture_names, "", W80 | ASCII | SIZES},
-    {"fleet", fixture_fleet, "", ALL | SIZES},
-    {"fleet-open", fixture_fleet, "o", W200 | SIZES},
-    {"fleet-closed", fixture_fleet, LEFT, W80},
-    {"fleet-sorted", fixture_fleet, ">>>>>>>>j", W120 | MONO},
-    {"fleet-named", fixture_fleet, "sI", W80},
+    {"losses", scene_losses, "", W80 | W200 | MONO},
+    {"names", scene_names, "", W80 | ASCII | SIZES},
+    {"fleet", scene_fleet, "", ALL | SIZES},
+    {"fleet-open", scene_fleet, "o", W200 | SIZES},
+    {"fleet-closed", scene_fleet, LEFT, W80},
+    {"fleet-sorted", scene_fleet, ">>>>>>>>j", W120 | MONO},
+    {"fleet-named", scene_fleet, "sI", W80},
     {"why", why, "", ALL | SIZES},
     {"why-asked", why_asked, "", W80},
-    {"many", fixture_many, "", W80 | W120},
+    {"many", scene_many, "", W80 | W120},
     {"lost-contact", lost_contact, "", W80 | MONO},
     {"long-lost", long_lost, "", W60},
     {"paused", paused, "", W80 | MONO},
     {"fault", fault, "", W80},
-    {"unwritable", fixture_unwritable, "", W80},
+    {"unwritable", scene_unwritable, "", W80},
     {"items", items, "", W80 | W120 | SIZES},
-    {"sorted", fixture_many, ">>>>>>>", W80},
-    {"unfolded", fixture_many, "o", W120},
-    {"detail", fixture_many, "jj\r", ALL | SIZES},
-    {"detail-request", fixture_normal, "3j\r", ALL | SIZES},
+    {"sorted", scene_many, ">>>>>>>", W80},
+    {"unfolded", scene_many, "o", W120},
+    {"detail", scene_many, "jj\r", ALL | SIZES},
+    {"detail-request", scene_normal, "3j\r", ALL | SIZES},
     {"detail-load", loads, "\r", ALL | SIZES},
     {"detail-machine", machine, "", ALL | SIZES},
     {"detail-device", equipped, "2jj\r", ALL | SIZES},
-    {"detail-alert", fixture_alerts, "7\r", ALL | SIZES},
-    {"detail-compare", fixture_normal, "6\r", W80},
-    {"search", fixture_many, "/gpu-1", W80 | SIZES},
-    {"past", fixture_many, "[", ALL | SIZES | AGAIN},
-    {"averages", fixture_many, "ttt", W120 | AGAIN},
-    {"hosts", fixture_normal, "2", ALL | SIZES},
+    {"detail-alert", scene_alerts, "7\r", ALL | SIZES},
+    {"detail-compare", scene_normal, "6\r", W80},
+    {"search", scene_many, "/gpu-1", W80 | SIZES},
+    {"past", scene_many, "[", ALL | SIZES | AGAIN},
+    {"averages", scene_many, "ttt", W120 | AGAIN},
+    {"hosts", scene_normal, "2", ALL | SIZES},
     {"hosts-equipped", equipped, "2", W80 | W120 | W200 | MONO | SIZES},
     {"hosts-past", machines_before, "", W80 | W120 | W200},
-    {"requests", fixture_normal, "3", ALL | SIZES},
-    {"requests-paged", fixture_normal, "3" PAGE_DOWN, W60},
+    {"requests", scene_normal, "3", ALL | SIZES},
+    {"requests-paged", scene_normal, "3" PAGE_DOWN, W60},
     {"requests-items", items, "3m", W80},
-    {"requests-failed", fixture_losses, "3", W80 | W120 | MONO | SIZES},
+    {"requests-failed", scene_losses, "3", W80 | W120 | MONO | SIZES},
     {"explained", explained, "", ALL | SIZES},
-    {"chooser", fixture_normal, "v", ALL | SIZES},
-    {"chooser-models", fixture_many, "vj\r", W80 | SIZES},
-    {"chooser-none", fixture_normal, "vjjj\r", W60},
+    {"chooser", scene_normal, "v", ALL | SIZES},
+    {"chooser-models", scene_many, "vj\r", W80 | SIZES},
+    {"chooser-none", scene_normal, "vjjj\r", W60},
     {"loads", loads, "", ALL | SIZES},
     {"loads-none", nothing, "4", W60},
     {"loads-before", loads, "d", W80 | W120 | SIZES},
     {"loads-alone", loads_failed, "d", W80},
     {"loads-failed", loads_failed, "", W80 | MONO},
-    {"compare", fixture_normal, "6", ALL | SIZES},
+    {"compare", scene_normal, "6", ALL | SIZES},
     {"compare-none", nothing, "6", W60},
-    {"alerts", fixture_alerts, "7", ALL | SIZES},
+    {"alerts", scene_alerts, "7", ALL | SIZES},
     {"alerts-silenced", silenced, "7", W120 | SIZES},
     {"alerts-silenced-now", silenced, "", W80},
-    {"alerts-none", fixture_normal, "7", W80},
-    {"alerts-now", fixture_alerts, "", W120 | MONO},
-    {"silence", fixture_alerts, "7S", W80},
-    {"ledger", fixture_normal, "8", ALL | SIZES},
-    {"ledger-losses", fixture_losses, "8", ALL | SIZES},
-    {"help", fixture_normal, "?", ALL | SIZES},
-    {"question", fixture_normal, "c", W60 | W80 | SIZES},
-    {"question-filtered", fixture_normal, FILTERED "c", W80 | AGAIN},
+    {"alerts-none", scene_normal, "7", W80},
+    {"alerts-now", scene_alerts, "", W120 | MONO},
+    {"silence", scene_alerts, "7S", W80},
+    {"ledger", scene_normal, "8", ALL | SIZES},
+    {"ledger-losses", scene_losses, "8", ALL | SIZES},
+    {"help", scene_normal, "?", ALL | SIZES},
+    {"question", scene_normal, "c", W60 | W80 | SIZES},
+    {"question-filtered", scene_normal, FILTERED "c", W80 | AGAIN},
     {"setup", setup, "", ALL | SIZES},
-    {"prompt", fixture_normal, "\\", W60 | W80},
-    {"prompt-error", fixture_normal, "\\where modle=x since 1h\r", W80 | SIZES},
+    {"prompt", scene_normal, "\\", W60 | W80},
+    {"prompt-error", scene_normal, "\\where modle=x since 1h\r", W80 | SIZES},
     {"prompt-long", prompt_long, "", ASCII | SIZES},
-    {"filtered", fixture_normal, FILTERED, W80 | W120 | SIZES | AGAIN},
+    {"filtered", scene_normal, FILTERED, W80 | W120 | SIZES | AGAIN},
     {"filtered-empty", filtered_empty, "", W80},
     {"cleared", cleared, "", W80},
-    {"pipelines", fixture_pipelines, "5", ALL | SIZES},
-    {"pipelines-unmeasured", fixture_pipelines, "5jj", W80 | SIZES},
-    {"pipelines-sorted", fixture_pipelines, "5>>>>>>>I", W60},
-    {"pipelines-filtered", fixture_pipelines, "\\host=gpu-17\r5", W60 | AGAIN},
-    {"pipelines-none", fixture_normal, "5", W60},
-    {"pipelines-empty", fixture_empty, "5", W60 | SIZES},
+    {"pipelines", scene_pipelines, "5", ALL | SIZES},
+    {"pipelines-unmeasured", scene_pipelines, "5jj", W80 | SIZES},
+    {"pipelines-sorted", scene_pipelines, "5>>>>>>>I", W60},
+    {"pipelines-filtered", scene_pipelines, "\\host=gpu-17\r5", W60 | AGAIN},
+    {"pipelines-none", scene_normal, "5", W60},
+    {"pipelines-empty", scene_empty, "5", W60 | SIZES},
     {"compact", compact, "", LINES80 | SIZES},
     {"compact-quiet", compact_quiet, "", LINES40},
-    {"export", fixture_normal, "e", W80},
-    {"too-small", fixture_normal, "", SMALL},
+    {"export", scene_normal, "e", W80},
+    {"too-small", scene_normal, "", SMALL},
 };
 
 // A dashboard as in the scene.

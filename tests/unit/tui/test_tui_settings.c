@@ -9,7 +9,7 @@
 #include "client/tui/settings/settings.h"
 #include "client/tui/settings/settings_file.h"
 #include "client/tui/view.h"
-#include "tests/support/tui_fixture.h"
+#include "tests/support/tui_scenes.h"
 
 static char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE + 32];
 
@@ -65,7 +65,7 @@ static const char *value_now(const struct model *model)
 
 TEST_CASE(keys_change_them_at_once)
 {
-    struct model *model = fixture_new(80, 24, fixture_many);
+    struct model *model = fixture_new(80, 24, scene_many);
     assert_int_equal(fixture_key(model, KEY_CODE_F2), 0);
     assert_int_equal(model->overlay, OVERLAY_SETUP);
     assert_string_equal(value_now(model), "default");
@@ -123,7 +123,7 @@ TEST_CASE(the_file_keeps_what_it_does_not_know)
 {
     struct error err = {0};
     put_settings("# mine\n\nshape = round\n theme=default # of old\nrefresh = 1s\nrefresh = 10s");
-    struct model *model = fixture_new(80, 24, fixture_many);
+    struct model *model = fixture_new(80, 24, scene_many);
     settings_load(model, path);
     assert_true(model->interval_seconds == 10);
     const uint32_t codes[] = {KEY_CODE_F2,   KEY_CODE_RIGHT, KEY_CODE_RIGHT, KEY_CODE_DOWN,
@@ -138,7 +138,7 @@ TEST_CASE(the_file_keeps_what_it_does_not_know)
                               "columns.hosts.1 = -load_1m\n");
     free(text);
 
-    struct model *next = fixture_new(80, 24, fixture_many);
+    struct model *next = fixture_new(80, 24, scene_many);
     settings_load(next, path);
     assert_string_equal(next->settings.error, "");
     assert_int_equal(next->settings.theme, THEME_SAFE);
@@ -163,7 +163,7 @@ TEST_CASE(a_link_stays_one)
     assert_int_equal(rename(path, target), 0);
     assert_int_equal(chmod(target, 0640), 0);
     assert_int_equal(symlink(target, path), 0);
-    struct model *model = fixture_new(80, 24, fixture_many);
+    struct model *model = fixture_new(80, 24, scene_many);
     const uint32_t codes[] = {KEY_CODE_F2, KEY_CODE_RIGHT, KEY_CODE_RIGHT, KEY_CODE_ESCAPE};
     press(model, codes, COUNT_OF(codes));
     assert_int_equal(settings_save(model, path, &err), STATUS_OK);
@@ -192,7 +192,7 @@ TEST_CASE(a_broken_file_is_told_and_kept)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct error err = {0};
         put_settings(cases[i].text);
-        struct model *model = fixture_new(80, 24, fixture_many);
+        struct model *model = fixture_new(80, 24, scene_many);
         settings_load(model, path);
         assert_true(strstr(model->settings.error, cases[i].error) != NULL);
         assert_int_equal(model->notice[0] != '\0', cases[i].error[0] != '\0');
@@ -214,7 +214,7 @@ TEST_CASE(a_broken_file_is_told_and_kept)
 TEST_CASE(what_cannot_be_written_is_told)
 {
     struct error err = {0};
-    struct model *model = fixture_new(80, 24, fixture_many);
+    struct model *model = fixture_new(80, 24, scene_many);
     settings_load(model, path); // there is none
     assert_string_equal(model->settings.error, "");
     model->settings.changed = 1;
