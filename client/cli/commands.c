@@ -66,7 +66,9 @@ static enum status check_arguments(const struct cli *cli, struct error *err)
 static enum status run_command(struct cli *cli, struct error *err)
 {
     const char *name = cli->options.command;
-    char time[UNIT_TEXT_SIZE];
+    const time_t now = (time_t)(cli->env.now_ns / INT64_C(1000000000));
+    char text[UNIT_TEXT_SIZE];
+    struct tm local;
     if (!name && !(cli->env.in_is_terminal && cli->env.out_is_terminal))
         return error_set(err, STATUS_INVALID,
                          "no command, and no terminal for the dashboard (see inferstat --help)");
@@ -80,9 +82,9 @@ static enum status run_command(struct cli *cli, struct error *err)
     if (status != STATUS_OK)
         return status;
     if (cli->options.watch_ns > 0 && cli->options.format == FORMAT_TEXT &&
-        !option_given(&cli->options, OPTION_LINE))
-        (void)fprintf(cli->env.out, "%s %s\n", unit_format_int(time, UNIT_TIME, cli->env.now_ns),
-                      option_given(&cli->options, OPTION_UTC) ? "UTC" : "local time");
+        !option_given(&cli->options, OPTION_LINE) && localtime_r(&now, &local) &&
+        strftime(text, sizeof text, "%F %T %Z", &local) > 0)
+        (void)fprintf(cli->env.out, "%s\n", text);
     return cli->command->run(cli, err);
 }
 

@@ -115,11 +115,13 @@ wait_until 10 watched
 [ "$SECONDS" -ge 1 ] || fail "--watch 1s did not wait"
 stop watch INT 130
 [ "$(grep -c ',tiny,' "$WORK/watch.log")" -eq 2 ] || fail "not the same row again"
-# Above a table stands when it was made.
-start watch_table "$INFERSTAT" --db "$DB" loads --watch 1s --utc
-made_twice() { [ "$(grep -cE "^$(date -u +%Y)-[0-9-]{5} [0-9:]{8} UTC$" "$WORK/watch_table.log")" -eq 2 ]; }
-wait_until 10 made_twice
-stop watch_table INT 130
+# Above a table stands when it was made, and the zone of times.
+made_twice() { [ "$(grep -cE "^20[0-9-]{8} [0-9:]{8} ${shown#* }$" "$WORK/watch_table.log")" -eq 2 ]; }
+for shown in "--utc UTC" "--wide LOC"; do
+  TZ=LOC-14 start watch_table "$INFERSTAT" --db "$DB" loads --watch 1s "${shown% *}"
+  wait_until 10 made_twice
+  stop watch_table INT 130
+done
 # Times are local, or of UTC; --wide has columns for which there is no room.
 export TZ=LOC-14 # 14 hours before UTC
 expect_exit 0 "$INFERSTAT" loads
