@@ -1,5 +1,4 @@
 // inferstat audit
-#include <inttypes.h>
 #include <string.h>
 
 #include "client/cli/commands/record_pages.h"

@@ -1,7 +1,4 @@
 // inferstat export [KIND]... | --query TEXT | --bundle FILE
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

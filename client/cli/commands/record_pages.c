@@ -39,12 +39,6 @@ enum status record_pages_kinds(uint32_t *out, const struct cli *cli, struct erro
 
 // ---- Pages ------------------------------------------------------------------------
 
-// Rows of the next page, of `limit` (0: all) after `done`.
-static uint32_t page_rows(uint32_t limit, uint64_t done)
-{
-    return limit == 0 || limit - done > PAGE_ROWS ? PAGE_ROWS : (uint32_t)(limit - done);
-}
-
 // Retries while another client's audit is running, so that earlier pages are not lost.
 static enum status ask_page(struct cli *cli, const struct query *query, struct result **out,
                             struct error *err)
@@ -69,7 +63,9 @@ enum status record_pages_ask(struct cli *cli, const struct query *asked,
     uint64_t done = 0;
     do {
         if (query->kind == QUERY_RECORDS)
-            query->limit = page_rows(asked->limit, done);
+            query->limit = asked->limit == 0 || asked->limit - done > PAGE_ROWS
+                               ? PAGE_ROWS
+                               : (uint32_t)(asked->limit - done);
         struct result *page;
         status = ask_page(cli, query, &page, err);
         if (status != STATUS_OK)

@@ -1,6 +1,5 @@
 #include "common/store/alert/alert_table.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
