@@ -154,7 +154,8 @@ size_t view_machine_draw(const struct model *model, struct canvas *canvas, struc
 // Throughput over the window in one line, without scale or title.
 void view_charts_line(const struct model *model, struct canvas *canvas, struct rect area);
 
-// A chart of an answer by step of the window: the mean of each step.
+// A chart of an answer by step of the window: the mean of each step; of POLL_TTFT the median, p95
+// and failures.  Without a title it has no scale either.
 void view_chart_draw(const struct model *model, struct canvas *canvas, struct rect area,
                      const char *title, enum polled_query polled, enum unit unit);
 

@@ -69,20 +69,19 @@ static struct plot_chart new_chart(const struct model *model, const char *title,
     return chart;
 }
 
-// Draws the chart of `low` and, unless NULL, `high`.
-static void draw_chart(const struct model *model, struct canvas *canvas, struct rect area,
-                       const char *title, enum polled_query polled, enum unit unit, const char *low,
-                       const char *high)
+void view_chart_draw(const struct model *model, struct canvas *canvas, struct rect area,
+                     const char *title, enum polled_query polled, enum unit unit)
 {
+    const bool is_ttft = polled == POLL_TTFT;
     struct plot_point points[POINTS_MAX], errors[POINTS_MAX];
     struct plot_chart chart = new_chart(model, title, unit);
     chart.is_rate = polled == POLL_TOKENS;
     chart.points = points;
-    chart.count = read_points(points, model_answer(model, polled), low, high);
+    chart.count = read_points(points, model_answer(model, polled), is_ttft ? "p50" : "mean",
+                              is_ttft ? "p95" : NULL);
     chart.marks = errors;
-    chart.mark_count = polled == POLL_TTFT
-                           ? read_points(errors, model_answer(model, POLL_ERRORS), "mean", NULL)
-                           : 0;
+    chart.mark_count =
+        is_ttft ? read_points(errors, model_answer(model, POLL_ERRORS), "mean", NULL) : 0;
     if (title)
         plot_chart(canvas, area, &chart);
     else
@@ -97,22 +96,14 @@ void view_charts_draw(const struct model *model, struct canvas *canvas, struct r
         return;
     layout_beside(charts, (area.width - CHART_GAP) / 2, CHART_GAP, &left, &right);
     const bool has_both = right.width >= CHART_LEAST_WIDTH;
-    draw_chart(model, canvas, has_both ? left : charts, "tok/s", POLL_TOKENS, UNIT_TOKEN_RATE,
-               "mean", NULL);
+    view_chart_draw(model, canvas, has_both ? left : charts, "tok/s", POLL_TOKENS, UNIT_TOKEN_RATE);
     if (has_both)
-        draw_chart(model, canvas, right, "TTFT p50 p95 (✗ failed)", POLL_TTFT, UNIT_DURATION, "p50",
-                   "p95");
+        view_chart_draw(model, canvas, right, "TTFT p50 p95 (✗ failed)", POLL_TTFT, UNIT_DURATION);
 }
 
 void view_charts_line(const struct model *model, struct canvas *canvas, struct rect area)
 {
-    draw_chart(model, canvas, area, NULL, POLL_TOKENS, UNIT_TOKEN_RATE, "mean", NULL);
-}
-
-void view_chart_draw(const struct model *model, struct canvas *canvas, struct rect area,
-                     const char *title, enum polled_query polled, enum unit unit)
-{
-    draw_chart(model, canvas, area, title, polled, unit, "mean", NULL);
+    view_chart_draw(model, canvas, area, NULL, POLL_TOKENS, UNIT_TOKEN_RATE);
 }
 
 size_t view_machine_draw(const struct model *model, struct canvas *canvas, struct rect area, int y,
