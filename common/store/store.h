@@ -119,12 +119,12 @@
 //   (default e2e_ns), slowest first: those with the highest times or the lowest rates: run host
 //   model device request finish started_ns metric value e2e_ns queue_ns prefill_ns decode_ns?
 //   prompt_tokens cached_prompt_tokens generated_tokens (these and prefill_ns are null where the
-//   request has) items? concurrent_requests? peers (how many
-//   requests with its model and device the filter covers) took_ns? (time of the phases that the
-//   metric covers: all, those up to the first token, decode, ...) median_ns? (of the peers; for a
-//   rate the time of the same work at the median rate) excess_ns? and its parts, which add up to
-//   it: queue_excess_ns prompt_excess_ns prefill_excess_ns tokens_excess_ns decode_excess_ns
-//   copy_excess_ns load_excess_ns starvation_excess_ns throttle_excess_ns concurrency_excess_ns
+//   request has) items? concurrent_requests? peers (how many requests with its model and device the
+//   filter covers) took_ns? (time of the phases that the metric covers: all, those up to the first
+//   token, decode, ...) median_ns? (of the peers; for a rate the time of the same work at the
+//   median rate) excess_ns? and its parts, which add up to it: queue_excess_ns prompt_excess_ns
+//   prefill_excess_ns tokens_excess_ns decode_excess_ns copy_excess_ns load_excess_ns
+//   starvation_excess_ns throttle_excess_ns stopped_excess_ns concurrency_excess_ns
 //   other_excess_ns (latency_attribution.h), blame? (the largest part; null if the excess is at
 //   most 10 % of the median, or with fewer than 5 peers) throttle_reasons? note? expired_ns?
 //   (requests before that time have expired).  Medians are within 1 %.

@@ -34,7 +34,7 @@ longest() { row "$1" generated_tokens 200; }
 python3 -c 'import json, sys
 for row in json.load(open(sys.argv[1]))["rows"]:
     parts = [value for key, value in row.items() if key.endswith("_excess_ns")]
-    assert len(parts) == 11 and sum(parts) == row["excess_ns"], row' "$WORK/out" ||
+    assert len(parts) == 12 and sum(parts) == row["excess_ns"], row' "$WORK/out" ||
   fail "the parts do not sum to the excess"
 
 # The slowest are those that plain SQL finds.

@@ -49,22 +49,24 @@ static int64_t work_ns(const struct attribution_times *phase, int64_t excess_ns)
 }
 
 // Gives what a phase was slower to its causes, at most `*left`, which it reduces; returns the rest.
-// Concurrency comes last: whatever makes requests slow, more of them are in progress.
+// A stop comes first, and concurrency last: whatever makes requests slow, more of them are in
+// progress.
 static int64_t share_out(const struct attribution_times *phase, int64_t slower_ns, int64_t *left,
                          int64_t parts[ATTRIBUTION_PART_COUNT])
 {
+    const unsigned stop = ATTRIBUTION_STOPPED - ATTRIBUTION_COPY;
     const int64_t most = slower_ns < *left ? slower_ns : *left;
-    int64_t given = 0;
+    if (most <= 0)
+        return slower_ns;
+    int64_t given = phase->overlap_ns[stop] < most ? phase->overlap_ns[stop] : most;
+    parts[ATTRIBUTION_STOPPED] += given;
     double claimed = 0;
-    for (unsigned i = 0; ATTRIBUTION_COPY + i < ATTRIBUTION_CONCURRENCY; i++)
-        claimed += (double)(phase->overlap_ns[i] > 0 ? phase->overlap_ns[i] : 0);
-    const double scale = claimed > (double)most ? (double)most / claimed : 1;
-    for (unsigned i = 0; most > 0 && i < ATTRIBUTION_CAUSES; i++) {
-        int64_t share =
-            scale < 1 ? llround((double)phase->overlap_ns[i] * scale) : phase->overlap_ns[i];
-        share = share < most - given ? share : most - given;
-        if (share <= 0)
-            continue;
+    for (unsigned i = 0; i < stop; i++)
+        claimed += (double)phase->overlap_ns[i];
+    const double rest = (double)(most - given), scale = claimed > rest ? rest / claimed : 1;
+    for (unsigned i = 0; i < ATTRIBUTION_CAUSES; i++) {
+        const int64_t wanted = i == stop ? 0 : llround((double)phase->overlap_ns[i] * scale);
+        const int64_t share = wanted < most - given ? wanted : most - given;
         parts[ATTRIBUTION_COPY + i] += share;
         given += share;
     }
@@ -125,8 +127,6 @@ enum attribution_part attribution_main(const int64_t parts[ATTRIBUTION_PART_COUN
 }
 
 // ---- Concurrent events: the statement ----------------------------------------------------
-
-// ---- The statement ------------------------------------------------------------------
 //
 // $1 and $2 are the request's host and device, $3 to $6 the starts of its phases and its end, $7
 // its run.  The causes are numbers of enum attribution_part.
@@ -175,9 +175,9 @@ static void append_samples(sqlite3_str *sql)
         EVENTS_SAMPLES_MAX);
 }
 
-// Times in which a load ran or the device was throttled.  A sample is read at its end, or at its
-// start if it has no duration; what it shows may last until its run's next one is read.  Devices of
-// one name in one run are read at the same time: their samples end together.
+// Times of loads, of throttling and of stops.  A sample is read at its end, or at its start if it
+// has no duration; what it shows may last until its run's next one is read.  Devices of one name in
+// one run are read at the same time: their samples end together.
 static void append_spans(sqlite3_str *sql)
 {
     sqlite3_str_appendf(
@@ -202,7 +202,17 @@ static void append_spans(sqlite3_str *sql)
         ATTRIBUTION_THROTTLE, (long long)EVENTS_SAMPLE_NS, (long long)EVENTS_SAMPLE_NS);
     append_samples(sql);
     append_same_device(sql);
-    sqlite3_str_appendall(sql, ") WHERE reasons)");
+    sqlite3_str_appendf(
+        sql,
+        ") WHERE reasons UNION ALL SELECT %d, last + CAST((until - last) * cpu / beside AS INT),"
+        " until, 0 FROM (SELECT t.started_ns AS until, lag(t.started_ns) OVER w AS last,"
+        " lag(t.started_ns, 2) OVER w AS former, t.cpu_ratio AS cpu,"
+        " max(1.0, lag(t.cpu_ratio) OVER w, lead(t.cpu_ratio, 1, 0) OVER w) AS beside",
+        ATTRIBUTION_STOPPED);
+    append_newest(sql, "process_sample", EVENTS_STOP_NS, EVENTS_STOP_NS, " AND model IS NULL",
+                  EVENTS_SAMPLES_MAX);
+    sqlite3_str_appendall(sql, " AND t.run = $7 WINDOW w AS (ORDER BY t.started_ns))"
+                               " WHERE until - last > 2 * (last - former) AND cpu < beside / 2)");
 }
 
 // Pipelines, by the shares of the time that they copied and waited for slots.

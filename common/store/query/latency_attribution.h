@@ -15,6 +15,7 @@
 // remainder, it is shared in proportion; all causes together get no more than the excess beyond
 // that for work:
 //
+//   stopped      the process did not run; comes first: nothing else delayed it meanwhile
 //   throttle     the device's clocks were throttled
 //   load         a model was being loaded on the host
 //   copy         a pipeline was copying to or from the device
@@ -32,12 +33,12 @@
 // A cause that got a part was present at the time.  That it caused the delay is likely, not proven.
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "common/core/base/error.h"
 
 struct store;
-
-#include <stdbool.h>
-#include <stdint.h>
 
 // Expands X(enum suffix, name) for each part.
 #define ATTRIBUTION_PARTS(X)                                                                       \
@@ -50,6 +51,7 @@ struct store;
     X(LOAD, "load")                                                                                \
     X(STARVATION, "starvation")                                                                    \
     X(THROTTLE, "throttle")                                                                        \
+    X(STOPPED, "stopped")                                                                          \
     X(CONCURRENCY, "concurrency")                                                                  \
     X(OTHER, "other")
 
@@ -107,23 +109,29 @@ enum attribution_part attribution_main(const int64_t parts[ATTRIBUTION_PART_COUN
 
 // ---- Concurrent events -----------------------------------------------------------------------
 //
-// For how long model loads on the request's host, and pipelines and clock throttling on its device,
-// overlapped each of its phases.  All times are by the host's clock.  Any run of the host may have
-// recorded them: the device is the same if its UUID is, or its name where a run does not know the
-// UUID.
+// For how long model loads on the request's host, pipelines and clock throttling on its device, and
+// stops of its process overlapped each of its phases.  All times are by the host's clock.  Any run
+// of the host may have recorded them: the device is the same if its UUID is, or its name where a
+// run does not know the UUID.
 //
 // The number of records read is limited:
-//   loads, pipelines  those that began in the EVENTS_BEFORE_NS before the request, or during it,
-//   and
+//   loads, pipelines  those that began in EVENTS_BEFORE_NS before the request, or during it, and
 //                     ended after it began: the newest EVENTS_SPANS_MAX of each, of all hosts
+//   process samples   from EVENTS_STOP_NS before the request to EVENTS_STOP_NS after it: the newest
+//                     EVENTS_SAMPLES_MAX, of all hosts
 //   device samples    from EVENTS_SAMPLE_NS before the request to EVENTS_SAMPLE_NS after it: the
 //                     newest EVENTS_SAMPLES_MAX of its host
 // A device sample is read at the end of its duration, and shows what the device was doing from its
 // start until the next sample of its run is read: a change happened between the two readings.  The
 // last sample is valid for its duration.  Each is valid for at most EVENTS_SAMPLE_NS.
+//
+// A process was stopped between two of its samples if these are more than twice as far apart as the
+// two before, and it used less than half of the processors that it used beside them (at least one).
+// The stop lasted up to the second one, and began when as much would have been used.
 
 #define EVENTS_BEFORE_NS INT64_C(3600000000000) // an hour
 #define EVENTS_SAMPLE_NS INT64_C(10000000000)   // ten seconds
+#define EVENTS_STOP_NS   INT64_C(5000000000)    // processes have a sample each second
 enum { EVENTS_SPANS_MAX = 4096, EVENTS_SAMPLES_MAX = 20000 };
 
 // A request's run, its host and device (ids of the table name), and the starts of its phases,

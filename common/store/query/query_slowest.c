@@ -53,7 +53,7 @@ static const struct answer_column columns[] = {
 };
 #undef EXCESS_COLUMN
 
-enum { VALUE_COLUMN = 8 };
+enum { VALUE_COLUMN = 8, PARTS_COLUMN = 22 };
 
 // The duration and the phases that a metric is about.  For a rate, the request is compared with
 // the time that its work takes at the median rate.
@@ -163,11 +163,6 @@ static enum status on_request(void *context, sqlite3_stmt *row, struct error *er
     return STATUS_OK;
 }
 
-static bool is_rate(const struct query_metric *metric)
-{
-    return metric->unit != UNIT_DURATION;
-}
-
 // Of times the highest, of rates the lowest.  Reads every request in the window, within
 // the query's budget.
 static enum status read_requests(struct answer *answer, struct error *err)
@@ -190,7 +185,7 @@ static enum status read_requests(struct answer *answer, struct error *err)
     if (answer->query->cursor != 0)
         sqlite3_str_appendf(sql, " AND t.started_ns = %lld", (long long)answer->query->cursor);
     sqlite3_str_appendf(sql, " AND value IS NOT NULL ORDER BY value %s, t.id LIMIT %d",
-                        is_rate(metric) ? "ASC" : "DESC", (int)answer->limit);
+                        metric->unit == UNIT_DURATION ? "DESC" : "ASC", (int)answer->limit);
     return reader_scan(answer->store, sql, filter, on_request, answer, err);
 }
 
@@ -312,11 +307,11 @@ static void set_phases(struct attribution *attribution, const struct request *re
                 attribution_concurrency_ns(phase->took_ns, request->concurrent,
                                            peers->medians[MEDIAN_CONCURRENT]);
     }
-    // A request waits in the queue before it reaches the device: of the causes only a load
-    // makes this wait longer.
+    // A request waits in the queue before it reaches the device: of the causes only a load or a
+    // stop makes this wait longer.
     struct attribution_times *queue = &attribution->phases[PHASE_QUEUE];
     for (unsigned i = 0; i < ATTRIBUTION_CAUSES; i++)
-        if (ATTRIBUTION_COPY + i != ATTRIBUTION_LOAD)
+        if (ATTRIBUTION_COPY + i != ATTRIBUTION_LOAD && ATTRIBUTION_COPY + i != ATTRIBUTION_STOPPED)
             queue->overlap_ns[i] = 0;
 }
 
@@ -336,16 +331,6 @@ static void use_rate(struct attribution *attribution, const struct scope *scope,
         phase->more_units = 0;
         attribution->median_ns = phase->median_ns;
     }
-}
-
-static const char *excess_key(enum attribution_part part)
-{
-    static const char *const keys[ATTRIBUTION_PART_COUNT] = {
-#define EXCESS_KEY(name, text) [ATTRIBUTION_##name] = text "_excess_ns",
-        ATTRIBUTION_PARTS(EXCESS_KEY)
-#undef EXCESS_KEY
-    };
-    return keys[part];
 }
 
 static enum status on_other_device(void *context, sqlite3_stmt *row, struct error *err)
@@ -401,7 +386,7 @@ static enum status add_attribution(struct answer *answer, const struct request *
     answer_int(answer->result, "median_ns", attribution.median_ns);
     answer_int(answer->result, "excess_ns", attribution.took_ns - attribution.median_ns);
     for (unsigned i = 0; i < ATTRIBUTION_PART_COUNT; i++)
-        answer_int(answer->result, excess_key((enum attribution_part)i), parts[i]);
+        answer_int(answer->result, columns[PARTS_COLUMN + i].key, parts[i]);
     if (events.throttle_reasons)
         answer_int(answer->result, "throttle_reasons", events.throttle_reasons);
     const enum attribution_part most = attribution_main(parts, attribution.median_ns);

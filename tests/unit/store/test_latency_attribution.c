@@ -131,6 +131,16 @@ TEST_CASE(test_causes)
          {{ATTRIBUTION_STARVATION, 30}, {ATTRIBUTION_LOAD, 60}},
          {[ATTRIBUTION_STARVATION] = 30, [ATTRIBUTION_LOAD] = 60, [ATTRIBUTION_DECODE] = 110},
          ATTRIBUTION_DECODE},
+        {"stopped while throttled",
+         {PHASE_DECODE, 200, 0},
+         {{ATTRIBUTION_THROTTLE, 650}, {ATTRIBUTION_STOPPED, 150}, {ATTRIBUTION_CONCURRENCY, 300}},
+         {[ATTRIBUTION_STOPPED] = 150, [ATTRIBUTION_THROTTLE] = 50},
+         ATTRIBUTION_STOPPED},
+        {"stopped for longer than it was late",
+         {PHASE_DECODE, 200, 10},
+         {{ATTRIBUTION_COPY, 300}, {ATTRIBUTION_STOPPED, 150}},
+         {[ATTRIBUTION_TOKENS] = 100, [ATTRIBUTION_STOPPED] = 100},
+         ATTRIBUTION_TOKENS},
         {"faster than usual",
          {PHASE_DECODE, -100, 0},
          {{ATTRIBUTION_COPY, 300}},
@@ -222,6 +232,29 @@ TEST_CASE(test_parts_sum)
     }
 }
 
+// What a stop explains is its own, whatever else there was.
+TEST_CASE(test_a_stop_comes_first)
+{
+    uint64_t random = 815;
+    for (unsigned round = 0; round < 10000; round++) {
+        struct attribution attribution = usual();
+        slow_down(&attribution, PHASE_DECODE, (int64_t)(1 + test_random(&random) % 400) * MS);
+        attribution.phases[PHASE_DECODE].more_units = (double)(test_random(&random) % 20);
+        const int64_t stopped_ns = (int64_t)(test_random(&random) % 400) * MS;
+        claim(&attribution, PHASE_DECODE, ATTRIBUTION_STOPPED, stopped_ns);
+        int64_t alone[ATTRIBUTION_PART_COUNT], parts[ATTRIBUTION_PART_COUNT];
+        attribution_split(&attribution, alone);
+        for (unsigned k = 0; k < ATTRIBUTION_CAUSES; k++)
+            if (ATTRIBUTION_COPY + k != ATTRIBUTION_STOPPED)
+                attribution.phases[PHASE_DECODE].overlap_ns[k] =
+                    (int64_t)(test_random(&random) % 900) * MS;
+        attribution_split(&attribution, parts);
+        assert_int_equal(parts[ATTRIBUTION_STOPPED], alone[ATTRIBUTION_STOPPED]);
+        const int64_t rest_ns = alone[ATTRIBUTION_STOPPED] + alone[ATTRIBUTION_DECODE];
+        assert_int_equal(alone[ATTRIBUTION_STOPPED], stopped_ns < rest_ns ? stopped_ns : rest_ns);
+    }
+}
+
 TEST_CASE(test_concurrency)
 {
     assert_int_equal(attribution_concurrency_ns(100, 4, 1), 75);
@@ -255,4 +288,4 @@ TEST_CASE(test_throttle_reasons)
 }
 
 TEST_MAIN(test_causes, test_what_no_phase_has_is_other, test_causes_get_no_more_than_the_excess,
-          test_parts_sum, test_concurrency, test_throttle_reasons)
+          test_parts_sum, test_a_stop_comes_first, test_concurrency, test_throttle_reasons)

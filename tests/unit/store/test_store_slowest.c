@@ -330,6 +330,41 @@ static void plant_failure(void)
         (long long)SLOW_NS);
 }
 
+// Samples of the slow request's process each second, but for one that comes after 2.5 s and tells
+// of this use of processors.
+static void add_gap(double cpu_ratio)
+{
+    static const int64_t at_ms[] = {-2800, -1800, -800, 200, 2700, 3700};
+    for (size_t i = 0; i < COUNT_OF(at_ms); i++) {
+        struct record record;
+        record_init(&record, RECORD_KIND_PROCESS_SAMPLE, SLOW_NS + at_ms[i] * MS);
+        record_set_real(&record, PROCESS_SAMPLE_CPU, i == 4 ? cpu_ratio : 0.3);
+        record_set_int(&record, PROCESS_SAMPLE_HOST_MEMORY, 1);
+        (void)rows_add(db, 1, &record);
+        record_set_name(&record, PROCESS_SAMPLE_MODEL, models[0]);
+        (void)rows_add(db, 1, &record);
+    }
+}
+
+// It ran for half a second of the 2.5.
+static void plant_stop(void)
+{
+    add_gap(0.2);
+}
+
+static void plant_throttled_stop(void)
+{
+    plant_throttle();
+    plant_stop();
+}
+
+// Its samples were lost.
+static void plant_throttled_gap(void)
+{
+    plant_throttle();
+    add_gap(0.9);
+}
+
 enum { REFUSED_TOKENS = 5000000 };
 
 TEST_CASE(test_planted_causes_are_named)
@@ -378,6 +413,11 @@ TEST_CASE(test_planted_causes_are_named)
         {"a load during all", {.decode_ns = 2 * SECOND}, plant_load_always, "decode"},
         {"waiting while all load", {.queue_ns = 2 * SECOND}, plant_load_always, "queue"},
         {"throttling of all", {.decode_ns = 2 * SECOND}, plant_throttle_always, "decode"},
+        {"a stop", {.decode_ns = 2 * SECOND}, plant_stop, "stopped"},
+        {"waiting during a stop", {.queue_ns = 2 * SECOND}, plant_stop, "stopped"},
+        {"a stop while throttled", {.decode_ns = 2 * SECOND}, plant_throttled_stop, "stopped"},
+        {"half of it stopped", {.decode_ns = 5 * SECOND}, plant_throttled_stop, "throttle"},
+        {"lost samples", {.decode_ns = 2 * SECOND}, plant_throttled_gap, "throttle"},
         {"a crowd", {.decode_ns = 2 * SECOND, .concurrent = 14}, NULL, "concurrency"},
         {"a crowd of devices",
          {.decode_ns = 2 * SECOND, .concurrent = 14},
@@ -409,10 +449,14 @@ TEST_CASE(test_planted_causes_are_named)
             expect_sum(result, row);
         if (cases[i].more.prompt == REFUSED_TOKENS)
             assert_int_equal(result_integer(result, 0, "prompt_excess_ns", -1), 0);
+        if (cases[i].plant == plant_throttled_stop)
+            assert_in_range(result_integer(result, 0, "stopped_excess_ns", 0), 1900 * MS,
+                            2000 * MS);
         for (size_t row = 1; row < 3; row++)
             assert_string_equal(text_of(result, row, "blame", text), "-");
         const int64_t reasons = result_integer(result, 0, "throttle_reasons", 0);
         const bool is_throttled = cases[i].plant == plant_throttle_always ||
+                                  cases[i].plant == plant_throttled_stop ||
                                   strcmp(cases[i].attribution, "throttle") == 0;
         assert_int_equal(reasons, is_throttled ? 0x24 : 0);
         result_free(result);
