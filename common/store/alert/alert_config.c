@@ -10,8 +10,7 @@ enum status alert_config_save(struct sqlite3 *db, const void *file, struct error
 {
     const struct alert_file *saved = file;
     sqlite3_str *sql = sqlite3_str_new(db);
-    sqlite3_str_appendall(sql, "DELETE FROM alert_config WHERE kind <> 'hook'"
-                               " OR name NOT IN (''");
+    sqlite3_str_appendall(sql, "DELETE FROM alert_config WHERE kind <> 'hook' OR name NOT IN (''");
     for (size_t i = 0; i < saved->hook_count; i++)
         sqlite3_str_appendf(sql, ", %Q", saved->hooks[i].name);
     sqlite3_str_appendall(sql, ");DELETE FROM meta WHERE key GLOB '" ALERT_RULE_KEY "*';");

@@ -201,6 +201,31 @@ TEST_CASE(failed_requests)
     assert_string_equal(tells(HOUR + 10 * MINUTE), "");
 }
 
+static void fail_after(int64_t ns)
+{
+    execf("UPDATE inference SET e2e_ns = %lld WHERE finish = 3", (long long)ns);
+}
+
+// What hangs counts when it fails, unless it began more than an hour before the window.
+TEST_CASE(requests_that_hang)
+{
+    about_rule("failed_ratio over 5m when max > 5%");
+    run(1, "a", 0, 3 * HOUR);
+    for (int i = 0; i < 12; i++) {
+        request(1, "llama", HOUR, false);
+        if (i < 4)
+            request(1, "llama", HOUR - 10 * MINUTE, true);
+    }
+    assert_string_equal(tells(HOUR + MINUTE), "");
+    fail_after(6 * MINUTE);
+    assert_string_equal(tells(HOUR + MINUTE), "llama|a=0.25 ");
+    assert_string_equal(tells(HOUR + 2 * MINUTE), "");
+    fail_after(65 * MINUTE);
+    assert_string_equal(tells(HOUR + 55 * MINUTE), "llama|a=1 ");
+    fail_after(66 * MINUTE);
+    assert_string_equal(tells(HOUR + 56 * MINUTE), "");
+}
+
 TEST_CASE(lost_records)
 {
     about_rule("records_dropped over 10m when max > 0");
@@ -379,5 +404,6 @@ TEST_CASE(slower_than_the_baseline)
         fail_msg("%s", found);
 }
 
-TEST_MAIN_EACH(set_up, tear_down, silent_hosts, killed_runs, failed_requests, lost_records, clocks,
-               errors_of_devices, narrow_pcie, hot_devices, full_disk, slower_than_the_baseline)
+TEST_MAIN_EACH(set_up, tear_down, silent_hosts, killed_runs, failed_requests, requests_that_hang,
+               lost_records, clocks, errors_of_devices, narrow_pcie, hot_devices, full_disk,
+               slower_than_the_baseline)
