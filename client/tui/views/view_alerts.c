@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/core/base/unit.h"
 #include "common/core/query/query_text.h"
@@ -42,7 +43,7 @@ static const struct panel panels[PANELS] = {
 
 // ---- What an alert's details begin with ------------------------------------------------------
 
-enum { LINE_SIZE = 640, NAME_SIZE = 128 };
+enum { LINE_SIZE = 640, NAME_SIZE = 128, BEFORE_SECONDS = 600 };
 
 // "4.4s in the last 5m, threshold 3.0s, critical, since 11:58:00".
 static void state_text(char text[LINE_SIZE], const struct result *result, size_t row)
@@ -58,7 +59,8 @@ static void state_text(char text[LINE_SIZE], const struct result *result, size_t
                    view_clock_text(clock, result_integer(result, row, "since_ns", 0)));
 }
 
-// The command that shows more.
+// The command that shows more; of a device from some minutes before the trouble on, which may be
+// over.
 static void command_text(char text[LINE_SIZE], const struct result *result, size_t row)
 {
     static const char *const keys[] = {"model", "host", "device"};
@@ -73,6 +75,10 @@ static void command_text(char text[LINE_SIZE], const struct result *result, size
         if (result_get(result, row, keys[i]).type != VALUE_NULL)
             size += snprintf(text + size, LINE_SIZE - (size_t)size, " --%s %s", keys[i],
                              result_text(name, sizeof name, result, row, keys[i]));
+    struct tm utc;
+    const time_t since = result_integer(result, row, "since_ns", 0) / 1000000000 - BEFORE_SECONDS;
+    if (has_device && gmtime_r(&since, &utc) && size < LINE_SIZE)
+        (void)strftime(text + size, LINE_SIZE - (size_t)size, " --since %FT%TZ", &utc);
 }
 
 size_t view_alert_draw(struct canvas *canvas, struct rect area, int y, const struct result *result,

@@ -99,7 +99,7 @@ struct title {
     enum names names;
 };
 
-enum { TITLE_MARGIN = 1 };
+enum { TITLE_MARGIN = 1, ZONE_WIDTH = 100 }; // of a narrower line the address takes all there is
 static const char program[] = "inferstat";
 
 // "14:03:20", or "03-29 14:03:20" of another day.
@@ -160,7 +160,8 @@ static void lay_out_title(struct title *title, const struct model *model, struct
     if (is_live)
         segments_add(right, 1, STYLE_PLAIN, "%s",
                      end_text(text, model_reference_ns(model), model->wall_now_ns));
-    add_zone(right, model_reference_ns(model));
+    if (area.width >= ZONE_WIDTH)
+        add_zone(right, model_reference_ns(model));
     title->views_x = TITLE_MARGIN + glyph_text_width(program) + TITLE_GAP;
     const int beside = area.width - title->views_x - TITLE_MARGIN;
     // By worth: a filter, which must not be truncated; the views' names; the clock; the address.

@@ -373,8 +373,8 @@ TEST_CASE(the_title_names_the_zone)
     } cases[] = {
         {"UTC", 120, "window 5m  12:00:00  UTC\n", "5m until 11:57:30  UTC\n"},
         {"CET-1", 120, "window 5m  13:00:00  CET\n", "5m until 12:57:30  CET\n"},
-        {"<+0530>-5:30", 80, "window 5m  17:30:00  +0530\n", "5m until 17:27:30  +0530\n"},
-        {"UTC", 60, "window 5m  12:00:00\n", "5m until 11:57:30\n"},
+        {"<+0530>-5:30", 100, "window 5m  17:30:00  +0530\n", "5m until 17:27:30  +0530\n"},
+        {"UTC", 99, "window 5m  12:00:00\n", "5m until 11:57:30\n"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct model *model = fixture_new(cases[i].width, 24, scene_normal);

@@ -382,6 +382,7 @@ static const struct {
     {"detail-machine", machine, "", ALL | SIZES},
     {"detail-device", equipped, "2jj\r", ALL | SIZES},
     {"detail-alert", scene_alerts, "7\r", ALL | SIZES},
+    {"detail-alert-device", scene_alerts, "7j\r", W80},
     {"detail-compare", scene_normal, "6\r", W80},
     {"search", scene_many, "/gpu-1", W80 | SIZES},
     {"past", scene_many, "[", ALL | SIZES | AGAIN},
