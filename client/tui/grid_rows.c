@@ -15,15 +15,6 @@ struct order {
     bool is_reversed; // without columns: the groups are
 };
 
-static int compare_texts(struct value a, struct value b)
-{
-    size_t common = a.text.size < b.text.size ? a.text.size : b.text.size;
-    int order = common ? memcmp(a.text.bytes, b.text.bytes, common) : 0;
-    if (order != 0)
-        return order;
-    return (a.text.size > b.text.size) - (a.text.size < b.text.size);
-}
-
 // Texts rise, numbers fall (the largest is what one looks for); what is absent
 // comes last either way.
 static int compare_by(const struct order *order, const struct grid_sort *sort, size_t row_a,
@@ -35,7 +26,7 @@ static int compare_by(const struct order *order, const struct grid_sort *sort, s
         return (a.type == VALUE_NULL) - (b.type == VALUE_NULL);
     const int result =
         a.type == VALUE_TEXT && b.type == VALUE_TEXT
-            ? compare_texts(a, b)
+            ? strcmp(a.text.bytes, b.text.bytes)
             : (value_number(a, 0) < value_number(b, 0)) - (value_number(a, 0) > value_number(b, 0));
     return sort->reversed ? -result : result;
 }

@@ -33,7 +33,7 @@ static const struct {
     [POLL_TTFT] = {QUERY_AVERAGE, 0, 0, ANSWER, KIND(INFERENCE), true, "ttft_ns"},
     [POLL_ERRORS] = {QUERY_AVERAGE, 0, 0, ANSWER, KIND(INFERENCE), true, QUERY_METRIC_ERRORS},
     // A host is beside its peers: what is shown is picked from the answer.
-    [POLL_FLEET] = {QUERY_FLEET, 0, 5, BY(MODEL) | BY(DEVICE), 0, true, NULL},
+    [POLL_FLEET] = {QUERY_FLEET, 0, 50, BY(MODEL) | BY(DEVICE), 0, true, NULL},
     [POLL_WHY] = {QUERY_WHY, 0, 0, BY(HOST) | BY(MODEL), 0, false, NULL},
     [POLL_HOSTS] = {QUERY_HOST_HEALTH, 0, 0, BY(HOST), 0, true, NULL},
     [POLL_DEVICES] = {QUERY_DEVICE_HEALTH, 0, 0, BY(HOST) | BY(DEVICE), 0, true, NULL},

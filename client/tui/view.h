@@ -137,9 +137,10 @@ bool view_has_charts(const struct model *model);
 int view_charts_rows(const struct model *model, struct rect area);
 void view_charts_draw(const struct model *model, struct canvas *canvas, struct rect area);
 
-// Writes "▲ gpu03 decode -6.6 %: PCIe x8 of x16": worse than others with the same model and device.
-// Returns false for rows of FLEET that are not worse.
-bool view_fleet_text(char *text, size_t size, const struct result *fleet, size_t row);
+// Writes "▲ gpu03 cuda:0 decode -6.6 %: PCIe x8 of x16", with the device or without: worse than the
+// same device of other hosts.  Returns false for rows of FLEET that are not worse.
+bool view_fleet_text(char *text, size_t size, const struct result *fleet, size_t row,
+                     bool has_device);
 
 // Draws what an alert's details begin with, likewise: the rule, value and threshold, the cause, and
 // the command that shows more.

@@ -389,10 +389,10 @@ void scene_fleet(struct model *model)
             "-|-|-|model|-|-\n");
     answer_errors(model);
     fixture_answer(model, POLL_FLEET,
-                   FLEET "phi-4|NVIDIA H200|gpu05|tokens_per_second|worse|-0.066|PCIe x8 of x16 "
+                   FLEET "phi-4|cuda:0|gpu05|tokens_per_second|worse|-0.066|PCIe x8 of x16 "
                          "(peers x16)\n"
-                         "phi-4|NVIDIA H200|gpu05|ttft_ns|worse|0.061|PCIe x8 of x16 (peers x16)\n"
-                         "phi-4|NVIDIA H200|gpu06|tokens_per_second|better|0.05|-\n");
+                         "phi-4|cuda:0|gpu05|ttft_ns|worse|0.061|PCIe x8 of x16 (peers x16)\n"
+                         "phi-4|cuda:0|gpu06|tokens_per_second|better|0.05|-\n");
 }
 
 void scene_losses(struct model *model)

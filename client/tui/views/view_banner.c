@@ -51,6 +51,11 @@ static void name_or_nothing(char text[NAME_SIZE], const struct result *result, s
     (void)result_text(text + 1, NAME_SIZE - 1, result, row, key);
 }
 
+static bool is_same(const struct result *result, size_t a, size_t b, const char *key)
+{
+    return value_is_same(result_get(result, a, key), result_get(result, b, key));
+}
+
 // ---- Alerts -------------------------------------------------------------------------------
 
 // The alerts of one rule, from the first one on: "✗ slow_first_token llama-8b gpu03"; of several
@@ -65,13 +70,11 @@ static void add_rule(struct findings *findings, const struct result *alerts, siz
     for (unsigned i = 0; i < 3; i++)
         (void)name_or_nothing(names[i], alerts, first, keys[i]);
     for (size_t row = first + 1; row < result_row_count(alerts); row++) {
-        if (!model_alert_is_told(alerts, row, critical) ||
-            !value_is_same(result_get(alerts, first, "rule"), result_get(alerts, row, "rule")))
+        if (!model_alert_is_told(alerts, row, critical) || !is_same(alerts, first, row, "rule"))
             continue;
         count++;
         for (unsigned i = 0; i < 3; i++)
-            if (!value_is_same(result_get(alerts, first, keys[i]),
-                               result_get(alerts, row, keys[i])))
+            if (!is_same(alerts, first, row, keys[i]))
                 names[i][0] = '\0';
     }
     for (unsigned i = 0; i < 3; i++)
@@ -93,8 +96,7 @@ static void add_alerts(struct findings *findings, const struct model *model, boo
         bool is_first = model_alert_is_told(alerts, row, critical);
         for (size_t i = 0; i < row && is_first; i++)
             is_first =
-                !model_alert_is_told(alerts, i, critical) ||
-                !value_is_same(result_get(alerts, i, "rule"), result_get(alerts, row, "rule"));
+                !model_alert_is_told(alerts, i, critical) || !is_same(alerts, i, row, "rule");
         if (is_first)
             add_rule(findings, alerts, row, critical);
     }
@@ -116,12 +118,6 @@ static const struct {
 static bool is_group(const struct result *now, size_t row)
 {
     return result_get(now, row, "group_size").type != VALUE_NULL;
-}
-
-static bool is_same(const struct result *now, size_t a, size_t b, const char *key)
-{
-    const struct value name = result_get(now, a, key);
-    return name.type == VALUE_TEXT && result_is(now, b, key, name.text.bytes);
 }
 
 // "5s", "2m", "3h", "4d".
@@ -259,38 +255,46 @@ static void add_states(struct findings *findings, const struct model *model, uns
 
 // ---- Hosts that stand out -------------------------------------------------------------------
 
-bool view_fleet_text(char *text, size_t size, const struct result *fleet, size_t row)
+bool view_fleet_text(char *text, size_t size, const struct result *fleet, size_t row,
+                     bool has_device)
 {
-    char host[NAME_SIZE], metric[NAME_SIZE], reason[2 * NAME_SIZE];
+    char host[NAME_SIZE], device[NAME_SIZE] = "", metric[NAME_SIZE], reason[2 * NAME_SIZE];
     if (!result_is(fleet, row, "verdict", "worse"))
         return false;
     (void)result_text(metric, sizeof metric, fleet, row, "metric");
+    if (has_device)
+        name_or_nothing(device, fleet, row, "device");
     const bool has_reason = result_get(fleet, row, "reason").type == VALUE_TEXT;
     (void)result_text(reason, sizeof reason, fleet, row, "reason");
-    (void)snprintf(text, size, "▲ %s %s %+.1f %%%s%s",
-                   result_text(host, sizeof host, fleet, row, "host"), query_metric_short(metric),
-                   result_number(fleet, row, "deviation_ratio", 0) * 100, has_reason ? ": " : "",
-                   has_reason ? reason : "");
+    (void)snprintf(
+        text, size, "▲ %s%s %s %+.1f %%%s%s", result_text(host, sizeof host, fleet, row, "host"),
+        device, query_metric_short(metric), result_number(fleet, row, "deviation_ratio", 0) * 100,
+        has_reason ? ": " : "", has_reason ? reason : "");
     return true;
 }
 
-// The answer has the worst first; of a host, only that is told, if the filter covers it.
+// The answer has the worst first; of a host, only that is told, if the filter covers it: with its
+// device, unless others of the host are worse too.
 static void add_fleet(struct findings *findings, const struct model *model)
 {
     const struct result *fleet = model_is_now(model) ? model_answer(model, POLL_FLEET) : NULL;
-    const unsigned host = fleet ? (unsigned)result_find(fleet, "host") : 0;
     const char *wanted = model->scope.filter.by[QUERY_BY_HOST];
     char text[5 * NAME_SIZE];
     for (size_t row = 0; fleet && row < result_row_count(fleet); row++) {
         size_t i = 0;
-        if (!view_fleet_text(text, sizeof text, fleet, row))
+        bool is_one = true;
+        if (!result_is(fleet, row, "verdict", "worse"))
             break; // those that are not worse follow
-        const struct value name = result_cell(fleet, row, host);
+        const struct value name = result_get(fleet, row, "host");
         if (*wanted && (name.type != VALUE_TEXT || !query_name_matches(wanted, name.text.bytes)))
             continue;
-        while (i < row && !value_is_same(result_cell(fleet, i, host), name))
+        while (i < row && !is_same(fleet, i, row, "host"))
             i++;
-        if (i == row)
+        if (i < row)
+            continue;
+        for (; result_is(fleet, i, "verdict", "worse"); i++)
+            is_one &= !is_same(fleet, i, row, "host") || is_same(fleet, i, row, "device");
+        if (view_fleet_text(text, sizeof text, fleet, row, is_one))
             add(findings, STYLE_WARNING, text);
     }
 }

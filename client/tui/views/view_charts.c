@@ -125,7 +125,7 @@ size_t view_machine_draw(const struct model *model, struct canvas *canvas, struc
     for (size_t i = 0; fleet && i < result_row_count(fleet); i++) {
         char text[TEXT_SIZE];
         if (!value_is_same(result_get(fleet, i, "host"), result_get(result, row, "host")) ||
-            !view_fleet_text(text, sizeof text, fleet, i))
+            !view_fleet_text(text, sizeof text, fleet, i, true))
             continue;
         canvas_fit(canvas, area, 1, y + (int)lines++, area.width - 1, ALIGN_LEFT, STYLE_WARNING,
                    text);

@@ -50,8 +50,7 @@ static bool is_in_group(const struct result *result, size_t group, size_t row)
 {
     const char *key = is_by_host(result, group) ? "host" : "model";
     const struct value a = result_get(result, group, key), b = result_get(result, row, key);
-    return a.type == VALUE_TEXT && b.type == VALUE_TEXT && a.text.size == b.text.size &&
-           memcmp(a.text.bytes, b.text.bytes, a.text.size) == 0;
+    return a.type == VALUE_TEXT && value_is_same(a, b);
 }
 
 static bool needs_attention(const struct result *result, size_t row)

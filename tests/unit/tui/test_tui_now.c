@@ -176,10 +176,11 @@ TEST_CASE(the_banner_has_the_worst_first)
                              "2|known|-|gpu09|-|firing|critical|5|-\n"
                              "3|error_ratio|phi-4|-|-|firing|critical|-|-\n"
                              "4|later|-|-|-|pending|critical|-|-\n");
-    expect_banner(&model,
-                  " ✗ llama-70b gpu03 down 2m   ✗ error_ratio phi-4   ✗ qwen2.5-coder-32b-instruct "
-                  "gpu02.rack7.example.org errors…   ▲ device_hot gpu09 cuda:1   ▲ llama-70b gpu01 "
-                  "TTFT 717ms, usually 250ms   ▲ gpu05 decode -6.6 %: PCIe x8 of x16 (peers x16)");
+    expect_banner(
+        &model,
+        " ✗ llama-70b gpu03 down 2m   ✗ error_ratio phi-4   ✗ qwen2.5-coder-32b-instruct "
+        "gpu02.rack7.example.org errors…   ▲ device_hot gpu09 cuda:1   ▲ llama-70b gpu01 "
+        "TTFT 717ms, usually 250ms   ▲ gpu05 cuda:0 decode -6.6 %: PCIe x8 of x16 (peers x16)");
     const struct event narrow = {.kind = EVENT_RESIZE, .x = 60, .y = 40};
     (void)fixture_event(&model, narrow);
     expect_banner(&model, " ✗ llama-70b gpu03 down 2m   ✗ error_ratio phi-4   +4 more");
@@ -299,11 +300,14 @@ TEST_CASE(the_banner_has_what_stands_out_of_the_filter)
     fixture_answer(&model, POLL_NOW, NOW_OF);
     fixture_answer(&model, POLL_ALERTS, ALERTS_OF);
     fixture_answer(&model, POLL_FLEET,
-                   "host|metric|verdict|deviation_ratio:ratio|reason\n"
-                   "a|ttft_ns|worse|0.5|-\n"
-                   "gpu-3|ttft_ns|worse|0.2|PCIe x8 of x16\n"
-                   "gpu-3|tokens_per_second|worse|-0.1|-\n");
-    expect_banner(&model, " ▲ gpu-3 TTFT +20.0 %: PCIe x8 of x16");
+                   "host|device|metric|verdict|deviation_ratio:ratio|reason\n"
+                   "a|cuda:0|ttft_ns|worse|0.5|-\n"
+                   "gpu-3|cuda:1|ttft_ns|worse|0.2|PCIe x8 of x16\n"
+                   "gpu-4|cuda:0|ttft_ns|worse|0.2|-\n"
+                   "gpu-3|cuda:1|tokens_per_second|worse|-0.1|-\n"
+                   "gpu-4|cuda:1|ttft_ns|worse|0.1|-\n"
+                   "gpu-3|cuda:0|ttft_ns|usual|0.01|-\n");
+    expect_banner(&model, " ▲ gpu-3 cuda:1 TTFT +20.0 %: PCIe x8 of x16   ▲ gpu-4 TTFT +20.0 %");
     model_deinit(&model);
 }
 

@@ -62,10 +62,10 @@ static void machine(struct model *model)
     int used = snprintf(points, sizeof points, "started_ns:unix_ns|mean\n");
     scene_normal(model);
     fixture_answer(model, POLL_FLEET,
-                   "host|metric|verdict|deviation_ratio|reason\n"
-                   "gpu-17|ttft_ns|worse|0.5|-\n"
-                   "gpu-18|tokens_per_second|worse|-0.066|PCIe x8 of x16\n"
-                   "gpu-18|ttft_ns|as others|0.001|-\n");
+                   "host|device|metric|verdict|deviation_ratio|reason\n"
+                   "gpu-17|cuda:0|ttft_ns|worse|0.5|-\n"
+                   "gpu-18|cuda:1|tokens_per_second|worse|-0.066|PCIe x8 of x16\n"
+                   "gpu-18|cuda:0|ttft_ns|as others|0.001|-\n");
     fixture_key(model, '2');
     fixture_key(model, KEY_CODE_ENTER);
     for (int i = 0; i < 60; i++)
