@@ -91,10 +91,7 @@ enum status collector_open(struct collector **out, const struct remote_target *t
     collector->wake_fd = -1;
     collector->timeout_ns = target->timeout_ns ? target->timeout_ns : default_timeout_ns;
     collector->at_once = target->at_once;
-    enum status status =
-        target->collector ? address_parse(&collector->address, target->collector, err)
-                          : peer_default_address(&collector->address, getenv("INFERSTAT_COLLECTOR"),
-                                                 getenv("XDG_RUNTIME_DIR"), true, err);
+    enum status status = peer_address(&collector->address, target->collector, err);
     if (status == STATUS_OK)
         status = check_permission(&collector->address, err);
     if (status == STATUS_OK)

@@ -67,15 +67,6 @@ static enum status check_options(const struct inferstat_options *options, struct
     return STATUS_OK;
 }
 
-static enum status find_collector(struct address *address, const struct inferstat_options *options,
-                                  struct error *err)
-{
-    if (options->collector)
-        return address_parse(address, options->collector, err);
-    return peer_default_address(address, getenv("INFERSTAT_COLLECTOR"), getenv("XDG_RUNTIME_DIR"),
-                                true, err);
-}
-
 // ---- Opening ---------------------------------------------------------------------
 
 static enum status describe_run(struct runfile_run *run, const struct inferstat_options *options,
@@ -203,7 +194,7 @@ static enum status read_trust(struct inferstat_monitor *monitor,
 static enum status open_reporting(struct inferstat_monitor *monitor,
                                   const struct inferstat_options *options, struct error *err)
 {
-    enum status status = find_collector(&monitor->address, options, err);
+    enum status status = peer_address(&monitor->address, options->collector, err);
     if (status == STATUS_OK)
         status = read_trust(monitor, options, err);
     if (status == STATUS_OK)

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <pwd.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -172,4 +173,11 @@ enum status peer_default_address(struct address *out, const char *collector,
     if (status == STATUS_OK && connects && !has_socket(out->place) && has_socket("/run/inferstat"))
         return use_default_in(out, "/run", err);
     return status;
+}
+
+enum status peer_address(struct address *out, const char *text, struct error *err)
+{
+    return text ? address_parse(out, text, err)
+                : peer_default_address(out, getenv("INFERSTAT_COLLECTOR"),
+                                       getenv("XDG_RUNTIME_DIR"), true, err);
 }

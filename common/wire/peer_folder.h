@@ -45,3 +45,5 @@ MUST_CHECK enum status peer_open_folder(int *fd, struct peer_trust *trust, const
 MUST_CHECK enum status peer_default_address(struct address *out, const char *collector,
                                             const char *runtime_dir, bool connects,
                                             struct error *err);
+// Sets the address to `text`, or if it is NULL to the default to connect to in this environment.
+MUST_CHECK enum status peer_address(struct address *out, const char *text, struct error *err);

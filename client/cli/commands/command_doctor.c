@@ -83,13 +83,6 @@ void doctor_say_space(struct doctor *doctor, const char *check, const char *path
 
 // ---- The collector ----------------------------------------------------------------
 
-static enum status find_address(const struct cli *cli, struct address *out, struct error *err)
-{
-    return cli->options.collector ? address_parse(out, cli->options.collector, err)
-                                  : peer_default_address(out, getenv("INFERSTAT_COLLECTOR"),
-                                                         getenv("XDG_RUNTIME_DIR"), true, err);
-}
-
 // The folder of an ipc address, and its sockets.
 static void check_folder(struct doctor *doctor, const struct address *address)
 {
@@ -252,7 +245,7 @@ static void check_collector(struct doctor *doctor)
     struct error err = {0};
     struct result *ping = NULL;
     const char *source = "";
-    if (find_address(cli, &address, &err) != STATUS_OK) {
+    if (peer_address(&address, cli->options.collector, &err) != STATUS_OK) {
         doctor_say(doctor, DOCTOR_ERROR, "address", "ipc:///FOLDER or tcp://HOST:PORT", "%s",
                    err.text);
         return;
