@@ -23,7 +23,7 @@ static enum status refused(const struct link *link, struct error *err)
     return error_set(
         err, STATUS_DENIED,
         "collector %.200s: it refuses this key (its owner may: inferstat authorize"
-        " '%s' --role %s --name NAME)",
+        " '%s' --role %s --name NAME; these roles replace those that the key has)",
         address_text(place, link->address),
         wire_key_text(key, link->trust->passes[0].own.public_key),
         query_role_name(link->service == ADDRESS_ADMIN ? QUERY_ROLE_ADMIN : QUERY_ROLE_READER));

@@ -75,6 +75,7 @@ expect_text "$WORK/out" "has that key already"
 expect_exit 4 ping
 expect_text "$WORK/err" "it refuses this key"
 expect_text "$WORK/err" "inferstat authorize '$(cut -d' ' -f1 "$own")' --role reader"
+expect_text "$WORK/err" "--name NAME; these roles replace those that the key has)"
 
 expect_exit 0 owner authorize "$own" --role reader --name reader.1
 expect_text "$WORK/out" "reader.1"
@@ -96,6 +97,12 @@ expect_exit 0 "$INFERSTAT" --collector "$tcp" --timeout 5s authorize "$WORK/firs
   --role producer,reader --name gpu07 --replaces "$own"
 expect_exit 0 "$INFERSTAT" --collector "$tcp" --timeout 5s keys
 expect_text "$WORK/out" "producer,reader"
+[ "$(grep -c "no longer" "$WORK/out")" -eq 0 ] || fail "keys: a key that lost no role"
+# What a key loses is said.
+expect_exit 0 owner authorize "$WORK/first.pub" --role reader --name gpu07 --replaces "$own"
+expect_text "$WORK/out" "no longer"
+grep -qE "^gpu07 +reader .* producer$" "$WORK/out" || fail "authorize: not the role that is lost"
+expect_exit 0 owner authorize "$WORK/first.pub" --role producer,reader --name gpu07
 
 # Over TCP files are only named below one folder, and never replaced.
 ln -s "$WORK" "$WORK/files/out"

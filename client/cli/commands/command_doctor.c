@@ -28,12 +28,7 @@ static const struct answer_column keys[] = {
 
 static void add_todo(struct table *table, const struct result *result, size_t row)
 {
-    char todo[TEXT_SIZE], line[TEXT_SIZE + 16];
-    if (result_get(result, row, "todo").type != VALUE_TEXT)
-        return;
-    (void)snprintf(line, sizeof line, "    what to do: %s",
-                   result_text(todo, sizeof todo, result, row, "todo"));
-    table_add_below(table, line);
+    table_add_cell_below(table, "    what to do: ", result, row, "todo");
 }
 
 static const struct column columns[] = {

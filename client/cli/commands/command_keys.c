@@ -8,9 +8,12 @@
 #include "common/core/base/saturate.h"
 
 static const struct column columns[] = {
-    {"name", "name", COLUMN_LEFT(0)},         {"roles", "roles", COLUMN_LEFT(0)},
-    {"key", "key", COLUMN_LEFT(0)},           {"expires_ns", "expires", COLUMN_LEFT(1)},
+    {"name", "name", COLUMN_LEFT(0)},
+    {"roles", "roles", COLUMN_LEFT(0)},
+    {"key", "key", COLUMN_LEFT(0)},
+    {"expires_ns", "expires", COLUMN_LEFT(1)},
     {"replaces", "replaces", COLUMN_LEFT(2)},
+    {"lost_roles", "no longer", COLUMN_LEFT(0), .is_optional = true},
 };
 
 static const struct columns view = {columns, sizeof columns / sizeof *columns, NULL};

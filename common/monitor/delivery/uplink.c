@@ -167,7 +167,8 @@ const char *uplink_trouble(struct uplink *uplink)
                "inferstat authorize, on the collector's side)";
     switch (handshake) {
     case WIRE_HANDSHAKE_REFUSED:
-        return ": it refuses this key (inferstat authorize, on the collector's side)";
+        return ": it refuses this key (it needs the role producer: inferstat authorize, on the "
+               "collector's side)";
     case WIRE_HANDSHAKE_BROKEN:
         return ": it has another key than the one expected (see --server-key, known_collectors)";
     case WIRE_HANDSHAKE_CLOSED:

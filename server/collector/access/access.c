@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "common/core/base/text.h"
+#include "common/store/read/answer_cells.h"
 #include "common/sys/clock.h"
 #include "common/sys/files.h"
 #include "common/sys/log.h"
@@ -244,34 +245,26 @@ unsigned access_revocations(struct access *access)
 
 // ---- Administrators ------------------------------------------------------------------
 
-static enum status new_answer(struct result **out, struct error *err)
-{
-    static const char *const keys[] = {"key", "name", "roles", "replaces"};
-    enum status status = result_new(out);
-    for (size_t i = 0; i < sizeof keys / sizeof *keys && status == STATUS_OK; i++)
-        status = result_add_column(*out, keys[i], UNIT_NONE);
-    if (status == STATUS_OK)
-        status = result_add_column(*out, "expires_ns", UNIT_TIME);
-    return status == STATUS_OK ? status : error_no_memory(err, "keys");
-}
+static const struct answer_column columns[] = {
+    {"key", UNIT_NONE},      {"name", UNIT_NONE},       {"roles", UNIT_NONE},
+    {"replaces", UNIT_NONE}, {"expires_ns", UNIT_TIME}, {"lost_roles", UNIT_NONE},
+};
 
-static enum status add_row(struct result *answer, const struct access_key *about, struct error *err)
+static void add_row(struct result *answer, const struct access_key *about)
 {
     char key[WIRE_KEY_TEXT_SIZE], roles[QUERY_KEY_SIZE];
     char replaces[ACCESS_REPLACES_MAX * WIRE_KEY_TEXT_SIZE + 1] = "";
     for (unsigned i = 0; i < about->replaces_count; i++)
         (void)text_append(replaces, sizeof replaces, " ", "%s",
                           wire_key_text(key, about->replaces[i]));
-    enum status status = result_add_row(answer);
-    (void)wire_key_text(key, about->key);
-    (void)access_roles_text(roles, about->roles);
-    const char *const texts[] = {key, about->name, roles, replaces};
-    for (unsigned i = 0; i < 4 && status == STATUS_OK; i++)
-        if (texts[i][0])
-            status = result_set_text(answer, i, texts[i], strlen(texts[i]));
+    answer_row(answer);
+    answer_text(answer, "key", wire_key_text(key, about->key));
+    answer_text(answer, "name", about->name);
+    answer_text(answer, "roles", access_roles_text(roles, about->roles));
+    if (replaces[0])
+        answer_text(answer, "replaces", replaces);
     if (about->expires_ns)
-        result_set_int(answer, 4, about->expires_ns);
-    return status == STATUS_OK ? status : error_no_memory(err, "keys");
+        answer_int(answer, "expires_ns", about->expires_ns);
 }
 
 // The key that a revocation names, by the key itself or by its name.
@@ -295,20 +288,26 @@ static enum status text_for(char **out, const struct text *text, const struct ac
     if (!revoked)
         return error_set(err, STATUS_NO_DATA, "%.60s: no key and no name of one that is authorized",
                          query->key.text[0] ? query->key.text : query->key.name);
-    enum status status = add_row(answer, revoked, err);
-    if (status == STATUS_OK)
-        status = access_text_without(out, text->bytes, text->size, revoked->line, err);
-    return status;
+    add_row(answer, revoked);
+    return access_text_without(out, text->bytes, text->size, revoked->line, err);
 }
 
-static enum status answer_authorized(struct access *access, const struct query *query,
-                                     struct result *answer, struct error *err)
+static enum status answer_authorized(struct access *access, const struct access_list *before,
+                                     const struct query *query, struct result *answer,
+                                     struct error *err)
 {
     unsigned char key[WIRE_KEY_SIZE];
-    const struct access_key *about = NULL;
-    if (wire_key_parse(key, query->key.text))
-        about = access_list_find(&access->list, key);
-    return about ? add_row(answer, about, err) : error_set(err, STATUS_IO, "the key was not taken");
+    char roles[QUERY_KEY_SIZE];
+    const bool is_key = wire_key_parse(key, query->key.text);
+    const struct access_key *now = is_key ? access_list_find(&access->list, key) : NULL;
+    const struct access_key *old = is_key ? access_list_find(before, key) : NULL;
+    if (!now)
+        return error_set(err, STATUS_IO, "the key was not taken");
+    add_row(answer, now);
+    const uint32_t lost = old ? access_lost_roles(old, now) : 0;
+    if (lost)
+        answer_text(answer, "lost_roles", access_roles_text(roles, lost));
+    return STATUS_OK;
 }
 
 // Changes the file's current content, also if others changed it.  The caller holds file_lock.
@@ -327,7 +326,7 @@ static enum status change(struct access *access, const struct query *query, stru
     if (status == STATUS_OK)
         status = read_again(access, err);
     if (status == STATUS_OK && query->kind == QUERY_AUTHORIZE)
-        status = answer_authorized(access, query, answer, err);
+        status = answer_authorized(access, &list, query, answer, err);
     access_list_deinit(&list);
     text_file_close(text.file);
     free(changed);
@@ -338,14 +337,16 @@ enum status access_query(struct access *access, const struct query *query, struc
                          struct error *err)
 {
     struct result *answer = NULL;
-    enum status status = new_answer(&answer, err);
+    enum status status = answer_new(&answer, columns, sizeof columns / sizeof *columns, err);
     (void)pthread_mutex_lock(&access->file_lock);
     if (status == STATUS_OK && query->kind != QUERY_KEYS)
         status = change(access, query, answer, err);
     for (size_t i = 0; query->kind == QUERY_KEYS && i < access->list.count; i++)
         if (status == STATUS_OK)
-            status = add_row(answer, &access->list.keys[i], err);
+            add_row(answer, &access->list.keys[i]);
     (void)pthread_mutex_unlock(&access->file_lock);
+    if (status == STATUS_OK)
+        status = answer_check(answer, err);
     if (status != STATUS_OK) {
         result_free(answer);
         return status;

@@ -60,7 +60,8 @@ void access_poll(struct access *access);
 MUST_CHECK enum status access_reload(struct access *access, struct error *err);
 
 // Runs an administrator's QUERY_AUTHORIZE, QUERY_REVOKE (by key or name) or QUERY_KEYS.  The
-// result has the columns key, name, roles, replaces, expires_ns (null: never), and a row for the
-// key that was added or revoked, or for QUERY_KEYS a row for each key.
+// result has the columns key, name, roles, replaces, expires_ns (null: never), lost_roles (null:
+// none; of QUERY_AUTHORIZE only), and a row for the key that was added or revoked, or for
+// QUERY_KEYS a row for each key.
 MUST_CHECK enum status access_query(struct access *access, const struct query *query,
                                     struct result **out, struct error *err);

@@ -271,12 +271,16 @@ bool access_list_continues(const struct access_list *list, const unsigned char k
     return false;
 }
 
+uint32_t access_lost_roles(const struct access_key *before, const struct access_key *after)
+{
+    return after->roles >> QUERY_ROLE_ADMIN & 1 ? 0 : before->roles & ~after->roles;
+}
+
 bool access_list_revokes(const struct access_list *before, const struct access_list *after)
 {
-    static const uint32_t admin = UINT32_C(1) << QUERY_ROLE_ADMIN;
     for (size_t i = 0; i < before->count; i++) {
         const struct access_key *now = access_list_find(after, before->keys[i].key);
-        if (!now || ((before->keys[i].roles & ~now->roles) && !(now->roles & admin)))
+        if (!now || access_lost_roles(&before->keys[i], now))
             return true;
     }
     return false;

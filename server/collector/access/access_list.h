@@ -58,8 +58,11 @@ const struct access_key *access_list_named(const struct access_list *list, const
 bool access_list_continues(const struct access_list *list, const unsigned char key[WIRE_KEY_SIZE],
                            const unsigned char owner[WIRE_KEY_SIZE]);
 
-// True if `after` lacks a key of `before`, or a role that a key has in `before`; the role admin
-// includes the others.
+// Returns the roles of a key's line `before` that it lacks `after`; the role admin includes the
+// others.
+uint32_t access_lost_roles(const struct access_key *before, const struct access_key *after);
+
+// True if `after` lacks a key of `before`, or a role that a key has in `before`.
 bool access_list_revokes(const struct access_list *before, const struct access_list *after);
 
 // Copies `text` and adds a line for the key that `query` (an administrator's QUERY_AUTHORIZE)

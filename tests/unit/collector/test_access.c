@@ -249,10 +249,15 @@ TEST_CASE(test_keys_come_and_go)
     expect_cell(answer, 1, "roles", "producer");
     expect_cell(answer, 0, "key", key('a'));
     result_free(answer);
+    query = authorize('b', 1U << QUERY_ROLE_READER, "bob");
+    assert_int_equal(access_query(access_now, &query, &answer, NULL), STATUS_OK);
+    expect_cell(answer, 0, "roles", "reader");
+    expect_cell(answer, 0, "lost_roles", "producer");
+    result_free(answer);
     query = revocation("ann");
     ask(&query, "ann");
-    expect_keys("# ours\n@b producer bob replaces @a\n");
-    assert_int_equal(access_revocations(access_now), 1);
+    expect_keys("# ours\n@b reader bob replaces @a\n");
+    assert_int_equal(access_revocations(access_now), 2);
     assert_int_equal(verdict('a', ADDRESS_INGEST), ACCESS_UNKNOWN);
     unsigned char a[WIRE_KEY_SIZE], b[WIRE_KEY_SIZE];
     bytes_of(a, 'a');
