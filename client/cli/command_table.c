@@ -277,8 +277,8 @@ const struct cli_command cli_commands[] = {
                    "The FILE of --output or --bundle must not exist.",
         .examples = {"export inference --csv --output requests.csv",
                      "export --bundle evidence.db --since 1h"},
-        .options = TAKES(SOURCE, FILTERS, ROWS, OPTION_FORMAT, OPTION_OUTPUT, OPTION_LIMIT,
-                         OPTION_QUERY, OPTION_BUNDLE),
+        .options = TAKES(SOURCE, FILTERS, OPTION_JSON, OPTION_CSV, OPTION_WIDE, OPTION_FIELDS,
+                         OPTION_FORMAT, OPTION_OUTPUT, OPTION_LIMIT, OPTION_QUERY, OPTION_BUNDLE),
         .run = command_export,
     },
     {

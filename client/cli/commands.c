@@ -82,7 +82,8 @@ static enum status run_command(struct cli *cli, struct error *err)
     if (status != STATUS_OK)
         return status;
     if (cli->options.watch_ns > 0 && cli->options.format == FORMAT_TEXT &&
-        !option_given(&cli->options, OPTION_LINE) && localtime_r(&now, &local) &&
+        !option_given(&cli->options, OPTION_LINE) &&
+        !option_given(&cli->options, OPTION_MARKDOWN) && localtime_r(&now, &local) &&
         strftime(text, sizeof text, "%F %T %Z", &local) > 0)
         (void)fprintf(cli->env.out, "%s\n", text);
     return cli->command->run(cli, err);

@@ -144,7 +144,8 @@ static void tell_sort(struct model *model, const struct grid *grid, const struct
     enum { TOLD = 4 };
     char text[MODEL_NOTICE_SIZE] = "";
     int sort = sorted->sort;
-    for (unsigned i = 0; i <= TOLD; i++, sort = next_sort(grid, sorted, sort, step))
+    for (unsigned i = 0; i <= TOLD && (i == 0 || sort != sorted->sort);
+         i++, sort = next_sort(grid, sorted, sort, step))
         (void)text_append(text, sizeof text, i == 1 ? "; next: " : ", ", "%s%s",
                           i > 0                      ? ""
                           : sorted->before_count > 0 ? "then by "

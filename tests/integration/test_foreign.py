@@ -13,6 +13,7 @@ import json
 import math
 import os
 import pathlib
+import pwd
 import shutil
 import subprocess
 import sys
@@ -99,7 +100,7 @@ class ContractTest(unittest.TestCase):
 
 class IpcTest(FaultCase):
     keys = {}  # of a program by its name: the collector's key, and its own pair
-    actor, actions = "user " + subprocess.getoutput("id -un"), ("clear", "forget")
+    actor, actions = "user " + pwd.getpwuid(os.getuid()).pw_name, ("clear", "forget")
 
     def setUp(self):
         super().setUp()

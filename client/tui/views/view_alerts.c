@@ -59,18 +59,16 @@ static void state_text(char text[LINE_SIZE], const struct result *result, size_t
                    view_clock_text(clock, result_integer(result, row, "since_ns", 0)));
 }
 
-// The command that shows more; of a device from some minutes before the trouble on, which may be
-// over.
+// The command that shows more; of a device also where its trouble is over.
 static void command_text(char text[LINE_SIZE], const struct result *result, size_t row)
 {
     static const char *const keys[] = {"model", "host", "device"};
     char name[NAME_SIZE];
     const bool has_device = result_get(result, row, "device").type != VALUE_NULL;
-    const bool has_model = result_get(result, row, "model").type != VALUE_NULL;
     int size = snprintf(text, LINE_SIZE, "next: inferstat %s",
-                        has_device  ? "devices"
-                        : has_model ? "why"
-                                    : "hosts");
+                        has_device                                            ? "devices"
+                        : result_get(result, row, "model").type != VALUE_NULL ? "why"
+                                                                              : "hosts");
     for (unsigned i = 0; i < 3; i++)
         if (result_get(result, row, keys[i]).type != VALUE_NULL)
             size += snprintf(text + size, LINE_SIZE - (size_t)size, " --%s %s", keys[i],

@@ -54,7 +54,8 @@ MUST_CHECK enum status query_text_read_filter(struct query_filter *out, const ch
 MUST_CHECK enum status query_text_read_alert(struct alert_rule *out, const char *line, size_t from,
                                              struct query_place *place, struct error *err);
 
-// Copies the window from the text of a rule, as written after "over": "5m"; "" if it has none.
+// Copies the window from the text of a rule, as written after "over": "5m"; "" if it has none, or
+// values of other times.
 enum { QUERY_WINDOW_SIZE = 24 };
 const char *query_text_alert_window(char out[QUERY_WINDOW_SIZE], const char *rule);
 

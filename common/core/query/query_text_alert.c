@@ -332,6 +332,8 @@ const char *query_text_alert_window(char out[QUERY_WINDOW_SIZE], const char *rul
     bool is_window = false, is_name;
     int64_t ns;
     out[0] = '\0';
+    if (strncmp(rule, "runs_killed ", 12) == 0) // what it tells may be of the day before
+        return out;
     do {
         is_name = word.kind != QUERY_WORD_TEXT; // behind "="
         if (query_word_read(&word, rule, word.place.at + word.place.size, NULL) != STATUS_OK)

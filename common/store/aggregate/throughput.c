@@ -308,9 +308,8 @@ static enum status begin_with_process(struct store *store, const struct query_fi
 {
     struct rollup_span lives = {INT64_MAX, INT64_MIN};
     struct query_filter filter = {.since_ns = 0};
-    static const enum query_dimension kept[] = {QUERY_BY_HOST, QUERY_BY_RUN};
-    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
-        memcpy(filter.by[kept[i]], asked->by[kept[i]], sizeof filter.by[kept[i]]);
+    memcpy(filter.by[QUERY_BY_HOST], asked->by[QUERY_BY_HOST], QUERY_TEXT_SIZE);
+    memcpy(filter.by[QUERY_BY_RUN], asked->by[QUERY_BY_RUN], QUERY_TEXT_SIZE);
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendall(sql, "SELECT max(min(t.started_ns), " READER_BUNDLE_SINCE
                                "), max(t.started_ns) FROM run t");
@@ -329,14 +328,15 @@ static enum status find_file_end(struct store *store, const struct query *query,
     struct rollup_span late = {*end_ns - MINUTE_NS, *end_ns + MINUTE_NS};
     const struct recent *recent = NULL;
     enum status status = recent_find(&recent, store, RECENT_REQUESTS, query, err);
-    if (status == STATUS_OK && !recent) {
+    if (status == STATUS_OK && !(recent && recent->since_ns <= late.first_ns)) {
+        recent = NULL;
         status = read_ends(store, query, "0, max(" ENDED_NS ")", "", &late, err);
         *end_ns = later(*end_ns, late.last_ns);
     }
     for (size_t i = 0; recent && i < recent->count; i++) {
-        const struct recent_request *request = &recent->requests[i];
-        if (request->started_ns >= late.first_ns && request->started_ns <= late.last_ns)
-            *end_ns = later(*end_ns, request->started_ns + request->e2e_ns);
+        const int64_t at_ns = recent->requests[i].started_ns, took_ns = recent->requests[i].e2e_ns;
+        if (at_ns >= late.first_ns && at_ns <= late.last_ns)
+            *end_ns = later(*end_ns, at_ns + (took_ns >= 0 && took_ns <= LONGEST_NS ? took_ns : 0));
     }
     return status;
 }
@@ -346,9 +346,8 @@ enum status throughput_cut(struct rollup_span *span, struct store *store, const 
 {
     const struct query_filter *filter = &query->filter;
     const bool is_of_requests = !filter->since_ns && query->step_ns == 0;
-    enum status status = STATUS_OK;
-    if (!is_of_requests && !store->is_live)
-        status = find_file_end(store, query, &now_ns, err);
+    enum status status =
+        is_of_requests || store->is_live ? STATUS_OK : find_file_end(store, query, &now_ns, err);
     if (!is_of_requests)
         *span = (struct rollup_span){filter->since_ns ? filter->since_ns : INT64_MIN, now_ns};
     if (filter->until_ns && filter->until_ns < span->last_ns)

@@ -77,17 +77,20 @@ static const char killed_sql[] =
     " AND t.heard_ns >= min($1, $2 - 86400000000000) GROUP BY m.name, t.host HAVING count > 0";
 
 // Of models and hosts of which at least three requests failed.  Where so few failed, the other
-// requests are not read.  Those that hung count from their end on: of failures that began in the
-// hour before the window the newest are looked at.
+// requests are not read.  Where some that hung failed in the window, requests that began since the
+// first of these count, too, if they ended in the window: of failures that began in the hour before
+// it the newest are looked at.
 static const char failed_sql[] =
-    "WITH late AS MATERIALIZED (SELECT id FROM (SELECT id, started_ns + e2e_ns AS ended"
-    "  FROM main.inference WHERE finish = 3 AND started_ns BETWEEN $1 - 3600000000000 AND $1"
-    "  ORDER BY started_ns DESC LIMIT 10000) WHERE ended >= $1)"
+    "WITH hung(first) AS MATERIALIZED (SELECT coalesce(min(started_ns), $1) FROM"
+    "  (SELECT started_ns, e2e_ns FROM main.inference WHERE finish = 3"
+    "   AND started_ns BETWEEN $1 - 3600000000000 AND $1 ORDER BY started_ns DESC LIMIT 10000)"
+    "  WHERE started_ns + e2e_ns >= $1)"
     " SELECT t.model, r.host, sum(t.finish = 3) * 1.0 / count(*) FROM (SELECT count(*) AS failed"
-    "  FROM (SELECT 1 FROM main.inference t WHERE t.finish = 3 AND (t.started_ns >= $1"
-    "   OR t.id IN late) AND " SCHEMA_IS_PLACED " LIMIT 3)) f CROSS JOIN main.inference t"
-    " CROSS JOIN main.run r ON r.run = t.run WHERE f.failed = 3 AND (t.started_ns >= $1"
-    "  OR t.id IN late) AND " SCHEMA_IS_PLACED " AND r.owner <> 0"
+    "  FROM (SELECT 1 FROM hung CROSS JOIN main.inference t WHERE t.finish = 3"
+    "   AND t.started_ns >= hung.first AND t.started_ns + t.e2e_ns >= $1 AND " SCHEMA_IS_PLACED
+    "   LIMIT 3)) f CROSS JOIN hung CROSS JOIN main.inference t"
+    " CROSS JOIN main.run r ON r.run = t.run WHERE f.failed = 3 AND t.started_ns >= hung.first"
+    " AND t.started_ns + t.e2e_ns >= $1 AND " SCHEMA_IS_PLACED " AND r.owner <> 0"
     " GROUP BY t.model, r.host HAVING sum(t.finish = 3) >= 3";
 
 static const char clock_sql[] =

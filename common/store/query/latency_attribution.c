@@ -207,11 +207,11 @@ static void append_spans(sqlite3_str *sql)
         ") WHERE reasons UNION ALL SELECT %d, last + CAST((until - last) * cpu / beside AS INT),"
         " until, 0 FROM (SELECT t.started_ns AS until, lag(t.started_ns) OVER w AS last,"
         " lag(t.started_ns, 2) OVER w AS former, t.cpu_ratio AS cpu,"
-        " max(1.0, lag(t.cpu_ratio) OVER w, lead(t.cpu_ratio, 1, 0) OVER w) AS beside",
+        " max(lag(t.cpu_ratio) OVER w, lead(t.cpu_ratio, 1, 0) OVER w) AS beside",
         ATTRIBUTION_STOPPED);
-    append_newest(sql, "process_sample", EVENTS_STOP_NS, EVENTS_STOP_NS, " AND model IS NULL",
-                  EVENTS_SAMPLES_MAX);
-    sqlite3_str_appendall(sql, " AND t.run = $7 WINDOW w AS (ORDER BY t.started_ns))"
+    append_newest(sql, "process_sample", EVENTS_STOP_NS, EVENTS_STOP_NS,
+                  " AND model IS NULL AND +run = $7", EVENTS_SAMPLES_MAX);
+    sqlite3_str_appendall(sql, " WINDOW w AS (ORDER BY t.started_ns))"
                                " WHERE until - last > 2 * (last - former) AND cpu < beside / 2)");
 }
 

@@ -118,7 +118,7 @@ enum attribution_part attribution_main(const int64_t parts[ATTRIBUTION_PART_COUN
 //   loads, pipelines  those that began in EVENTS_BEFORE_NS before the request, or during it, and
 //                     ended after it began: the newest EVENTS_SPANS_MAX of each, of all hosts
 //   process samples   from EVENTS_STOP_NS before the request to EVENTS_STOP_NS after it: the newest
-//                     EVENTS_SAMPLES_MAX, of all hosts
+//                     EVENTS_SAMPLES_MAX of its run
 //   device samples    from EVENTS_SAMPLE_NS before the request to EVENTS_SAMPLE_NS after it: the
 //                     newest EVENTS_SAMPLES_MAX of its host
 // A device sample is read at the end of its duration, and shows what the device was doing from its
@@ -126,7 +126,7 @@ enum attribution_part attribution_main(const int64_t parts[ATTRIBUTION_PART_COUN
 // last sample is valid for its duration.  Each is valid for at most EVENTS_SAMPLE_NS.
 //
 // A process was stopped between two of its samples if these are more than twice as far apart as the
-// two before, and it used less than half of the processors that it used beside them (at least one).
+// two before, and it used less than half of the processors that it used beside them.
 // The stop lasted up to the second one, and began when as much would have been used.
 
 #define EVENTS_BEFORE_NS INT64_C(3600000000000) // an hour

@@ -17,6 +17,7 @@
 #include "common/store/transfer/copy.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/read/filter.h"
+#include "common/store/read/reader.h"
 #include "common/store/sqlite/set_hash.h"
 #include "common/store/schema/schema.h"
 #include "common/store/schema/database_open.h"
@@ -144,14 +145,14 @@ static void append_other_runs(sqlite3_str *sql, const struct query_filter *filte
     filter_where(sql, RECORD_KIND_RUN, &whole);
     if (!query_filter_narrows(filter))
         return;
-    sqlite3_str_appendall(
-        sql, " AND t.heard_ns >= :since - 86400000000000 * (t.\"end\" > 1)"
-             " AND (t.\"end\" > 1 OR EXISTS (SELECT 1 FROM main.stream s WHERE s.run = t.run"
-             " AND s.unnumbered > 0) OR EXISTS (SELECT 1 FROM main.ledger l"
-             " WHERE l.run = t.run AND l.expired > 0)"
-             " OR EXISTS (SELECT 1 FROM main.range g"
-             " WHERE g.run = t.run AND g.state = 1"
-             " AND (g.until_ns IS NULL OR g.until_ns >= :since)");
+    sqlite3_str_appendf(
+        sql,
+        " AND t.heard_ns >= :since - 86400000000000 * (t.\"end\" > 1)"
+        " AND ((t.\"end\" > 1 AND t.heard_ns < %s) OR EXISTS (SELECT 1 FROM main.stream s"
+        " WHERE s.run = t.run AND s.unnumbered > 0) OR EXISTS (SELECT 1 FROM main.ledger l"
+        " WHERE l.run = t.run AND l.expired > 0) OR EXISTS (SELECT 1 FROM main.range g"
+        " WHERE g.run = t.run AND g.state = 1 AND (g.until_ns IS NULL OR g.until_ns >= :since)",
+        READER_END(filter->until_ns));
     if (filter->until_ns)
         sqlite3_str_appendall(sql, " AND (g.since_ns IS NULL OR g.since_ns < :until)");
     sqlite3_str_appendall(sql, "))");

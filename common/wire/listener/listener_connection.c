@@ -306,7 +306,8 @@ static bool admit(struct connection *connection, const struct zmtp_step *proved)
     }
     const bool is_known = connection_is_known(connection);
     if (is_known && !enter(connection)) { // closed without an ERROR, so that it tries again
-        connection_cut(connection, WIRE_CUT_CONNECTIONS);
+        connection_cut(connection,
+                       connection_is_known(connection) ? WIRE_CUT_CONNECTIONS : WIRE_CUT_STRANGER);
         return false;
     }
     zmtp_admit(&connection->zmtp, is_known, &answer);

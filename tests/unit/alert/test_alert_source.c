@@ -224,6 +224,11 @@ TEST_CASE(requests_that_hang)
     assert_string_equal(tells(HOUR + 55 * MINUTE), "llama|a=1 ");
     fail_after(66 * MINUTE);
     assert_string_equal(tells(HOUR + 56 * MINUTE), "");
+    // Where all take longer than the window, those that went well count, too.
+    fail_after(6 * MINUTE);
+    execf("UPDATE inference SET started_ns = started_ns - %lld, e2e_ns = %lld WHERE finish <> 3",
+          (long long)(9 * MINUTE), (long long)(7 * MINUTE));
+    assert_string_equal(tells(HOUR + MINUTE), "llama|a=0.25 ");
 }
 
 TEST_CASE(lost_records)

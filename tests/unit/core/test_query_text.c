@@ -409,6 +409,7 @@ TEST_CASE(test_alert_window)
         {"avg ttft_ns where model='a over 3m' over 20s when max > 3s", "20s"},
         {"avg ttft_ns over \x1b[31m when p95 > 3s", ""},
         {"avg ttft_ns over", ""},
+        {"runs_killed over 10m when max > 0", ""},
         {"avg ttft_ns where model='a over 5m", ""},
         {"", ""},
     };

@@ -220,6 +220,7 @@ TEST_CASE(test_goodput_to_the_end_of_the_last)
                  {QUERY_METRIC_REQUEST_RATE, 37, 0, 47},
                  {QUERY_METRIC_REQUEST_RATE, 0, 1000, 40}};
     execf("UPDATE run SET heard_ns = %lld", (long long)(START_NS + 35 * SECOND_NS));
+    add_inferences("(9, 30.5, 3, 0, 11, 1, 4000000000)"); // of a time that cannot be
     for (size_t i = 0; i < 2 * COUNT_OF(cases); i++) {
         const size_t at = i % COUNT_OF(cases);
         if (i == COUNT_OF(cases))

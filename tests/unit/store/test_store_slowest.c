@@ -349,7 +349,7 @@ static void add_gap(double cpu_ratio)
 // It ran for half a second of the 2.5.
 static void plant_stop(void)
 {
-    add_gap(0.2);
+    add_gap(0.06);
 }
 
 static void plant_throttled_stop(void)
@@ -362,7 +362,7 @@ static void plant_throttled_stop(void)
 static void plant_throttled_gap(void)
 {
     plant_throttle();
-    add_gap(0.9);
+    add_gap(0.3);
 }
 
 enum { REFUSED_TOKENS = 5000000 };

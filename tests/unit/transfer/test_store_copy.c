@@ -429,9 +429,10 @@ TEST_CASE(test_a_bundle_after_a_crash)
                  {RECORD_RUN_END_KILLED, 87000, 0}, {RECORD_RUN_END_OPEN, 500, 0},
                  {RECORD_RUN_END_CLOSED, 500, 0},   {RECORD_RUN_END_KILLED, -500, 0}};
     const char *from = copy_path("s.db"), *to = copy_path("b.db");
+    struct query_filter filter;
     copy_make_store(from, 1, 10);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        const struct query_filter filter = window(cases[i].since, cases[i].since + 100);
+        filter = window(cases[i].since, cases[i].since + 100);
         copy_exec(from, format_text("UPDATE run SET \"end\" = %d", (int)cases[i].end));
         assert_int_equal(copy_to(from, to, &filter, &answer, &err),
                          cases[i].runs ? STATUS_OK : STATUS_NO_DATA);
@@ -442,6 +443,10 @@ TEST_CASE(test_a_bundle_after_a_crash)
             assert_int_equal(unlink(to), 0);
         }
     }
+    // One that crashed after the window went on in it.
+    filter = window(500, 600);
+    copy_exec(from, "UPDATE run SET \"end\" = 2, heard_ns = heard_ns + 1000000000000");
+    assert_int_equal(copy_to(from, to, &filter, &answer, &err), STATUS_NO_DATA);
 }
 
 TEST_CASE(test_two_bundles_are_equal)
