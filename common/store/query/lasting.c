@@ -10,8 +10,6 @@
 #include "common/store/read/reader.h"
 #include "common/store/read/session.h"
 
-#define NAME_OF(id) "(SELECT n.text FROM main.name n WHERE n.id = " id ")"
-
 // The share of its memory in use from which on a device is in trouble, as in the built-in alert
 // device_memory.
 #define IS_FULL       "s.memory_used_bytes > 0.95 * s.memory_total_bytes"
@@ -51,11 +49,11 @@ static const char open_sql[] =
     "  AND s.started_ns >= l.started_ns - coalesce(l.duration_ns, 1000000000) * 3 / 2"
     " WHERE " IS_IN_TROUBLE " AND NOT EXISTS (SELECT 1 FROM main.device_sample n"
     "  WHERE n.run = s.run AND n.started_ns > s.started_ns AND n.started_ns < %s"
-    "   AND n.device = s.device)) SELECT host, "
-    "text, since_ns, detail, devices, " NAME_OF(
-        "device") ", newest_ns, times FROM (SELECT host, text, min(since_ns) AS since_ns, "
-                  "max(since_ns) AS newest_ns, count(since_ns) AS times, max(detail) AS detail,"
-                  " count(DISTINCT device) AS devices, max(device) AS device FROM (";
+    "   AND n.device = s.device)) SELECT host, text, since_ns, detail, devices,"
+    " (SELECT n.text FROM main.name n WHERE n.id = device), newest_ns, times"
+    " FROM (SELECT host, text, min(since_ns) AS since_ns, max(since_ns) AS newest_ns,"
+    "  count(since_ns) AS times, max(detail) AS detail, count(DISTINCT device) AS devices,"
+    "  max(device) AS device FROM (";
 
 enum { ROW_HOST, ROW_NAME, ROW_SINCE, ROW_DETAIL, ROW_DEVICES, ROW_DEVICE, ROW_NEWEST, ROW_TIMES };
 

@@ -210,12 +210,10 @@ static enum status merge_samples(struct devices *devices, struct error *err)
 // Of runs (twice) and answers.
 static const char uses_sql[] =
     "SELECT DISTINCT r.host, u.run, u.device, u.model FROM"
-    "  (SELECT value ->> 0 AS run, value ->> 1 AS model, value ->> 2 AS device"
-    "    FROM %s"
+    "  (SELECT value ->> 0 AS run, value ->> 1 AS model, value ->> 2 AS device FROM %s"
     "   UNION SELECT l.run, l.model, l.device FROM %s o"
-    "    CROSS JOIN main.load l ON l.run = o.run AND l.status = 0 AND l.started_ns < %s WHERE "
-    "o.\"end\" = 0) u"
-    "  JOIN %s r ON r.run = u.run WHERE r.\"end\" = 0 ORDER BY r.host";
+    "    CROSS JOIN main.load l ON l.run = o.run AND l.status = 0 AND l.started_ns < %s"
+    "    WHERE o.\"end\" = 0) u JOIN %s r ON r.run = u.run WHERE r.\"end\" = 0 ORDER BY r.host";
 
 static enum status on_use(void *context, sqlite3_stmt *row, struct error *err)
 {

@@ -96,9 +96,9 @@ static const struct expression device_facts[] = {
     {{"pcie_generation_max", UNIT_NONE}, "d.pcie_generation_max"},
     {{"pcie_width_max", UNIT_NONE}, "d.pcie_width_max"},
     {{"processes", UNIT_NONE},
-     "CASE WHEN " IS_OPEN " AND coalesce(t.process_count, 1) > 0 THEN (SELECT group_concat(text, "
-     "', ') FROM"
-     " (SELECT coalesce(p.name || ' ', '') || p.pid || CASE WHEN p.memory_bytes IS NULL THEN ''"
+     "CASE WHEN " IS_OPEN " AND coalesce(t.process_count, 1) > 0 THEN"
+     " (SELECT group_concat(text, ', ') FROM (SELECT coalesce(p.name || ' ', '') || p.pid ||"
+     " CASE WHEN p.memory_bytes IS NULL THEN ''"
      " WHEN p.memory_bytes < 1073741824 THEN printf(' %.1f MB', p.memory_bytes / 1048576.0)"
      " ELSE printf(' %.1f GB', p.memory_bytes / 1073741824.0) END AS text FROM process p"
      " WHERE p.run = c.run AND p.device = c.name AND p.newest = p.started_ns"
@@ -175,12 +175,10 @@ static const struct subject hosts = {
         " ORDER BY o.sample DESC) AS place, sum(p.cpu_ratio) OVER (PARTITION BY o.host) AS cpu,"
         " sum(p.host_memory_bytes * 1.0) OVER (PARTITION BY o.host) AS memory"
         " FROM (SELECT host, run, (SELECT s.id FROM host_sample s WHERE s.run = o.run"
-        " AND s.started_ns < $4 ORDER BY s.started_ns DESC LIMIT 1) AS sample, CASE WHEN \"end\" = "
-        "0"
-        " AND $4 > $2 THEN (SELECT max(i.id) FROM process_sample i WHERE i.run = o.run) END AS "
-        "spent"
-        " FROM recent o) o LEFT JOIN process_sample p ON p.id = o.spent) c"
-        " JOIN main.run r ON r.run = c.run"
+        " AND s.started_ns < $4 ORDER BY s.started_ns DESC LIMIT 1) AS sample, CASE"
+        " WHEN \"end\" = 0 AND $4 > $2 THEN (SELECT max(i.id) FROM process_sample i"
+        " WHERE i.run = o.run) END AS spent FROM recent o) o"
+        " LEFT JOIN process_sample p ON p.id = o.spent) c JOIN main.run r ON r.run = c.run"
         " LEFT JOIN host_sample t ON t.id = c.sample AND " IS_OPEN
         " WHERE c.place = 1 AND c.sample IS NOT NULL ORDER BY host",
 };

@@ -222,9 +222,8 @@ static enum status add_runs(struct store *store, const struct query_filter *filt
     sqlite3_str_appendall(
         sql, ", CAST(total(no_room) AS INTEGER) AS dropped_no_room,"
              " CASE WHEN count(memory) THEN CAST(total(memory) AS INTEGER) END AS host_memory_bytes"
-             " FROM (SELECT t.\"end\", t.started_ns, t.host, l.produced, l.stored, l.dropped, "
-             "l.unnumbered,"
-             " l.no_room, l.duplicates, l.refused, l.expired, l.cleared, l.in_flight,"
+             " FROM (SELECT t.\"end\", t.started_ns, t.host, l.produced, l.stored, l.dropped,"
+             " l.unnumbered, l.no_room, l.duplicates, l.refused, l.expired, l.cleared, l.in_flight,"
              " CASE WHEN t.\"end\" = 0 THEN (SELECT s.host_memory_bytes FROM process_sample s"
              "  WHERE s.run = t.run ORDER BY s.id DESC LIMIT 1) END AS memory"
              " FROM run t JOIN v_ledger l ON l.id = t.run");

@@ -14,9 +14,8 @@ void device_names_append(sqlite3_str *sql)
         sql,
         "described AS MATERIALIZED (SELECT r.host, d.run, d.name, d.uuid,"
         " EXISTS (SELECT 1 FROM ledger l WHERE l.run = d.run AND l.kind = %d AND l.stored > 0)"
-        " AS samples,"
-        " EXISTS (SELECT 1 FROM ledger l WHERE l.run = d.run AND l.kind IN (%d, %d)"
-        " AND l.stored > 0) AS works"
+        " AS samples, EXISTS (SELECT 1 FROM ledger l WHERE l.run = d.run"
+        " AND l.kind IN (%d, %d) AND l.stored > 0) AS works"
         " FROM (SELECT run, name, uuid FROM device ORDER BY id DESC LIMIT %d) d"
         " JOIN run r ON r.run = d.run),"
         " used AS MATERIALIZED (SELECT DISTINCT host, name, uuid FROM described WHERE works),"
