@@ -140,17 +140,18 @@ static enum status read_events(const struct alert_reader *reader, const char *ev
         count, event);
 }
 
-// The share of the window in which the event lasted, by the host's clock.  What has not ended when
-// its run has, ended with it.  The plus keeps SQLite from an index of all events by their name.
+// The share of the window, or of the time since a run with the event came, in which it lasted, by
+// the host's clock.  What has not ended when its run has, ended with it.  The plus keeps SQLite
+// from an index of all events by their name.
 static enum status read_narrow(const struct alert_reader *reader, struct error *err)
 {
     return scan(
         reader, err,
         "SELECT host, device, min(1.0, sum(max(0, min(coalesce(ended, last), now)"
-        "  - max(started_ns, now - ($2 - $1)))) * 1.0 / ($2 - $1))"
+        "  - max(started_ns, now - ($2 - $1)))) * 1.0 / max(1, $2 - max($1, min(came_ns))))"
         " FROM (SELECT t.host, e.device, e.started_ns, max(e.started_ns + e.duration_ns) AS ended,"
         "  iif(t.\"end\" = 0, 9223372036854775807, coalesce(t.ended_ns, t.heard_ns)) AS last,"
-        "  $2 + coalesce(t.clock_offset_ns, 0) AS now FROM main.run t"
+        "  t.received_ns AS came_ns, $2 + coalesce(t.clock_offset_ns, 0) AS now FROM main.run t"
         "  CROSS JOIN main.event e ON e.id IN (SELECT b.id FROM main.event b WHERE b.run = t.run"
         "   ORDER BY b.started_ns DESC LIMIT %d)"
         "  WHERE t.heard_ns >= $1 AND +e.event = (SELECT id FROM main.name"

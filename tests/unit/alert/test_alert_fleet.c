@@ -155,7 +155,8 @@ static void begin_run(int host, int64_t at_ns)
               (long long)runs[host]);
     runs[host] = ++last_run;
     rows_run(db, last_run, format_text("h%d", host), at_ns, at_ns);
-    execf("UPDATE run SET owner = 1, \"end\" = 0 WHERE run = %lld", (long long)last_run);
+    execf("UPDATE run SET owner = 1, \"end\" = 0, received_ns = %lld WHERE run = %lld",
+          (long long)now_ns, (long long)last_run);
     for (int i = 0; i < DEVICES; i++) {
         record_init(&record, RECORD_KIND_DEVICE, at_ns);
         record_set_int(&record, DEVICE_ORDINAL, i);
