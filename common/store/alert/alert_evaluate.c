@@ -242,12 +242,10 @@ static bool is_same_average(const struct alert_rule *a, const struct alert_rule 
     const struct query *left = &a->query, *right = &b->query;
     if (a->source != ALERT_SOURCE_NONE || b->source != ALERT_SOURCE_NONE ||
         a->window_ns != b->window_ns || strcmp(left->metric, right->metric) != 0 ||
+        strcmp(left->average.slo, right->average.slo) != 0 ||
         left->group_count != right->group_count ||
-        strcmp(left->average.slo, right->average.slo) != 0)
+        memcmp(left->group_by, right->group_by, left->group_count * sizeof *left->group_by) != 0)
         return false;
-    for (unsigned i = 0; i < left->group_count; i++)
-        if (left->group_by[i] != right->group_by[i])
-            return false;
     for (int i = 0; i < (int)QUERY_DIMENSION_COUNT; i++)
         if (strcmp(left->filter.by[i], right->filter.by[i]) != 0)
             return false;
@@ -403,11 +401,19 @@ static bool is_own_condition(const char *given, enum why_cause_kind kind)
     return false;
 }
 
-// True if the cause was there when the alert fired, and an error shortly before its condition held.
-static bool was_there(const struct alert_series *series, const struct why_cause *cause)
+// What WHY is asked about.
+struct asked {
+    const struct alert_rule *rule;
+    struct alert_row *row;
+};
+
+// True if the cause was there when the alert fired.  An error must be of shortly before its
+// condition held, a process that was replaced since of the window then.
+static bool was_there(const struct asked *asked, const struct why_cause *cause)
 {
-    return cause->began_ns <= series->firing_ns &&
-           (!cause->is_moment || cause->began_ns >= series->started_ns - MOMENT_AGE_NS);
+    const int64_t age_ns = cause->kind == WHY_KILLED ? asked->rule->window_ns : MOMENT_AGE_NS;
+    return cause->began_ns <= asked->row->series.firing_ns &&
+           (!cause->is_moment || cause->began_ns >= asked->row->series.started_ns - age_ns);
 }
 
 static enum status on_reason(void *context, sqlite3_stmt *row, struct error *err)
@@ -452,7 +458,8 @@ static enum status read_reason(struct store *store, const struct query *query,
 static enum status read_why(struct store *store, const struct query *query, void *out,
                             struct error *err)
 {
-    struct alert_row *row = out;
+    const struct asked *asked = out;
+    struct alert_row *row = asked->row;
     const struct why_question question = {.model = name_of(row, query, QUERY_BY_MODEL),
                                           .host = name_of(row, query, QUERY_BY_HOST)};
     struct why why = {0};
@@ -460,9 +467,9 @@ static enum status read_why(struct store *store, const struct query *query, void
     if (status == STATUS_OK)
         status = why_read(&why, store, &question, err);
     size_t first = 0;
-    while (first < why.cause_count && (why.causes[first].kind >= WHY_AS_USUAL ||
-                                       !was_there(&row->series, &why.causes[first]) ||
-                                       is_own_condition(query->metric, why.causes[first].kind)))
+    while (first < why.cause_count &&
+           (why.causes[first].kind >= WHY_AS_USUAL || !was_there(asked, &why.causes[first]) ||
+            is_own_condition(query->metric, why.causes[first].kind)))
         first++;
     if (status == STATUS_OK && first < why.cause_count) {
         const struct why_cause *cause = &why.causes[first];
@@ -490,7 +497,8 @@ static bool find_cause(const struct alert_evaluator *evaluator, struct store *st
     if (rule == end || (!*name_of(row, &rule->query, QUERY_BY_MODEL) &&
                         !*name_of(row, &rule->query, QUERY_BY_HOST)))
         return false;
-    const enum status status = run_turn(evaluator, store, read_why, &rule->query, row, &err);
+    const enum status status =
+        run_turn(evaluator, store, read_why, &rule->query, &(struct asked){rule, row}, &err);
     if (status != STATUS_OK && status != STATUS_NO_DATA && status != STATUS_INVALID) // a pattern
         log_write(LOG_LEVEL_WARNING, "alert %s: why: %s", row->rule, err.text);
     return true;

@@ -51,6 +51,7 @@ static enum status on_process(void *context, sqlite3_stmt *row, struct error *er
     if (status != STATUS_OK)
         return status;
     cause->began_ns = reader->out->as_of_ns - ago_ns;
+    cause->is_moment = kind == WHY_KILLED;
     cause->untimed_size = strlen(cause->text);
     if (ago_ns > 0)
         why_say(cause, kind == WHY_SILENT ? " for %s" : " %s ago",
@@ -69,10 +70,9 @@ enum status why_add_processes(struct why_reader *reader, struct error *err)
         sql,
         "WITH lost AS MATERIALIZED (SELECT r.*, coalesce(r.ended_ns, r.heard_ns) AS at,"
         " (SELECT m.name FROM main.model m WHERE m.run = r.run ORDER BY m.name = $3 DESC LIMIT 1)"
-        " AS model"
-        " FROM main.run r WHERE r.heard_ns >= $1 AND r.\"end\" IN (%d, %d) AND (r.\"end\" = %d"
-        " OR r.owner <> 0)), judged AS (SELECT *, EXISTS (SELECT 1 FROM main.run n"
-        " WHERE n.host = l.host AND n.run <> l.run AND n.started_ns > l.at"
+        " AS model FROM main.run r WHERE r.heard_ns >= $1 AND r.\"end\" IN (%d, %d)"
+        " AND (r.\"end\" = %d OR r.owner <> 0)), judged AS (SELECT *, EXISTS (SELECT 1"
+        " FROM main.run n WHERE n.host = l.host AND n.run <> l.run AND n.started_ns > l.at"
         " AND (l.model IS NULL OR EXISTS (SELECT 1 FROM main.model m WHERE m.run = n.run"
         " AND m.name = l.model))) AS replaced FROM lost l)"
         " SELECT host, coalesce(model, 0), CASE WHEN replaced THEN %d WHEN ended_ns THEN %d ELSE %d"

@@ -490,11 +490,14 @@ TEST_CASE(test_causes_go_one_way)
 TEST_CASE(test_causes_are_of_the_time)
 {
     static const struct {
-        bool is_error;     // an XID; else a process ended
-        int at_s, until_s; // when, and when a cause is looked for: after the alert fired
-        const char *why;   // NULL: none
-    } cases[] = {{true, -30, 0, "%(XID)%"},   {true, -240, 0, NULL},  {true, 30, 60, NULL},
-                 {false, -240, 0, "%ended%"}, {false, 60, 120, NULL}, {false, -240, 900, NULL}};
+        bool is_error;        // an XID; else a process ended
+        int at_s, until_s;    // when, and when a cause is looked for: after the alert fired
+        const char *why;      // NULL: none
+        const char *replaced; // the rule's window, where run 2 replaced the process; else 1h
+    } cases[] = {{true, -30, 0, "%(XID)%", NULL},     {true, -240, 0, NULL, NULL},
+                 {true, 30, 60, NULL, NULL},          {false, -240, 0, "%ended%", NULL},
+                 {false, 60, 120, NULL, NULL},        {false, -240, 900, NULL, NULL},
+                 {false, -90, 0, "%replaced%", "2m"}, {false, -240, 0, NULL, "2m"}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         exec("DELETE FROM alert; DELETE FROM event; DELETE FROM inference; DELETE FROM model");
         now_ns += 7200 * SECOND;
@@ -503,8 +506,10 @@ TEST_CASE(test_causes_are_of_the_time)
         exec("INSERT INTO model(run, stream, number, started_ns, received_ns, name, format)"
              " SELECT 1, 0, 1, started_ns, received_ns, model, 'gguf' FROM inference");
         for (int is_after = 0; is_after < 2; is_after++) { // with another collector
-            read_rules("disable run_killed\ndisable device_xid\n"
-                       "alert slower: avg ttft_ns by model,host over 1h when max > 4s\n");
+            read_rules(
+                format_text("disable run_killed\ndisable device_xid\n"
+                            "alert slower: avg ttft_ns by model,host over %s when max > 4s\n",
+                            cases[i].replaced ? cases[i].replaced : "1h"));
             now_ns = at_ns;
             if (cases[i].is_error && is_after == (cases[i].at_s > 0))
                 device_event("xid", 48, NULL);
@@ -513,6 +518,14 @@ TEST_CASE(test_causes_are_of_the_time)
                   " \"end\" = iif(%d, 2, 0)",
                   (long long)now_ns, cases[i].is_error ? 0 : (long long)at_ns,
                   !cases[i].is_error && at_ns <= now_ns);
+            if (cases[i].replaced) {
+                execf("UPDATE run SET host = (SELECT host FROM run WHERE run = 1), \"end\" = 0,"
+                      " started_ns = %lld WHERE run = 2",
+                      (long long)at_ns + SECOND);
+                exec("INSERT INTO model(run, stream, number, started_ns, received_ns, name, format)"
+                     " SELECT 2, 0, 1, started_ns, received_ns, name, format FROM model"
+                     " WHERE NOT EXISTS (SELECT 1 FROM model WHERE run = 2)");
+            }
             exec("UPDATE alert SET why = NULL");
             pass_after(0);
         }
