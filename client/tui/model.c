@@ -64,7 +64,7 @@ bool model_is_now(const struct model *model)
 {
     const int64_t day_ns = INT64_C(86400000000000), now_ns = model_reference_ns(model);
     struct query_filter filter = model->scope.filter;
-    window_apply(&model->scope.window, now_ns, &filter);
+    queries_period(&model->scope, now_ns, &filter);
     return !filter.by[QUERY_BY_DEVICE][0] && !filter.by[QUERY_BY_RUN][0] &&
            filter.since_ns > (filter.until_ns ? filter.until_ns : now_ns) - day_ns - 1;
 }

@@ -271,11 +271,22 @@ static struct window window_of(const struct queries_scope *scope)
     return window;
 }
 
+void queries_period(const struct queries_scope *scope, int64_t now_ns, struct query_filter *filter)
+{
+    const struct window window = window_of(scope);
+    const int64_t end_ns = scope->now_ns != 0 ? scope->now_ns : now_ns;
+    window_apply(&window, now_ns, filter);
+    if (filter->since_ns != 0 || filter->until_ns != 0 || scope->first_ns >= end_ns ||
+        scope->first_ns < end_ns - 24 * HOUR_NS)
+        return;
+    filter->since_ns = scope->first_ns;
+    filter->until_ns = scope->now_ns;
+}
+
 struct queries_span queries_span(const struct queries_scope *scope, int64_t now_ns)
 {
     struct query_filter filter = scope->filter;
-    const struct window window = window_of(scope);
-    window_apply(&window, now_ns, &filter);
+    queries_period(scope, now_ns, &filter);
     now_ns = scope->now_ns != 0 ? scope->now_ns : now_ns;
     const int64_t until_ns = filter.until_ns != 0 ? filter.until_ns : now_ns;
     const int64_t late_ns = until_ns - 10 * MINUTE_NS;
@@ -305,9 +316,12 @@ bool queries_fill(enum polled_query polled, const struct queries_scope *scope, i
         set_why(query, scope, scope->now_ns != 0 ? scope->now_ns : now_ns);
     // The newest samples have no need of the window's means, which cost a scan of all samples.
     const struct window window = window_of(scope);
-    const bool is_newest =
-        (polled == POLL_HOSTS || polled == POLL_DEVICES) && window_is_live(&window);
-    if (polls[polled].of_window && !is_newest)
+    const bool is_health = polled == POLL_HOSTS || polled == POLL_DEVICES;
+    const bool is_present =
+        is_health || polled == POLL_NOW || polled == POLL_FLEET || polls[polled].metric;
+    if (is_present && !(is_health && window_is_live(&window)))
+        queries_period(scope, now_ns, &query->filter);
+    else if (polls[polled].of_window && !is_health)
         window_apply(&window, now_ns, &query->filter);
     if (polled == POLL_NOW && query->filter.until_ns == 0)
         query->filter.until_ns = scope->now_ns;

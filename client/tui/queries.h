@@ -86,6 +86,11 @@ struct queries_span {
     int64_t step_ns; // 0: no charts, as the time has no beginning
 };
 
+// Sets the filter's times, unless it has some, to those that states, hosts and charts are of: the
+// window, which in an old file ends with the file; of all time, if that is a day at most, from the
+// first run on.
+void queries_period(const struct queries_scope *scope, int64_t now_ns, struct query_filter *filter);
+
 // The span of the filter's times if it has some, else that of the window; what is live ends at
 // `now_ns`.  It begins with the first run if that began later, but has ten minutes.
 struct queries_span queries_span(const struct queries_scope *scope, int64_t now_ns);

@@ -39,14 +39,6 @@ void prompts_open(struct model *model, enum overlay overlay, const char *text)
     model->overlay = overlay;
 }
 
-// The screen is to show what was asked for, also after a pause.
-static unsigned close_prompt(struct model *model)
-{
-    model->overlay = OVERLAY_NONE;
-    model->paused = false;
-    return EFFECT_SCOPE | EFFECT_ASK | EFFECT_PACE;
-}
-
 // True if the text is of conditions and times; else it is one that rows have.
 static bool is_query(const char *text)
 {
@@ -59,24 +51,26 @@ static bool is_query(const char *text)
     return is;
 }
 
+// The screen is to show what was asked for, also after a pause.
 static unsigned apply(struct model *model)
 {
-    struct query_filter filter;
+    struct query_filter filter = {0};
     struct prompt *prompt = &model->prompt;
     struct error err = {0};
-    if (!is_query(prompt->text)) {
-        prompt_history_add(&model->filters, prompt->text);
-        model_filter_rows(model, prompt->text);
-        lists_keep(model);
-        return close_prompt(model);
-    }
-    if (read_filter(model, &filter, &prompt->place, &err) != STATUS_OK) {
+    const bool has_filter = is_query(prompt->text);
+    if (has_filter && read_filter(model, &filter, &prompt->place, &err) != STATUS_OK) {
         (void)text_escape(prompt->error, sizeof prompt->error, err.text, strlen(err.text));
         return 0;
     }
     prompt_history_add(&model->filters, prompt->text);
-    model_filter(model, &filter, prompt->text);
-    return close_prompt(model);
+    if (has_filter)
+        model_filter(model, &filter, prompt->text);
+    else
+        model_filter_rows(model, prompt->text);
+    lists_keep(model);
+    model->overlay = OVERLAY_NONE;
+    model->paused = false;
+    return EFFECT_SCOPE | EFFECT_ASK | EFFECT_PACE;
 }
 
 void prompts_find(struct model *model, int step)

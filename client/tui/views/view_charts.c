@@ -53,7 +53,6 @@ static int64_t began_ns(const struct model *model)
 
 static struct plot_chart new_chart(const struct model *model, const char *title, enum unit unit)
 {
-    const struct query_filter *filter = &model->scope.filter;
     const struct queries_span span = span_of(model);
     struct plot_chart chart = {.title = title,
                                .unit = unit,
@@ -61,8 +60,7 @@ static struct plot_chart new_chart(const struct model *model, const char *title,
                                .length_ns = span.until_ns - span.since_ns,
                                .until_ns = span.until_ns,
                                .began_ns = began_ns(model)};
-    if (filter->since_ns != 0 || filter->until_ns != 0 ||
-        chart.length_ns < window_length_ns(&model->scope.window))
+    if (chart.length_ns != window_length_ns(&model->scope.window))
         (void)view_age_text(chart.since, (double)chart.length_ns / 1e9);
     else
         (void)snprintf(chart.since, sizeof chart.since, "%s", window_text(&model->scope.window));

@@ -438,6 +438,26 @@ TEST_CASE(a_file_goes_on_while_its_collector_hears)
     fixture_free(model);
 }
 
+// All time of a short file has states and charts, that of a long one averages.
+TEST_CASE(all_time_of_a_short_file_has_states)
+{
+    struct model *model = fixture_new(120, 40, scene_normal);
+    model->is_file = true;
+    model->scope.window.length = window_lengths() - 1;
+    for (int is_short = 0; is_short < 2; is_short++) {
+        const int64_t end_ns = FIXTURE_WALL_NS - INT64_C(360000000000000);
+        char summary[128];
+        (void)snprintf(summary, sizeof summary,
+                       "runs|first_started_ns|last_inference_started_ns\n1|%lld|%lld\n",
+                       (long long)(end_ns - (is_short ? 28 : 100000) * INT64_C(1000000000)),
+                       (long long)end_ns);
+        fixture_answer(model, POLL_SUMMARY, summary);
+        assert_int_equal(fixture_shows(model, "Averages of the window"), !is_short);
+        assert_int_equal(fixture_shows(model, "28s before"), is_short);
+    }
+    fixture_free(model);
+}
+
 // The axis of a chart says since when it is where the store is younger than the window.
 TEST_CASE(a_chart_says_when_it_begins)
 {
@@ -578,5 +598,5 @@ TEST_MAIN(keys_have_effects, clear_asks_for_the_name, readonly_refuses_to_clear,
           alerts_are_acknowledged_and_silenced, the_window_changes, answers_are_of_what_is_asked,
           other_questions_have_other_answers, windows_of_a_file_end_at_its_records,
           a_file_goes_on_while_its_collector_hears, a_chart_says_when_it_begins,
-          a_silent_collector_shows_the_age_of_data, views_are_shown_from_the_help_alone,
-          losses_are_added_up, takes_any_sequence_of_events)
+          all_time_of_a_short_file_has_states, a_silent_collector_shows_the_age_of_data,
+          views_are_shown_from_the_help_alone, losses_are_added_up, takes_any_sequence_of_events)

@@ -70,6 +70,35 @@ TEST_CASE(steps_are_of_the_time_that_is_shown)
     }
 }
 
+// All time of a file with a day's records at most is as a window of them: hosts, states and charts
+// are as of its end.  Lists are of all time.
+TEST_CASE(all_time_of_a_short_file_ends_with_it)
+{
+    static const enum polled_query present[] = {POLL_NOW, POLL_FLEET, POLL_HOSTS, POLL_DEVICES,
+                                                POLL_TOKENS};
+    struct queries_scope scope = {.window.length = window_lengths() - 1,
+                                  .now_ns = FIXTURE_WALL_NS - 100 * HOUR_NS};
+    struct query query;
+    for (int is_short = 0; is_short < 2; is_short++) {
+        scope.first_ns = scope.now_ns - (is_short ? 24 : 25) * HOUR_NS;
+        for (size_t i = 0; i < COUNT_OF(present); i++) {
+            const bool is_asked = queries_fill(present[i], &scope, FIXTURE_WALL_NS, &query);
+            assert_true(is_asked == (is_short || present[i] != POLL_TOKENS));
+            assert_int_equal(query.filter.since_ns, is_short ? scope.first_ns : 0);
+            if (is_short || present[i] == POLL_NOW)
+                assert_int_equal(query.filter.until_ns, scope.now_ns);
+        }
+        assert_true(queries_fill(POLL_INFERENCES, &scope, FIXTURE_WALL_NS, &query));
+        assert_int_equal(query.filter.since_ns, 0);
+    }
+    scope.now_ns = 0; // of a collector that began now, the hosts are its newest samples
+    scope.first_ns = FIXTURE_WALL_NS - HOUR_NS;
+    assert_true(queries_fill(POLL_HOSTS, &scope, FIXTURE_WALL_NS, &query));
+    assert_int_equal(query.filter.since_ns, 0);
+    assert_true(queries_fill(POLL_NOW, &scope, FIXTURE_WALL_NS, &query));
+    assert_int_equal(query.filter.since_ns, scope.first_ns);
+}
+
 // Where a store is younger than the window, its charts begin with it.
 TEST_CASE(charts_begin_with_the_store)
 {
@@ -377,8 +406,9 @@ TEST_CASE(machines_have_metrics_of_their_own)
 
 TEST_MAIN(steps_are_of_the_time_that_is_shown, machines_have_metrics_of_their_own,
           every_ask_is_a_query_that_makes_sense, answers_are_of_the_window,
-          charts_begin_with_the_store, a_filter_goes_as_far_as_the_dimensions_do,
-          hosts_ask_for_errors_alone, stages_are_those_of_the_load,
+          charts_begin_with_the_store, all_time_of_a_short_file_ends_with_it,
+          a_filter_goes_as_far_as_the_dimensions_do, hosts_ask_for_errors_alone,
+          stages_are_those_of_the_load,
           marks_of_failures_read_the_failed_alone_while_records_have_them,
           a_long_window_has_the_states_of_now, windows_of_an_old_file_have_an_end,
           loads_are_set_beside_others, a_request_is_explained_by_its_peers, sides_of_a_comparison,
