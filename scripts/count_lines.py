@@ -11,7 +11,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # What is counted: the folders, the suffixes, and the most lines there may be.
 COUNTED = {
-    "product": (("common", "server", "client"), {".c", ".h", ".cu", ".cuh"}, 137300),
+    "product": (("common", "server", "client"), {".c", ".h", ".cu", ".cuh"}, 137320),
     "tests": (("tests",), {".c", ".h", ".cu", ".cc", ".cpp", ".py", ".sh"}, 120000),
 }
 

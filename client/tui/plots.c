@@ -116,12 +116,14 @@ static void gather(struct chart_columns *out, const struct plot_chart *chart, in
         if (at < 0 || point->time_ns >= out->until_ns || is_cut)
             continue;
         out->above[at] = fmax(out->above[at], point->above); // of a NaN and a number: the number
-        const double weight =
-            chart->is_rate ? part_of(out, since_ns, point->time_ns, chart->step_ns) : 1;
         if (!isfinite(point->value))
             continue;
+        const int64_t of_ns = point->of_ns > 0 ? point->of_ns : chart->step_ns;
+        const double weight = chart->is_rate ? (double)of_ns : 1;
         if (point->time_ns + chart->step_ns <= out->began_ns)
-            out->began_ns = 0; // others began before
+            out->began_ns = 0;                        // others began before
+        if (chart->is_rate && of_ns < chart->step_ns) // it is the first one
+            out->began_ns = point->time_ns + chart->step_ns - of_ns;
         out->values[at] += point->value * weight;
         out->weights[at] += weight;
     }

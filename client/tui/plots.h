@@ -18,7 +18,8 @@ void plot_sparkline(struct canvas *canvas, struct rect area, const double *value
 struct plot_point {
     int64_t time_ns; // start of its step
     double value;
-    double above; // a second value, at least as high, drawn behind; NaN: none
+    double above;  // a second value, at least as high, drawn behind; NaN: none
+    int64_t of_ns; // of a rate: its time, up to the step's end; 0: the whole step
 };
 
 // A chart over time: each column is a step or several whole ones, stretched to the chart's width,

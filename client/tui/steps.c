@@ -9,7 +9,7 @@
 
 enum { REACH_STEPS = 4 };
 
-static const char *const keys[] = {"started_ns", "mean", "p50", "p95"};
+static const char *const keys[] = {"started_ns", "mean", "p50", "p95", "window_ns"};
 enum { KEYS = sizeof keys / sizeof *keys };
 
 static int64_t start_of(const struct result *rows, size_t row)

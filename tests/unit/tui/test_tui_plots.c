@@ -194,7 +194,7 @@ static char *chart_at(int64_t until_ns, bool is_rate)
     const int64_t step_ns = 2000000000;
     struct plot_point points[POINTS];
     for (int i = 0; i < POINTS; i++)
-        points[i] = (struct plot_point){i * step_ns, i == 4 ? 8 : 4, NAN};
+        points[i] = (struct plot_point){i * step_ns, i == 4 ? 8 : 4, NAN, 0};
     const struct plot_chart chart = {.title = "t",
                                      .since = "20s",
                                      .is_rate = is_rate,
@@ -240,10 +240,12 @@ TEST_CASE(a_chart_begins_with_the_process)
 {
     enum { SCALE = 9, COLUMNS = 20 };
     const int64_t step_ns = 60000000000;
-    const struct plot_point points[] = {{8 * step_ns, 2, NAN}, {9 * step_ns, 4, NAN}};
+    struct plot_point points[] = {{8 * step_ns, 2, NAN, 0}, {9 * step_ns, 4, NAN, 0}};
     // The text of the axis stays readable.
-    const struct plot_point marks[] = {
-        {0, 1, NAN}, {2 * step_ns, 1, NAN}, {7 * step_ns, 0, NAN}, {9 * step_ns, 0.5, NAN}};
+    const struct plot_point marks[] = {{0, 1, NAN, 0},
+                                       {2 * step_ns, 1, NAN, 0},
+                                       {7 * step_ns, 0, NAN, 0},
+                                       {9 * step_ns, 0.5, NAN, 0}};
     struct plot_chart chart = {.title = "t",
                                .since = "10m",
                                .is_rate = true,
@@ -266,6 +268,14 @@ TEST_CASE(a_chart_begins_with_the_process)
     finish(&canvas, "         t\n"
                     "       4                 ▄▄██\n"
                     "          10m before ──────✗─\n");
+    // The rate of a step's second half is that of the process, whenever it is said to have begun.
+    points[0].of_ns = step_ns / 2;
+    chart.began_ns = 9 * step_ns - step_ns / 4;
+    canvas = make(SCALE + COLUMNS, 3, false);
+    plot_chart(&canvas, canvas_area(&canvas), &chart);
+    finish(&canvas, "         t\n"
+                    "       4                 ▄▄██\n"
+                    "          10m before ──────✗─\n");
 }
 
 // A chart has the whole window, at any width; a point before the process began tells that another
@@ -275,7 +285,7 @@ TEST_CASE(a_chart_is_as_wide_as_its_place)
     enum { SCALE = 9, STEPS = 4 };
     const int64_t step_ns = 1000000000;
     const struct plot_point points[] = {
-        {0, 4, NAN}, {step_ns, 4, NAN}, {2 * step_ns, 8, NAN}, {3 * step_ns, 8, NAN}};
+        {0, 4, NAN, 0}, {step_ns, 4, NAN, 0}, {2 * step_ns, 8, NAN, 0}, {3 * step_ns, 8, NAN, 0}};
     const struct plot_chart chart = {.title = "t",
                                      .since = "4s",
                                      .is_rate = true,
