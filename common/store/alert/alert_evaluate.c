@@ -56,21 +56,16 @@ static enum status run_turn(const struct alert_evaluator *evaluator, struct stor
 
 // ---- Reading --------------------------------------------------------------------------
 
-// The AVERAGE of a rule of a metric; `*out` stays NULL if nothing matches.
+// The AVERAGE of a rule of a metric; `*out` may stay NULL if nothing matches.
 static enum status read_average(struct store *store, const struct alert_rule *rule, int64_t now_ns,
                                 struct result **out, struct error *err)
 {
     struct query query = rule->query;
-    struct result *result = NULL;
     query.average.uncovered = true; // no rule is about it
     query.filter.since_ns = now_ns > rule->window_ns ? now_ns - rule->window_ns : 1;
-    enum status status = query_average(store, &query, &result, err);
+    enum status status = query_average(store, &query, out, err);
     if (status == STATUS_OK)
-        status = answer_check(result, err);
-    if (status == STATUS_OK)
-        *out = result;
-    else
-        result_free(result);
+        status = answer_check(*out, err);
     return status == STATUS_NO_DATA ? STATUS_OK : status;
 }
 
@@ -323,7 +318,7 @@ static enum status step_shared(struct stepping *stepping, struct store *store, s
         stepping->rule = &rules[i];
         find_rows(stepping, open_count);
         const bool has_no_data = note_health(stepping, i, read, err);
-        if (shared.result)
+        if (read == STATUS_OK && shared.result)
             status = give_average(shared.result, stepping->rule, step_group, stepping, err);
         if (status == STATUS_OK && (read == STATUS_OK || has_no_data))
             step_missing(stepping, read == STATUS_OK ? &none : &unread);
@@ -353,6 +348,26 @@ static enum status step_all(struct stepping *stepping, struct store *store, stru
     }
     if (pass->count < ALERT_OPEN_MAX)
         evaluator->is_full = false;
+    return status;
+}
+
+// Takes out the new alerts of hosts whose newest run was imported: they are not of the present.
+static enum status drop_imported(struct store *store, const struct query *query, void *out,
+                                 struct error *err)
+{
+    struct alert_pass *pass = out;
+    enum status status = STATUS_OK;
+    (void)query;
+    for (size_t i = pass->count; i-- > 0 && !pass->rows[i].id && status == STATUS_OK;) {
+        int64_t is_imported; // an open run of an older version has no owner either
+        status = database_integerf(store->db, &is_imported, err,
+                                   "SELECT owner = 0 AND \"end\" <> 0 FROM main.run WHERE host ="
+                                   " (SELECT id FROM main.name WHERE text = %Q)"
+                                   " ORDER BY heard_ns DESC LIMIT 1",
+                                   pass->rows[i].group[QUERY_BY_HOST]);
+        if (is_imported)
+            pass->rows[i] = pass->rows[--pass->count];
+    }
     return status;
 }
 
@@ -564,6 +579,8 @@ enum status alert_evaluate(struct alert_evaluator *evaluator, struct store *stor
         status = error_no_memory(err, "alerts");
     if (status == STATUS_OK)
         status = step_all(&stepping, store, err);
+    if (status == STATUS_OK && out->count > 0 && !out->rows[out->count - 1].id)
+        status = run_turn(evaluator, store, drop_imported, &any, out, err);
     if (status == STATUS_OK)
         find_causes(evaluator, store, out);
     free(stepping.is_seen);

@@ -134,7 +134,7 @@ static enum status read_events(const struct alert_reader *reader, const char *ev
     return scan(
         reader, err,
         "SELECT host, device, sum(count) FROM (SELECT r.host, t.device, %s AS count"
-        " FROM main.event t CROSS JOIN main.run r ON r.run = t.run"
+        " FROM main.event t CROSS JOIN main.run r ON r.run = t.run AND r.owner <> 0"
         " WHERE t.received_ns >= $1 AND t.event = (SELECT id FROM main.name WHERE text = %Q)"
         " GROUP BY t.run, t.device, t.started_ns) GROUP BY host, device",
         count, event);
@@ -154,7 +154,7 @@ static enum status read_narrow(const struct alert_reader *reader, struct error *
         "  t.received_ns AS came_ns, $2 + coalesce(t.clock_offset_ns, 0) AS now FROM main.run t"
         "  CROSS JOIN main.event e ON e.id IN (SELECT b.id FROM main.event b WHERE b.run = t.run"
         "   ORDER BY b.started_ns DESC LIMIT %d)"
-        "  WHERE t.heard_ns >= $1 AND +e.event = (SELECT id FROM main.name"
+        "  WHERE t.heard_ns >= $1 AND t.owner <> 0 AND +e.event = (SELECT id FROM main.name"
         "   WHERE text = 'pcie_downgrade') GROUP BY t.run, e.device, e.started_ns)"
         " GROUP BY host, device",
         NEWEST_EVENTS);
@@ -202,36 +202,27 @@ static enum status read_margin(const struct alert_reader *reader, struct error *
 
 // ---- The disk --------------------------------------------------------------------------------
 
-struct disk {
-    int64_t at_ns, free_bytes; // at_ns 0: no sample
-};
-
-static enum status on_disk(void *context, sqlite3_stmt *row, struct error *err)
-{
-    (void)err;
-    *(struct disk *)context =
-        (struct disk){sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1)};
-    return STATUS_OK;
-}
-
 static enum status read_disk(const struct alert_reader *reader, struct error *err)
 {
     static const int64_t keys[1]; // of no group
     const int64_t now_ns = reader->times->now_ns, window_ns = reader->rule->window_ns;
     const int64_t free_bytes = database_free_bytes(reader->store->path);
     const int64_t least_ns = window_ns < HOUR_NS ? window_ns : HOUR_NS;
-    struct disk first = {0, 0};
-    sqlite3_str *sql = sqlite3_str_new(reader->store->db);
-    sqlite3_str_appendall(sql, "SELECT min(at_ns), free_bytes FROM main.disk_sample"
-                               " WHERE at_ns >= $1 AND at_ns < $2");
-    enum status status = reader_scan_with(
-        reader->store, sql, NULL, (int64_t[]){reader->since_ns, now_ns}, 2, on_disk, &first, err);
+    int64_t first_ns = 0, first_bytes = 0;
+    enum status status = database_integerf(
+        reader->store->db, &first_ns, err,
+        "SELECT min(at_ns) FROM main.disk_sample WHERE at_ns >= %lld AND at_ns < %lld",
+        (long long)reader->since_ns, (long long)now_ns);
+    if (status == STATUS_OK)
+        status = database_integerf(reader->store->db, &first_bytes, err,
+                                   "SELECT free_bytes FROM main.disk_sample WHERE at_ns = %lld",
+                                   (long long)first_ns);
     // The first sample is up to two evaluations, of a minute, younger than the window.
-    if (status != STATUS_OK || free_bytes == INT64_MAX || first.at_ns == 0 ||
-        now_ns - first.at_ns < least_ns - 120 * SECOND_NS)
+    if (status != STATUS_OK || free_bytes == INT64_MAX || first_ns == 0 ||
+        now_ns - first_ns < least_ns - 120 * SECOND_NS)
         return status;
-    const double used = (double)first.free_bytes - (double)free_bytes;
-    const double left_ns = (double)free_bytes * (double)(now_ns - first.at_ns) / used;
+    const double used = (double)first_bytes - (double)free_bytes;
+    const double left_ns = (double)free_bytes * (double)(now_ns - first_ns) / used;
     return alert_source_emit(reader, keys, used > 0 && left_ns < FOREVER ? left_ns : FOREVER, err);
 }
 

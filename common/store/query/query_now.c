@@ -624,14 +624,6 @@ static enum status read_processes(struct now *now, struct error *err)
 
 // ---- All together -------------------------------------------------------------------------
 
-static enum status make_groups(struct now *now, struct error *err)
-{
-    if (groups_new(&now->figures, 2, sizeof(struct now_figures), deinit_figures) != STATUS_OK ||
-        groups_new(&now->wholes, 1, sizeof(struct now_whole), now_whole_deinit) != STATUS_OK)
-        return error_no_memory(err, "store");
-    return STATUS_OK;
-}
-
 static enum status read_all(struct now *now, struct error *err)
 {
     enum status status = find_time(now, err);
@@ -640,8 +632,9 @@ static enum status read_all(struct now *now, struct error *err)
     // Of parts of minutes there are no rollups; what has a filter is not kept.
     const bool is_kept = now->part_ns % MINUTE_NS != 0 && now->window_ns <= KEPT_NS_MAX &&
                          !*now->filter.by[QUERY_BY_MODEL] && !*now->filter.by[QUERY_BY_HOST];
-    if (status == STATUS_OK)
-        status = make_groups(now, err);
+    if (groups_new(&now->figures, 2, sizeof(struct now_figures), deinit_figures) != STATUS_OK ||
+        groups_new(&now->wholes, 1, sizeof(struct now_whole), now_whole_deinit) != STATUS_OK)
+        return error_no_memory(err, "store");
     if (status == STATUS_OK && now->filter.until_ns == 0)
         status = recent_keep(now->store, now->as_of_ns, is_kept ? now->window_ns : 0, err);
     if (status == STATUS_OK)

@@ -57,6 +57,7 @@ TEST_FIXTURE(set_up)
     store_make(state);
     rows_run(db, 1, "host-a", START_NS, START_NS);
     rows_run(db, 2, HOSTILE, START_NS, START_NS);
+    exec("UPDATE run SET owner = 1");
     now_ns = START_NS;
     evaluator = NULL;
     file = (struct alert_file){0};
@@ -307,7 +308,7 @@ TEST_CASE(test_unreadable_rule)
     read_rules(rules);
     request(1, 5 * SECOND);
     pass_after(0);
-    assert_int_equal(turns_begun, 20); // the alerts, 18 reads of 20 rules, a cause
+    assert_int_equal(turns_begun, 21); // the alerts, 18 reads of 20 rules, hosts, a cause
     assert_int_equal(turns_ended, turns_begun);
     expect_trouble(0, "", NULL, "");
     exec(hide);
@@ -567,6 +568,27 @@ TEST_CASE(test_reason)
             fail_msg("%s: no alert says %s", whys[i][0], whys[i][1]);
 }
 
+// What was imported of a host is not of the present, until the host itself is heard of.
+TEST_CASE(test_imported)
+{
+    read_rules("disable run_killed\n"
+               "alert slow: avg ttft_ns by model,host over 1m when max > 3s\n"
+               "alert narrow: avg pcie_narrow_ratio over 1m when mean > 10%\n"
+               "alert errors: avg xid_count over 1m when max > 0\n");
+    for (int is_own = 0; is_own < 2; is_own++) {
+        execf("UPDATE run SET owner = %d, \"end\" = 3, heard_ns = %lld WHERE run = 1", is_own,
+              (long long)now_ns + 5 * SECOND);
+        request(1, 5 * SECOND);
+        device_event("xid", 79, NULL);
+        device_event("pcie_downgrade", 8, "8 of 16 lanes");
+        exec("UPDATE event SET duration_ns = NULL WHERE code = 8");
+        pass_after(5);
+        assert_int_equal(open_in("slow", ALERT_FIRING), is_own);
+        assert_int_equal(open_in("narrow", ALERT_FIRING), is_own);
+        assert_int_equal(open_in("errors", ALERT_FIRING), is_own);
+    }
+}
+
 // More alerts than a pass finds causes of: each has its cause soon, those that fired first before.
 TEST_CASE(test_causes_of_many)
 {
@@ -641,4 +663,4 @@ TEST_MAIN_EACH(set_up, tear_down, test_life, test_rule_gone, test_silence,
                test_escalation_in_a_silence, test_silence_of_an_unknown_rule, test_unreadable_rule,
                test_shared_reads, test_trouble, test_disk_samples, test_cause,
                test_own_condition_is_no_cause, test_causes_go_one_way, test_causes_are_of_the_time,
-               test_reason, test_causes_of_many, test_acknowledge, test_try)
+               test_reason, test_imported, test_causes_of_many, test_acknowledge, test_try)
