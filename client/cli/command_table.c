@@ -436,8 +436,9 @@ const struct cli_command cli_commands[] = {
         ARGUMENTS("KEY", 1, 1),
         .summary = "let a public key (or the file of one) connect to the collector over TCP",
         .details = "For the owner of the collector, or over TCP for a key with the role admin.  A "
-                   "producer reports, a reader queries, an admin may do everything.  The new key "
-                   "continues the runs of the key that it replaces.",
+                   "producer reports, a reader queries, an admin may do everything; --role "
+                   "replaces the roles that the key has.  The new key continues the runs of the "
+                   "key that it replaces.",
         .examples = {"authorize gpu07.pub --role producer,reader --name gpu07",
                      "authorize guest.pub --role reader --expires 30d"},
         .options = TAKES(OWNER, OPTION_ROLE, OPTION_NAME, OPTION_REPLACES, OPTION_EXPIRES, ROWS),

@@ -66,7 +66,8 @@ MUST_CHECK enum status remote_subscribe(struct remote *remote, uint32_t kinds,
 // with the columns of QUERY_RECORDS, which the caller frees; with REMOTE_LIVE_NOTIFICATIONS `*out`
 // is NULL.  Sets `*missed` to the number of records since remote_subscribe that this client did not
 // receive (a store file: 0).  Returns STATUS_TIMEOUT if there were no new records, STATUS_CANCELLED
-// if `wake_fd` (-1: none) became readable.
+// if `wake_fd` (-1: none) became readable, STATUS_UNREACHABLE once after the connection was lost
+// and made again: records committed meanwhile are neither received nor counted.
 MUST_CHECK enum status remote_live_next(struct remote *remote, uint64_t timeout_ns, int wake_fd,
                                         enum record_kind *kind, struct result **out,
                                         uint64_t *missed, struct error *err);

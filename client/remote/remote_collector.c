@@ -29,6 +29,7 @@ struct live {
     uint32_t kinds;
     bool ids_only;
     unsigned subscribed;    // link->made with which credit was given last
+    unsigned connected;     // link->made of the last that connected; 0: none has
     uint32_t owed;          // credit to give with the next message of ours
     uint64_t renew_ns;      // monotonic: when to renew the credit
     uint64_t missed_before; // by ended subscriptions
@@ -493,8 +494,9 @@ static void give_credit(struct collector *collector)
 }
 
 // Maintains the connection.  A new one must subscribe again.  After a refusal it waits for
-// the back-off: records are missed until then, and a query of the same user reports why.
-static void look_after_link(struct collector *collector)
+// the back-off: records are missed until then, and a query of the same user reports why.  Returns
+// STATUS_UNREACHABLE where the connection was lost and is there again, else STATUS_NO_DATA.
+static enum status look_after_link(struct collector *collector)
 {
     struct link *link = &collector->links[ADDRESS_LIVE];
     struct live *live = &collector->live;
@@ -505,6 +507,12 @@ static void look_after_link(struct collector *collector)
         live->owed = CREDIT;
         live->renew_ns = 0;
     }
+    if (!link->socket || link->made == live->connected ||
+        wire_handshake(link->socket) != WIRE_HANDSHAKE_DONE)
+        return STATUS_NO_DATA;
+    const bool is_first = live->connected == 0;
+    live->connected = link->made;
+    return is_first ? STATUS_NO_DATA : STATUS_UNREACHABLE;
 }
 
 // Waits for records, or until it is time to renew or to give up.
@@ -553,10 +561,10 @@ enum status collector_live_next(struct collector *collector, uint64_t timeout_ns
     for (;;) {
         enum status status = next_records(collector, kind, out);
         if (status == STATUS_NO_DATA) // else the end of the connection would discard the rest
-            look_after_link(collector);
+            status = look_after_link(collector);
         *missed = live->missed_before + live->missed;
         const bool renew = clock_monotonic_ns() >= live->renew_ns;
-        if (renew && status == STATUS_NO_DATA)
+        if (renew && status != STATUS_OK)
             live->owed = CREDIT;
         if (link->socket && (renew || live->owed >= CREDIT / 2))
             give_credit(collector);

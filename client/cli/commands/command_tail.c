@@ -141,6 +141,12 @@ static enum status follow(struct tail *tail, struct remote *remote, struct error
             check_source(tail);
             continue;
         }
+        if (status == STATUS_UNREACHABLE) {
+            (void)fputs("inferstat: warning: tail: the connection was lost and made again: records "
+                        "of the time between may be missing\n",
+                        tail->cli->env.notes);
+            continue;
+        }
         if (status == STATUS_CANCELLED)
             break;
         if (status != STATUS_OK)

@@ -506,6 +506,8 @@ TEST_CASE(test_live)
     atomic_store(&collector.credit, 0);
     start();
     assert_int_equal(remote_live_next(live, patience_ns, -1, &kind, &result, &missed, &err),
+                     STATUS_UNREACHABLE);
+    assert_int_equal(remote_live_next(live, patience_ns, -1, &kind, &result, &missed, &err),
                      STATUS_OK);
     assert_int_equal(missed, 4);
     result_free(result);
