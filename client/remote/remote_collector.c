@@ -305,12 +305,11 @@ static enum status receive_now(struct asking *asking, struct message *reply, str
         enum status status = wire_receive(asking->link->socket, &frame);
         if (status != STATUS_OK)
             return status;
-        status = codec_decode(reply, frame.bytes, frame.size, NULL);
-        if (status != STATUS_OK)
+        if (codec_decode(reply, frame.bytes, frame.size, NULL) != STATUS_OK) {
             wire_count_garbage(asking->link->socket);
-        if (status != STATUS_OK)
             return error_set(err, STATUS_CORRUPT, "collector %.200s: its answer cannot be read",
                              asking->collector->name);
+        }
         if (reply->kind == MESSAGE_REPLY && reply->reply.id == asking->query->query.id)
             return STATUS_OK;
         message_free(reply);

@@ -167,18 +167,14 @@ void access_list_deinit(struct access_list *list)
     *list = (struct access_list){0};
 }
 
-// Consumes the key, also on failure.
-static enum status append(struct access_list *list, size_t *room, struct access_key *key,
+// Takes ownership of the key, unless it fails.
+static enum status append(struct access_list *list, size_t *room, const struct access_key *key,
                           struct error *err)
 {
-    if (list->count == ACCESS_KEYS_MAX) {
-        free(key->replaces);
+    if (list->count == ACCESS_KEYS_MAX)
         return error_set(err, STATUS_INVALID, "more than %d keys", ACCESS_KEYS_MAX);
-    }
-    if (!ARRAY_RESERVE(&list->keys, room, list->count + 1)) {
-        free(key->replaces);
+    if (!ARRAY_RESERVE(&list->keys, room, list->count + 1))
         return error_no_memory(err, "keys");
-    }
     list->keys[list->count++] = *key;
     return STATUS_OK;
 }
@@ -196,7 +192,7 @@ static enum status parse_lines(struct access_list *list, const char *text, size_
         status = parse_line(&key, at, length, &has, err);
         if (status == STATUS_OK && has)
             status = append(list, &room, &key, err);
-        else
+        if (status != STATUS_OK || !has)
             free(key.replaces);
         at += length + 1;
     }
