@@ -86,13 +86,13 @@ enum status cli_ask(struct cli *cli, const struct query *query, struct result **
 }
 
 enum status cli_ask_for(struct cli *cli, const struct query *query, const char *what,
-                        struct result **out, struct error *err)
+                        const char *nothing, struct result **out, struct error *err)
 {
     enum status status = cli_ask(cli, query, out, err);
     if (status != STATUS_NO_DATA)
         return status;
     cli_print_none(cli);
-    return cli_no_data(cli, what, err);
+    return error_prefix(err, cli_nothing_found(cli, nothing, err), "%s", what);
 }
 
 bool cli_has_colours(const struct cli *cli)

@@ -89,10 +89,10 @@ struct remote_target cli_target(const struct cli *cli);
 // The target's name for messages (remote_name); opens the target if necessary.
 MUST_CHECK enum status cli_source(struct cli *cli, const char **out, struct error *err);
 
-// Calls cli_ask.  On STATUS_NO_DATA also prints an empty list if --json is given, and passes `what`
-// to cli_no_data.
+// Calls cli_ask.  On STATUS_NO_DATA also prints an empty list if --json is given, and the error is
+// "`what`: `nothing`: reason" (cli_nothing_found).
 MUST_CHECK enum status cli_ask_for(struct cli *cli, const struct query *query, const char *what,
-                                   struct result **out, struct error *err);
+                                   const char *nothing, struct result **out, struct error *err);
 
 // Returns the command's printer: JSON or CSV if the options request it, else a text table with
 // `columns`.

@@ -142,7 +142,7 @@ static enum status show(struct cli *cli, const struct columns views[2], struct e
     const uint32_t limit = is_limited || !is_table ? cli->query.limit : CLI_ROWS_FOR_PEOPLE;
     struct query all = cli->query;
     all.limit = 0;
-    enum status status = cli_ask_for(cli, &all, cli->command->name, &result, err);
+    enum status status = cli_ask_for(cli, &all, cli->command->name, "no data", &result, err);
     if (status != STATUS_OK)
         return status;
     struct rows rows = cli_rows(cli, &views[filter->since_ns != 0 || filter->until_ns != 0]);

@@ -51,11 +51,7 @@ enum status command_errors(struct cli *cli, struct error *err)
     struct result *result = NULL;
     struct column shown[SHOWN_MAX];
     const struct columns view = {shown, choose(shown, &cli->query), add_example};
-    enum status status = cli_ask(cli, &cli->query, &result, err);
-    if (status == STATUS_NO_DATA) {
-        cli_print_none(cli);
-        return cli_nothing_found(cli, "errors: no failures", err);
-    }
+    enum status status = cli_ask_for(cli, &cli->query, "errors", "no failures", &result, err);
     if (status == STATUS_OK)
         status = cli_print(cli, &view, result, err);
     if (status == STATUS_OK)

@@ -125,11 +125,7 @@ enum status command_events(struct cli *cli, struct error *err)
         cli->query.limit = is_table && !option_given(&cli->options, OPTION_LIMIT)
                                ? CLI_ROWS_FOR_PEOPLE
                                : QUERY_EVENTS_MAX;
-    enum status status = cli_ask(cli, &cli->query, &result, err);
-    if (status == STATUS_NO_DATA) {
-        cli_print_none(cli);
-        return cli_nothing_found(cli, "events: no trouble", err);
-    }
+    enum status status = cli_ask_for(cli, &cli->query, "events", "no trouble", &result, err);
     if (status != STATUS_OK)
         return status;
     status = cli_print_rows(cli, &view, result, "no trouble", err);

@@ -159,7 +159,7 @@ enum status command_fleet(struct cli *cli, struct error *err)
 {
     struct result *result = NULL;
     cli->query.limit = 0; // the verdict is of all
-    enum status status = cli_ask_for(cli, &cli->query, "fleet", &result, err);
+    enum status status = cli_ask_for(cli, &cli->query, "fleet", "no data", &result, err);
     if (status != STATUS_OK)
         return status;
     const struct tally tally = count_rows(result);

@@ -148,7 +148,7 @@ enum status command_load_average(struct cli *cli, struct error *err)
     const unsigned count = choose_groups(&cli->query, NULL, group_by);
     const struct query query = stages_query(&cli->query.filter, group_by, count);
     struct result *result = NULL;
-    enum status status = cli_ask_for(cli, &query, "loads", &result, err);
+    enum status status = cli_ask_for(cli, &query, "loads", "no data", &result, err);
     if (status != STATUS_OK)
         return status;
     status = print_averages(cli, result, err);

@@ -150,7 +150,7 @@ static void add_model(struct result *answer, const struct models *models, const 
 
 static enum status ask_all(struct cli *cli, struct models *models, struct error *err)
 {
-    enum status status = cli_ask_for(cli, &cli->query, "models", &models->overview, err);
+    enum status status = cli_ask_for(cli, &cli->query, "models", "no data", &models->overview, err);
     for (size_t row = 0; status == STATUS_OK && row < result_row_count(models->overview); row++)
         status = add_row(models, row, err);
     if (status == STATUS_OK)

@@ -86,7 +86,7 @@ static void print_notes(struct cli *cli, const struct result *result)
 enum status command_now(struct cli *cli, struct error *err)
 {
     struct result *result = NULL;
-    enum status status = cli_ask_for(cli, &cli->query, "now", &result, err);
+    enum status status = cli_ask_for(cli, &cli->query, "now", "no data", &result, err);
     if (status != STATUS_OK)
         return status;
     result_free(result_take_all(result));

@@ -132,7 +132,7 @@ static enum status print(struct cli *cli, const struct result *result, struct er
 enum status command_slowest(struct cli *cli, struct error *err)
 {
     struct result *result = NULL;
-    enum status status = cli_ask_for(cli, &cli->query, "inferences", &result, err);
+    enum status status = cli_ask_for(cli, &cli->query, "inferences", "no data", &result, err);
     if (status != STATUS_OK)
         return status;
     status = print(cli, result, err);

@@ -134,7 +134,7 @@ static enum status add_source(const struct cli_options *options, struct result *
 enum status command_why(struct cli *cli, struct error *err)
 {
     struct result *result = NULL;
-    enum status status = cli_ask_for(cli, &cli->query, "why", &result, err);
+    enum status status = cli_ask_for(cli, &cli->query, "why", "no data", &result, err);
     if (status != STATUS_OK)
         return status;
     status = add_source(&cli->options, result);
