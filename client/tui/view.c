@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "client/tui/grid_rows.h"
 #include "common/core/base/glyph.h"
@@ -89,8 +90,7 @@ bool view_has_panel(const struct model *model, unsigned number)
 
 void view_arrange(const struct model *model, struct rect *out)
 {
-    for (unsigned i = 0; i < MODEL_PANELS_MAX; i++)
-        out[i] = (struct rect){0};
+    memset(out, 0, MODEL_PANELS_MAX * sizeof *out);
     struct layout_frame frame =
         layout_frame(model->width, model->height, view_banner_is_needed(model));
     if (rect_is_empty(frame.body) || !has_panels(model))
@@ -102,8 +102,7 @@ void view_arrange(const struct model *model, struct rect *out)
         view->arrange(model, frame.body, out);
     if (!state->enlarged && !rect_is_empty(out[state->focus]))
         return;
-    for (unsigned i = 0; i < MODEL_PANELS_MAX; i++)
-        out[i] = (struct rect){0};
+    memset(out, 0, MODEL_PANELS_MAX * sizeof *out);
     out[state->focus] = frame.body;
 }
 

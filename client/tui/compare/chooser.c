@@ -53,16 +53,6 @@ size_t chooser_choices(const struct model *model, const char *choices[CHOOSER_MA
     return find_names(chooser, model_answer(model, POLL_BASELINES), "baseline", choices);
 }
 
-// The choice is complete: the answer about another one is none of it.
-static bool compare(struct model *model)
-{
-    model->overlay = OVERLAY_NONE;
-    model->paused = false;
-    model->scope.comparison = model->chooser.draft;
-    model_forget(model, POLL(COMPARE));
-    return true;
-}
-
 static bool choose(struct model *model, const char *choice)
 {
     struct chooser *chooser = &model->chooser;
@@ -76,11 +66,15 @@ static bool choose(struct model *model, const char *choice)
         draft->earlier = (unsigned)place;
     else
         (void)snprintf(draft->names[chooser->step - CHOOSER_A], QUERY_TEXT_SIZE, "%s", choice);
-    if (is_last)
-        return compare(model);
-    chooser->step++;
-    chooser->cursor = 0;
-    return false;
+    if (!is_last) {
+        *chooser = (struct chooser){chooser->step + 1, 0, *draft};
+        return false;
+    }
+    model->overlay = OVERLAY_NONE;
+    model->paused = false;
+    model->scope.comparison = *draft;
+    model_forget(model, POLL(COMPARE)); // the answer about another choice
+    return true;
 }
 
 bool chooser_act(struct model *model, enum action action)

@@ -228,9 +228,8 @@ static int compare_rows(const void *left, const void *right, void *context)
     const size_t a = *(const size_t *)left, b = *(const size_t *)right;
     const struct value one = result_get(order->now, a, order->key);
     const struct value other = result_get(order->now, b, order->key);
-    const bool has_names = one.type == VALUE_TEXT && other.type == VALUE_TEXT;
-    const int names = has_names ? strcmp(one.text.bytes, other.text.bytes)
-                                : (one.type == VALUE_TEXT) - (other.type == VALUE_TEXT);
+    const int names = strcmp(one.type == VALUE_TEXT ? one.text.bytes : "",
+                             other.type == VALUE_TEXT ? other.text.bytes : "");
     return names ? names : (a > b) - (a < b);
 }
 

@@ -127,9 +127,10 @@ static void read_before(struct beside *beside, const struct model *model, const 
                    view_clock_text(time, result_integer(load, before, "started_ns", 0)));
 }
 
-// Loads that found as much in the page cache are the usual ones, else all.
-static void read_beside(struct beside *beside, const struct model *model, const struct result *load,
-                        size_t at)
+// The stages of a load, each with what it is compared with: the usual ones are of loads that found
+// as much in the page cache, else of all.
+static size_t stages_of_load(const struct model *model, const struct result *load, size_t at,
+                             struct plot_stage stages[STAGES_MAX], struct beside *beside)
 {
     const struct result *usual = model_answer(model, POLL_STAGES_USUAL);
     *beside = (struct beside){0};
@@ -137,18 +138,6 @@ static void read_beside(struct beside *beside, const struct model *model, const 
         read_before(beside, model, load, at);
     else if (!read_usual(beside, usual, cache_of(load, at)))
         (void)read_usual(beside, usual, "all");
-}
-
-// The stages of the load at the cursor, each with what it is compared with.
-static size_t stages_of_load(const struct model *model, struct plot_stage stages[STAGES_MAX],
-                             struct beside *beside)
-{
-    size_t at;
-    const struct result *load = view_load(model, &at);
-    *beside = (struct beside){0};
-    if (!load)
-        return 0;
-    read_beside(beside, model, load, at);
     const size_t count = find_stages(stages, model_answer(model, POLL_STAGES), load, at);
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < beside->count && stages[i].beside_ns == 0; k++)
@@ -159,11 +148,9 @@ static size_t stages_of_load(const struct model *model, struct plot_stage stages
 
 // ---- The panel of stages --------------------------------------------------------------------
 
-static bool load_failed(const struct model *model)
+static bool has_failed(const struct result *load, size_t at)
 {
-    size_t at;
-    const struct result *load = view_load(model, &at);
-    return load && result_get(load, at, "status").type == VALUE_TEXT &&
+    return result_get(load, at, "status").type == VALUE_TEXT &&
            !result_is(load, at, "status", "ok");
 }
 
@@ -175,7 +162,7 @@ static void load_facts(const struct model *model, struct rect area, struct segme
     if (!load)
         return;
     char text[128], number[UNIT_TEXT_SIZE];
-    if (load_failed(model))
+    if (has_failed(load, at))
         segments_add(facts, 0, STYLE_BAD, "✗ %s",
                      result_text(text, sizeof text, load, at, "status"));
     const bool is_startup = result_get(load, at, "model").type == VALUE_NULL;
@@ -204,7 +191,8 @@ static int load_head_rows(const struct model *model, struct rect area)
 {
     size_t at;
     (void)area;
-    return view_load(model, &at) ? HEAD_ROWS + load_failed(model) : 0;
+    const struct result *load = view_load(model, &at);
+    return load ? HEAD_ROWS + has_failed(load, at) : 0;
 }
 
 // "total 1.2s +33.3 % · usual 0.9s, of 12 warm loads · d: one before".
@@ -264,8 +252,8 @@ static void draw_load_head(const struct model *model, struct canvas *canvas, str
     const struct result *load = view_load(model, &at);
     if (!load)
         return;
-    const size_t count = stages_of_load(model, stages, &beside);
-    if (load_failed(model))
+    const size_t count = stages_of_load(model, load, at, stages, &beside);
+    if (has_failed(load, at))
         canvas_fit(canvas, area, 0, y++, area.width, ALIGN_LEFT, STYLE_BAD,
                    result_text(reason, sizeof reason, load, at, "error"));
     draw_beside(model, canvas, area, y++, &beside, result_number(load, at, "duration_ns", 0));
@@ -291,7 +279,7 @@ static void draw_load(const struct model *model, struct canvas *canvas, struct r
     const struct result *load = view_load(model, &at);
     if (!load)
         return;
-    const size_t count = stages_of_load(model, stages, &beside);
+    const size_t count = stages_of_load(model, load, at, stages, &beside);
     plot_waterfall(canvas, area, stages, count, result_number(load, at, "duration_ns", 0),
                    beside.other_ns, top);
 }
