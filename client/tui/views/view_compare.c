@@ -22,11 +22,11 @@ static const struct grid_column columns[] = {
     {"B", "after_median", GRID_DRAWN, false, 7, 8, 2},
     {"change", "ratio", GRID_DRAWN, false, 8, 8, 0},
     {"from      to", "ratio_low", GRID_DRAWN, false, 15, 17, 1},
-    {"p95", "p95_verdict", GRID_STATE, true, 9, 11, 4},
+    {"p95", "p95_verdict", GRID_STATE, true, 9, 11, 5},
     {"p99", "p99_verdict", GRID_STATE, true, 9, 11, 5},
     {"count A", "before_count", GRID_UNIT, false, 7, 0, 7},
     {"count B", "after_count", GRID_UNIT, false, 7, 0, 7},
-    {"note", "note", GRID_IF_ANY, true, 4, 80, 4},
+    {"note", "note", GRID_IF_ANY, true, 4, 80, 5},
 };
 static const char *const identity[] = {"model", "operation", "host", "device", "metric", NULL};
 

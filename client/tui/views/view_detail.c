@@ -21,9 +21,10 @@ static const struct result *selected(const struct model *model, size_t *row)
 // Columns for the tables alone, and what others tell.
 static bool is_internal(const char *key)
 {
-    static const char *const keys[] = {
-        "is_host", "in_trouble", "group_by", "group_size", "group_live", "trend",    "util_ratio",
-        "pcie",    "events",     "stream",   "number",     "as_of_ns",   "processes"};
+    static const char *const keys[] = {"is_host",    "in_trouble", "group_by",   "group_size",
+                                       "group_live", "trend",      "util_ratio", "pcie",
+                                       "events",     "stream",     "number",     "as_of_ns",
+                                       "processes",  "has_trouble"};
     for (unsigned i = 0; i < sizeof keys / sizeof *keys; i++)
         if (strcmp(keys[i], key) == 0)
             return true;
@@ -44,13 +45,20 @@ static size_t bare_length(const char *key)
     return length;
 }
 
-// "ttft_ns" is "ttft"; of values that would have one name, as "model" and "model_bytes", each is
-// itself.
+// A name in words where its key has none; "ttft_ns" is "ttft"; of values that would have one name,
+// as "model" and "model_bytes", each is itself.
 static const char *bare_name(char *text, size_t size, const struct result *result, size_t row,
                              const char *key)
 {
+    static const char *const words[][2] = {{"error_ratio", "failed requests"},
+                                           {"ratio", "change"},
+                                           {"ratio_low", "change from"},
+                                           {"ratio_high", "change to"}};
     const size_t length = bare_length(key);
     (void)snprintf(text, size, "%.*s", (int)length, key);
+    for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(key, words[i][0]) == 0)
+            return words[i][1];
     for (unsigned i = 0; i < result_column_count(result); i++) {
         const char *other = result_column(result, i)->key;
         if (strcmp(other, key) != 0 && !is_internal(other) &&

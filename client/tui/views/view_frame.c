@@ -282,7 +282,12 @@ static void add_totals(struct segments *left, const struct model *model)
     const double failed = model_figure(model, "inferences_failed", 0);
     const double loads_failed = model_figure(model, "loads_failed", 0);
     const struct query_filter *filter = &model->scope.filter;
+    const struct result *times =
+        model->view == VIEW_REQUESTS ? model_answer(model, POLL_HISTOGRAM) : NULL;
     char text[2][UNIT_TEXT_SIZE];
+    double timed = 0; // the totals rest, as the times below them do not
+    for (size_t row = 0; times && row < result_row_count(times); row++)
+        timed += result_number(times, row, "count", 0);
     if (filter->since_ns == 0 && filter->until_ns == 0)
         segments_add(left, 0, STYLE_DIM, "of all time");
     add_count(left, 5, STYLE_PLAIN, model_figure(model, "hosts", 0), "host", "hosts");
@@ -293,7 +298,8 @@ static void add_totals(struct segments *left, const struct model *model)
                      unit_format(text[1], UNIT_COUNT, runs));
     else
         add_count(left, 4, STYLE_PLAIN, open, "run open", "runs open");
-    add_count(left, 1, STYLE_PLAIN, model_figure(model, "inferences", 0), "request", "requests");
+    add_count(left, 1, STYLE_PLAIN, fmax(model_figure(model, "inferences", 0), timed), "request",
+              "requests");
     if (failed > 0)
         add_count(left, 2, STYLE_BAD, failed, "failed", "failed");
     if (loads_failed > 0)

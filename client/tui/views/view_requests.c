@@ -154,7 +154,7 @@ static void draw_times(const struct model *model, struct canvas *canvas, struct 
         (void)canvas_put(canvas, area, 0, 0, STYLE_DIM, title);
         return;
     }
-    (void)snprintf(title, sizeof title, "%s of %s, m: %s", name,
+    (void)snprintf(title, sizeof title, "%s of %s requests (m: %s)", name,
                    unit_format_int(count, UNIT_COUNT, (int64_t)all),
                    model->scope.of_e2e ? "TTFT" : "E2E");
     plot_histogram(canvas, area, &histogram);

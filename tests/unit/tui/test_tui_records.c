@@ -216,6 +216,58 @@ TEST_CASE(details_stay_in_the_body)
     fixture_free(model);
 }
 
+// The name of a metric is whole where verdicts and notes would take its room; these are in the
+// details.
+TEST_CASE(a_metric_that_is_compared_has_its_name)
+{
+    static const int widths[] = {100, 110, 120};
+    for (size_t i = 0; i < COUNT_OF(widths); i++) {
+        struct model *model = fixture_new(widths[i], 40, scene_normal);
+        fixture_answer(model, POLL_COMPARE,
+                       "verdict|model|host|device|metric|ratio:ratio|ratio_low:ratio|ratio_high:"
+                       "ratio|before_median|after_median|p95_verdict|p99_verdict|note\n"
+                       "WORSE|llama-3-8b-instruct|gpu-1|cuda:0|tokens_per_second|1.2|1.1|1.3|200|"
+                       "240|UNDECIDED|UNDECIDED|the work differs: median 12 / 400 prompt_tokens\n"
+                       "WORSE|llama-3-8b-instruct|gpu-1|cuda:1|request_rate|1.2|1.1|1.3|200|240|"
+                       "UNDECIDED|UNDECIDED|-\n");
+        fixture_key(model, '6');
+        assert_true(fixture_shows(model, " tokens_per_second "));
+        assert_true(fixture_shows(model, " request_rate "));
+        fixture_key(model, '\r');
+        assert_true(fixture_shows(model, "change from"));
+        assert_true(fixture_shows(model, "the work differs"));
+        fixture_free(model);
+    }
+}
+
+// The totals rest longer than the times below them: they are no fewer.
+TEST_CASE(totals_are_no_fewer_than_their_times)
+{
+    struct model *model = fixture_new(120, 40, scene_normal);
+    fixture_key(model, '3');
+    fixture_answer(model, POLL_SUMMARY, "runs|inferences:count\n1|2148\n");
+    fixture_answer(model, POLL_HISTOGRAM, "value:ns|count:count\n1e8|2000\n2e8|275\n");
+    assert_true(fixture_shows(model, "TTFT of 2,275 requests (m: E2E)"));
+    assert_true(fixture_shows(model, "2,275 requests"));
+    assert_false(fixture_shows(model, "2,148"));
+    fixture_free(model);
+}
+
+// Of a model in trouble, the details have words; its reason tells of the device.
+TEST_CASE(details_have_words)
+{
+    struct model *model = fixture_new(120, 40, scene_normal);
+    fixture_answer(model, POLL_NOW,
+                   "model|host|state|reason|error_ratio:ratio|has_trouble\n"
+                   "m|h|ok|cuda:0 throttling|0.25|1\n");
+    fixture_key(model, '\r');
+    assert_true(fixture_shows(model, "failed requests"));
+    assert_false(fixture_shows(model, "has_trouble"));
+    fixture_free(model);
+}
+
 TEST_MAIN(details_stay_in_the_body, stages_follow_the_cursor, stages_of_a_startup,
           a_request_is_asked_about_when_it_is_opened, what_is_compared_is_chosen_by_keys,
-          random_keys_in_views_of_records, both_ends_of_an_interval_have_their_unit)
+          random_keys_in_views_of_records, both_ends_of_an_interval_have_their_unit,
+          a_metric_that_is_compared_has_its_name, totals_are_no_fewer_than_their_times,
+          details_have_words)
