@@ -247,14 +247,6 @@ static bool is_same_average(const struct alert_rule *a, const struct alert_rule 
     return true;
 }
 
-// Steps the alerts of the rule whose groups had no value.
-static void step_missing(struct stepping *stepping, const struct alert_reading *none)
-{
-    for (size_t i = stepping->first; i < stepping->end; i++)
-        if (!stepping->is_seen[i])
-            step_row(stepping, &stepping->pass->rows[i], none);
-}
-
 // Notes whether the rule at `at` could be read, and logs a change.  Returns true if it could not
 // for so long that its alerts have no data.
 static bool note_health(struct stepping *stepping, size_t at, enum status read,
@@ -320,10 +312,12 @@ static enum status step_shared(struct stepping *stepping, struct store *store, s
         const bool has_no_data = note_health(stepping, i, read, err);
         if (read == STATUS_OK && shared.result)
             status = give_average(shared.result, stepping->rule, step_group, stepping, err);
-        if (status == STATUS_OK && (read == STATUS_OK || has_no_data))
-            step_missing(stepping, read == STATUS_OK ? &none : &unread);
-        for (size_t row = stepping->first; row < stepping->end; row++)
+        const bool steps = status == STATUS_OK && (read == STATUS_OK || has_no_data);
+        for (size_t row = stepping->first; row < stepping->end; row++) {
+            if (steps && !stepping->is_seen[row]) // its group had no value
+                step_row(stepping, &stepping->pass->rows[row], read == STATUS_OK ? &none : &unread);
             stepping->is_seen[row] = true;
+        }
     }
     result_free(shared.result);
     return status;

@@ -100,7 +100,8 @@ static bool judge_processes(const struct now_facts *facts, struct now_verdict *o
             "nothing heard of %u of %u processes: stopped, or no power or network", facts->silent,
             all);
     else if (facts->live == 0 && !only_failed_to_load)
-        set(out, NOW_ENDED, facts->ended_ns, "its process closed");
+        set(out, NOW_ENDED, facts->ended_ns,
+            facts->is_imported ? "imported" : "its process closed");
     else
         return false;
     if (facts->down > 0 && facts->lost_requests > 0)

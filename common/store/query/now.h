@@ -16,7 +16,7 @@
 //   loading  no request ended in the window, and its process is loading or starting
 //   ok       requests ended in the window, or one is in progress
 //   idle     connected, no request in the window
-//   ended    its processes closed
+//   ended    its processes closed, or were imported
 #define NOW_STATES(X)                                                                              \
     X(DOWN, RECORD_RUN_DOWN)                                                                       \
     X(SILENT, "silent")                                                                            \
@@ -59,6 +59,7 @@ struct now_facts {
     unsigned live, down, silent;
     int64_t down_ns, silent_ns, ended_ns, live_ns; // of these: since when, the earliest; the last
                                                    // end; the earliest start of a live one
+    bool is_imported;                              // that with this end, which did not close
     const char *doing;      // activity of a live one, such as "load read_header"
     const char *last;       // what the process that is down did last
     int64_t lost_requests;  // that were in progress in those that are down, as last sampled

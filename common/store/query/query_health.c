@@ -72,8 +72,11 @@ struct expression {
 // Of a run that is over or silent, before the end of the window, $4.
 #define ENDED         "coalesce(r.ended_ns, r.heard_ns)"
 #define SAMPLER_ENDED "iif(r.\"end\" AND " ENDED " < $4, " ENDED ", NULL)"
-#define IS_OPEN       SAMPLER_ENDED " IS NULL"
-#define AS_OF         "min($2, $4)"
+// Imported runs have no owner.  In a file those that were killed count: $5 is 3 there, else 2.
+#define IS_CLOSED      "(r.\"end\" = 1 OR (r.owner = 0 AND r.\"end\" >= $5))"
+#define SAMPLER_CLOSED "iif(" IS_CLOSED ", 1 + 0 * " SAMPLER_ENDED ", NULL)"
+#define IS_OPEN        SAMPLER_ENDED " IS NULL"
+#define AS_OF          "min($2, $4)"
 
 static const struct expression device_keys[] = {
     {{"host", UNIT_NONE}, NAME_OF("c.host")},
@@ -83,7 +86,7 @@ static const struct expression device_keys[] = {
     {{"driver", UNIT_NONE}, "r.driver"},
     {{"sampled_ns", UNIT_TIME}, SAMPLED("device_sample")},
     {{"sampler_ended_ns", UNIT_TIME}, SAMPLER_ENDED},
-    {{"sampler_closed", UNIT_NONE}, "iif(r.\"end\" = 1, 1 + 0 * " SAMPLER_ENDED ", NULL)"},
+    {{"sampler_closed", UNIT_NONE}, SAMPLER_CLOSED},
     {{"as_of_ns", UNIT_TIME}, AS_OF},
 };
 
@@ -110,7 +113,7 @@ static const struct expression host_keys[] = {
     {{"host", UNIT_NONE}, NAME_OF("c.host")},
     {{"sampled_ns", UNIT_TIME}, SAMPLED("host_sample")},
     {{"sampler_ended_ns", UNIT_TIME}, SAMPLER_ENDED},
-    {{"sampler_closed", UNIT_NONE}, "iif(r.\"end\" = 1, 1 + 0 * " SAMPLER_ENDED ", NULL)"},
+    {{"sampler_closed", UNIT_NONE}, SAMPLER_CLOSED},
     {{"as_of_ns", UNIT_TIME}, AS_OF},
 };
 
@@ -383,7 +386,8 @@ static enum status read_rows(struct health *health, struct error *err)
     const struct subject *subject = health->subject;
     const struct query *query = health->query;
     const int64_t numbers[] = {health->as_of_ns - DAY_NS, health->as_of_ns, PROCESSES_SHOWN,
-                               query->filter.until_ns ? query->filter.until_ns : INT64_MAX};
+                               query->filter.until_ns ? query->filter.until_ns : INT64_MAX,
+                               health->store->is_live ? 2 : 3};
     sqlite3_str *sql = sqlite3_str_new(health->store->db);
     append_tables(sql, query);
     sqlite3_str_appendall(sql, "SELECT c.host AS host_id, c.name AS name_id");

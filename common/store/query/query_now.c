@@ -369,6 +369,7 @@ enum {
     PROCESS_RUNNING,
     PROCESS_WAITING,
     PROCESS_RUN,
+    PROCESS_IMPORTED,
 };
 
 static void earliest(int64_t *at, int64_t time_ns)
@@ -433,6 +434,8 @@ static void add_process(const struct now *now, sqlite3_stmt *row)
         add_sample(&current->row.running, row, PROCESS_RUNNING);
         add_sample(&current->row.waiting, row, PROCESS_WAITING);
     } else if (state == NOW_ENDED) {
+        if (ended_ns >= facts->ended_ns)
+            facts->is_imported = sqlite3_column_int(row, PROCESS_IMPORTED);
         facts->ended_ns = later(facts->ended_ns, ended_ns);
     } else if (state == NOW_DOWN) {
         facts->down++;
@@ -555,9 +558,9 @@ static const char named_sql[] =
 // loaded, or answered with lately.  A model's processes follow each other.  A process has been
 // replaced, and counts as ended, if another one of the same model and host (without a model: of the
 // host) began after its end, by the clock that timed the end: the host's if it was killed and
-// replayed, else the collector's.  So does an imported run without an end, which has no owner: this
-// collector never heard of it.  A process that only samples a host with models is left out while it
-// runs.
+// replayed, else the collector's.  So does an imported run that is not closed, which has no owner:
+// this collector never heard of it; of a file, one that was killed counts as such.  A process that
+// only samples a host with models is left out while it runs.
 static enum status read_processes(struct now *now, struct error *err)
 {
     struct query_filter of_host = {.since_ns = 0};
@@ -585,7 +588,7 @@ static enum status read_processes(struct now *now, struct error *err)
         "   ON l.run = r.run AND (l.status = 0 OR l.started_ns >= $2)%s%s"
         "  UNION ALL SELECT value ->> 0, value ->> 1, value ->> 4 FROM %s"
         "   WHERE value ->> 3 >= $1),"
-        " process AS (SELECT r.*, m.model, m.at,"
+        " process AS (SELECT r.*, m.model, m.at, r.owner = 0 AND r.\"end\" >= $3 AS imported,"
         "  iif(m.model IS NULL, max(received_ns) OVER host, max(received_ns) OVER model)"
         "   AS came_ns, iif(m.model IS NULL, max(started_ns) OVER host,"
         "   max(started_ns) OVER model) AS began_ns, max(m.model) OVER host AS served"
@@ -600,12 +603,11 @@ static enum status read_processes(struct now *now, struct error *err)
         "    ORDER BY id DESC LIMIT %d)"
         "  WHERE s.model IS NOT NULL GROUP BY s.run, s.model)"
         " SELECT t.model, t.host, CASE WHEN t.\"end\" = 0 THEN %d WHEN t.\"end\" = 1"
-        "   OR (t.\"end\" = 3 AND t.owner = 0) OR CASE"
-        "   WHEN t.\"end\" = 2 THEN began_ns > t.ended_ns"
+        "   OR t.imported OR CASE WHEN t.\"end\" = 2 THEN began_ns > t.ended_ns"
         "   WHEN t.ended_ns THEN came_ns > min(t.ended_ns, t.heard_ns)"
         "   ELSE max(came_ns, began_ns) > t.heard_ns END THEN %d WHEN t.ended_ns THEN %d ELSE %d"
         "  END, t.received_ns, coalesce(t.ended_ns, t.heard_ns), t.last_activity, t.at,"
-        "  %s, %s, t.run"
+        "  %s, %s, t.run, t.imported"
         " FROM process t LEFT JOIN main.process_sample s ON s.id = t.sampled"
         "  LEFT JOIN by_model o ON o.run = t.run AND o.model = t.model"
         " WHERE t.model IS NOT NULL OR t.served IS NULL OR t.\"end\" <> 0"
@@ -616,9 +618,10 @@ static enum status read_processes(struct now *now, struct error *err)
         is_past ? named_sql : "", recent_answers(&of_host), SAMPLE_ROWS, NOW_OK, NOW_ENDED,
         NOW_DOWN, NOW_SILENT, SAMPLED("running_requests"), SAMPLED("waiting_requests"),
         RECORD_KIND_HOST_SAMPLE);
-    const int64_t numbers[] = {now->as_of_ns - DAY_NS, now->filter.since_ns};
+    const int64_t numbers[] = {now->as_of_ns - DAY_NS, now->filter.since_ns,
+                               now->store->is_live ? 2 : 3};
     enum status status =
-        reader_scan_with(now->store, sql, &of_host, numbers, 2, on_process, now, err);
+        reader_scan_with(now->store, sql, &of_host, numbers, 3, on_process, now, err);
     return status == STATUS_OK ? end_current(now, err) : status;
 }
 

@@ -227,6 +227,7 @@ TEST_CASE(a_run_of_long_ago_counts_only_in_its_window)
 TEST_CASE(a_sampler_that_has_ended)
 {
     add_run(1, "a", RECORD_RUN_END_KILLED, START_NS + 9 * SECOND);
+    exec("UPDATE run SET owner = 1");
     describe(1, "cuda:0", NULL, 87);
     sample(1, "cuda:0", 1, 0.25, 4);
     process(1, "cuda:0", 1, 7, "gone", 1);
@@ -255,6 +256,11 @@ TEST_CASE(a_sampler_that_has_ended)
         expect_text(result, 0, "cpu_util_ratio", NULL);
         assert_int_equal(result_integer(result, 0, "sampler_ended_ns", 0), ended_ns);
         result_free(result);
+        exec("UPDATE run SET owner = 0"); // it was imported
+        result = ask(&query);
+        assert_int_equal(result_integer(result, 0, "sampler_closed", 0), 1);
+        result_free(result);
+        exec("UPDATE run SET owner = 1");
         query.filter.until_ns = START_NS + 5 * SECOND; // it was sampled all the time
         result = ask(&query);
         expect_text(result, 0, "sampler_ended_ns", NULL);

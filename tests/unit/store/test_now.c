@@ -21,6 +21,7 @@ static const struct {
 } cases[] = {
     // Processes.
     {{WINDOW, .ended_ns = 5}, NOW_ENDED, 5, "its process closed"},
+    {{WINDOW, .ended_ns = 5, .is_imported = true}, NOW_ENDED, 5, "imported"},
     {{WINDOW, .ended_ns = 5, .load_failed_ns = 4, .load_error = "no file"},
      NOW_ERRORS,
      4,

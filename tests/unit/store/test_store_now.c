@@ -3,6 +3,7 @@
 
 #include <sqlite3.h>
 
+#include "common/store/read/session.h"
 #include "common/store/store.h"
 #include "common/sys/clock.h"
 #include "tests/support/store/rows.h"
@@ -475,13 +476,27 @@ TEST_CASE(test_failed_loads)
 // A run that was imported fell silent nowhere.
 TEST_CASE(test_imported)
 {
-    const struct process process = {SILENT, 1000, 0, 0, true, NULL};
-    (void)add_process("a", &process);
+    for (int end = CLOSED; end <= SILENT; end++) {
+        const struct process process = {end, 1000, 1, end == KILLED, true, NULL};
+        (void)add_process(format_text("h%d", end), &process);
+    }
     exec("UPDATE run SET owner = 0");
     const struct query query = {.kind = QUERY_NOW};
-    struct result *result = ask(&query);
-    assert_true(result_is(result, 0, "state", "ended"));
-    result_free(result);
+    for (int is_live = 0; is_live <= 1; is_live++) {
+        struct result *result = ask(&query);
+        for (int end = CLOSED; end <= SILENT; end++) {
+            const size_t row = row_of(result, format_text("h%d", end));
+            const bool is_killed = end == KILLED && !is_live; // what a file says
+            assert_true(result_is(result, row, "state", is_killed ? "down" : "ended"));
+            assert_true(is_reason(result, row,
+                                  end == CLOSED ? "its process closed"
+                                  : is_killed   ? "its process ended without closing"
+                                                : "imported"));
+        }
+        result_free(result);
+        store_set_live(store);
+        execf("UPDATE run SET heard_ns = %lld", (long long)clock_wall_ns());
+    }
 }
 
 // A process that only samples a host with models is no row, but where it is the host's only one or
