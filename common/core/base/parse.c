@@ -140,27 +140,25 @@ enum status parse_ratio(double *out, const char *text, const char *what, struct 
 
 enum { WORD_MAX = 64 };
 
-// The edit distance of two words of at most WORD_MAX bytes (Levenshtein).
+// The edit distance of two words of at most WORD_MAX bytes; a swap of neighbours is one edit
+// (optimal string alignment).
 static size_t edit_distance(const char *a, const char *b)
 {
-    size_t row[WORD_MAX + 1];
-    const size_t width = strlen(b);
-    for (size_t j = 0; j <= width; j++)
-        row[j] = j;
-    for (size_t i = 1; a[i - 1] != '\0'; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= width; j++) {
-            size_t best = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            row[j] = best;
+    size_t rows[3][WORD_MAX + 1]; // of the last three beginnings of `a`, by turns
+    const size_t height = strlen(a), width = strlen(b);
+    for (size_t i = 0; i <= height; i++) {
+        size_t *row = rows[i % 3], *above = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
+        for (size_t j = 0; j <= width; j++) {
+            size_t best = i > 0 ? above[j] + 1 : j;
+            if (i > 0 && j > 0 && above[j - 1] + (a[i - 1] != b[j - 1]) < best)
+                best = above[j - 1] + (a[i - 1] != b[j - 1]);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                before[j - 2] + 1 < best)
+                best = before[j - 2] + 1;
+            row[j] = j > 0 && row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
         }
     }
-    return row[width];
+    return rows[height % 3][width];
 }
 
 // The shortest word that begins with `text`; NULL where none does, or it is too little to say.
@@ -181,7 +179,7 @@ const char *parse_nearest(const char *text, const char *const *words, unsigned c
     if (size == 0 || size > WORD_MAX)
         return NULL;
     const char *nearest = NULL;
-    size_t least = size < 4 ? 2 : size / 3 + 2; // more than a third of it wrong is another word
+    size_t least = size < 5 ? 2 : size / 3 + 2; // more than a third of it wrong is another word
     for (unsigned i = 0; i < count; i++) {
         if (strlen(words[i]) > WORD_MAX)
             continue;

@@ -114,6 +114,8 @@ TEST_CASE(test_nearest)
         {"pong", "ping"},        {"zzzzzz", NULL},      {"", NULL},
         {"infer", "inferences"}, {"ope", "operations"}, {"op", NULL},
         {"foo", NULL},           {"pin", "ping"},       {"sum", "summary"},
+        {"pnig", "ping"},        {"poig", NULL},        {"nipg", NULL},
+        {"laods", "loads"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         const char *nearest = parse_nearest(cases[i].text, words, COUNT_OF(words));
