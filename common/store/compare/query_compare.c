@@ -193,6 +193,11 @@ static bool is_asked_for(const struct comparison *comparison, const struct sampl
 
 enum { UNPAIRED_MAX = 4 }; // that are named
 
+static const char *separator(sqlite3_str *text)
+{
+    return sqlite3_str_length(text) ? "; " : "";
+}
+
 static void append_unpaired(const struct comparison *comparison, sqlite3_str *text,
                             const struct side *side)
 {
@@ -202,8 +207,7 @@ static void append_unpaired(const struct comparison *comparison, sqlite3_str *te
         if (side->paired[i] || !is_asked_for(comparison, group) || ++found > UNPAIRED_MAX)
             continue;
         if (found == 1)
-            sqlite3_str_appendf(text, "%sonly in %s: ", sqlite3_str_length(text) ? "; " : "",
-                                side->title);
+            sqlite3_str_appendf(text, "%sonly in %s: ", separator(text), side->title);
         else
             sqlite3_str_appendall(text, ", ");
         append_group(comparison->store, text, group);
@@ -237,9 +241,22 @@ static enum status append_merged(struct comparison *comparison, sqlite3_str *tex
     sqlite3_str_appendall(sql, ")");
     enum status status = reader_scan(comparison->store, sql, NULL, reader_on_integer, &hosts, err);
     if (hosts > 1)
-        sqlite3_str_appendf(text, "%sthe hosts of %s, %lld, are merged by device",
-                            sqlite3_str_length(text) ? "; " : "", side->title, (long long)hosts);
+        sqlite3_str_appendf(text,
+                            "%s%s has %lld hosts, whose devices of one name are compared as one",
+                            separator(text), side->title, (long long)hosts);
     return status;
+}
+
+// Says that the filter of the second side does not apply to a stored baseline.
+static void append_filter(const struct comparison *comparison, sqlite3_str *text)
+{
+    const char *stored = comparison->sides[BEFORE].baseline->filter;
+    const char *filter = comparison->sides[AFTER].baseline->filter;
+    const char(*names)[QUERY_KEY_SIZE] = comparison->query->compare.baseline;
+    if (names[BEFORE][0] && !names[AFTER][0] && filter[0] && strcmp(stored, filter) != 0)
+        sqlite3_str_appendf(text,
+                            "%sthe filter (%s) applies to the second alone, the baseline covers %s",
+                            separator(text), filter, stored[0] ? stored : "all records");
 }
 
 // Refuses what cannot be compared; else keeps in words what differs.
@@ -260,6 +277,7 @@ static enum status look_at_differences(struct comparison *comparison, struct err
         status = refuse(text, "the two have nothing in common", err);
         return comparison->by_host ? STATUS_NO_DATA : status; // merged, hosts may have
     }
+    append_filter(comparison, text);
     for (unsigned i = 0; i < SIDES && status == STATUS_OK && !comparison->by_host; i++)
         status = append_merged(comparison, text, &comparison->sides[i], err);
     if (status == STATUS_OK && sqlite3_str_errcode(text) != SQLITE_OK)
@@ -278,11 +296,6 @@ struct row {
     struct judgement judgement;
     sqlite3_str *note;
 };
-
-static const char *separator(sqlite3_str *text)
-{
-    return sqlite3_str_length(text) ? "; " : "";
-}
 
 static void append_median(sqlite3_str *text, const char *before, double median)
 {

@@ -161,7 +161,7 @@ TEST_CASE(hosts_apart)
     assert_int_equal(result_row_count(result), 11);
     assert_string_equal(text_at(result, 0, "host"), "");
     assert_string_equal(text_at(result, 0, "differences"),
-                        "the hosts of the second, 3, are merged by device");
+                        "the second has 3 hosts, whose devices of one name are compared as one");
     result_free(result);
 }
 
