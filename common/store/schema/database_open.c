@@ -91,8 +91,6 @@ enum status database_open_reader(sqlite3 **out, const char *path, struct error *
     enum status status = file_probe_look(path, err);
     if (status != STATUS_OK)
         return status;
-    if (faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0)
-        return error_set(err, STATUS_DENIED, "store %s: not permitted to read it", path);
     if (!name_with(name, sizeof name, path, "mode=ro"))
         return error_set(err, STATUS_INVALID, "store %s: the path is too long", path);
     status = open_and_check(out, name, flags, false, path, err);

@@ -64,8 +64,6 @@ static enum status read_header(const char *path, unsigned char header[HEADER_SIZ
     const int reason = errno;
     if (fd >= 0)
         (void)close(fd);
-    if (fd < 0 && reason == EACCES)
-        return error_set(err, STATUS_DENIED, "store %s: not permitted to read it", path);
     if (got < 0)
         return error_set(err, STATUS_IO, "store %s: cannot read it: %s", path, strerror(reason));
     *size = (size_t)got;
@@ -75,11 +73,12 @@ static enum status read_header(const char *path, unsigned char header[HEADER_SIZ
 enum status file_probe_look(const char *path, struct error *err)
 {
     struct stat about;
-    if (stat(path, &about) != 0) {
+    if (stat(path, &about) != 0 || faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0) {
         if (errno == ENOENT || errno == ENOTDIR)
             return error_set(err, STATUS_NOT_FOUND, "store %s: there is no such file", path);
         if (errno == EACCES)
-            return error_set(err, STATUS_DENIED, "store %s: not permitted", path);
+            return error_set(err, STATUS_DENIED,
+                             "store %s: this user may not read it (ask its owner)", path);
         return error_set(err, STATUS_IO, "store %s: %s", path, strerror(errno));
     }
     if (!S_ISREG(about.st_mode))

@@ -234,7 +234,7 @@ TEST_CASE(test_read_only_ground)
     const enum status status = store_open(&store, path, &err);
     store_close(store);
     assert_int_equal(chmod(path, 0000), 0);
-    expect_refused(STATUS_DENIED, "not permitted");
+    expect_refused(STATUS_DENIED, "this user may not read it");
     assert_int_equal(chmod(folder, 0755), 0);
     if (root)
         assert_int_equal(seteuid(0), 0);
