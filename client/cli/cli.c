@@ -85,6 +85,17 @@ enum status cli_ask(struct cli *cli, const struct query *query, struct result **
                : status;
 }
 
+static enum status nothing_found(const struct cli *cli, const char *what, const char *nothing,
+                                 struct error *err)
+{
+    const struct query_filter *filter = &cli->query.filter;
+    const char *why = cli->nothing[0]                      ? cli->nothing
+                      : filter->since_ns > cli->env.now_ns ? "the window begins in the future"
+                      : query_filter_narrows(filter)       ? "the filters match nothing"
+                                                           : "the store holds none";
+    return error_set(err, STATUS_NO_DATA, "%s: %s: %s", what, nothing, why);
+}
+
 enum status cli_ask_for(struct cli *cli, const struct query *query, const char *what,
                         const char *nothing, struct result **out, struct error *err)
 {
@@ -92,7 +103,7 @@ enum status cli_ask_for(struct cli *cli, const struct query *query, const char *
     if (status != STATUS_NO_DATA)
         return status;
     cli_print_none(cli);
-    return error_prefix(err, cli_nothing_found(cli, nothing, err), "%s", what);
+    return nothing_found(cli, what, nothing, err);
 }
 
 bool cli_has_colours(const struct cli *cli)
@@ -181,19 +192,9 @@ enum status cli_source(struct cli *cli, const char **out, struct error *err)
     return status;
 }
 
-enum status cli_nothing_found(const struct cli *cli, const char *what, struct error *err)
-{
-    const struct query_filter *filter = &cli->query.filter;
-    const char *why = cli->nothing[0]                      ? cli->nothing
-                      : filter->since_ns > cli->env.now_ns ? "the window begins in the future"
-                      : query_filter_narrows(filter)       ? "the filters match nothing"
-                                                           : "the store holds none";
-    return error_set(err, STATUS_NO_DATA, "%s: %s", what, why);
-}
-
 enum status cli_no_data(const struct cli *cli, const char *what, struct error *err)
 {
-    return error_prefix(err, cli_nothing_found(cli, "no data", err), "%s", what);
+    return nothing_found(cli, what, "no data", err);
 }
 
 void cli_print_words(const struct cli *cli, int at, int indent, const char *text)

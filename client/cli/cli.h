@@ -89,8 +89,8 @@ struct remote_target cli_target(const struct cli *cli);
 // The target's name for messages (remote_name); opens the target if necessary.
 MUST_CHECK enum status cli_source(struct cli *cli, const char **out, struct error *err);
 
-// Calls cli_ask.  On STATUS_NO_DATA also prints an empty list if --json is given, and the error is
-// "`what`: `nothing`: reason" (cli_nothing_found).
+// Calls cli_ask.  On STATUS_NO_DATA also prints an empty list if --json is given, and sets `err` as
+// in "errors: no failures: the filters match nothing" (`what`, `nothing` and the reason).
 MUST_CHECK enum status cli_ask_for(struct cli *cli, const struct query *query, const char *what,
                                    const char *nothing, struct result **out, struct error *err);
 
@@ -120,11 +120,8 @@ uint64_t cli_total(struct cli *cli, const char *key);
 // Prints an empty JSON list if --json is given, else nothing.
 void cli_print_none(const struct cli *cli);
 
-// Returns STATUS_NO_DATA and sets `err` to `what` and the reason that nothing was found, as in
-// "errors: no failures: the filters match nothing".
-enum status cli_nothing_found(const struct cli *cli, const char *what, struct error *err);
-
-// The same with "no data" after `what`, as in "summary: no data: the store holds none".
+// Returns STATUS_NO_DATA and sets `err` to `what`, "no data" and the reason that nothing was found,
+// as in "summary: no data: the store holds none".
 enum status cli_no_data(const struct cli *cli, const char *what, struct error *err);
 
 // Prints words by table_print_words in the width of the terminal.
