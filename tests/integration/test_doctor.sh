@@ -102,6 +102,7 @@ found 1 error store "its schema is version 5" --db "$DB"
 # Records of a run that ended while no collector was there.
 expect_exit 0 env INFERSTAT_SPOOL="$WORK/left" "$WORKER" gemm --sizes 64 --trials 3 --warmups 1
 found 1 warning spool "of 1 run wait for their collector" --spool "$WORK/left"
+expect_text "$WORK/out" "inferstat spool flush sends what dead runs left, or says why it cannot"
 
 # A full file system of run files, and an NVIDIA device by a library of the tests.
 full="mount -t tmpfs -o size=1m full '$WORK/full' && INFERSTAT_RUN_DIR='$WORK/full' exec '$INFERSTAT' doctor"

@@ -68,7 +68,7 @@ static void check_backlog(struct doctor *doctor, const char *runs, const char *s
         doctor_say(doctor, DOCTOR_OK, "spool", NULL, "%s: nothing waits", spools);
     else if (waiting > 0)
         doctor_say(doctor, DOCTOR_WARNING, "spool",
-                   "start the collector; inferstat spool flush sends what dead runs left",
+                   "inferstat spool flush sends what dead runs left, or says why it cannot",
                    "%s: %s records (%s) of %u run%s wait for their collector", spools,
                    unit_format_int(count, UNIT_COUNT, (int64_t)records),
                    unit_format_int(size, UNIT_BYTES, (int64_t)bytes), waiting, cli_plural(waiting));
