@@ -15,13 +15,12 @@
 // Makes a path absolute, as the collector has another working folder.
 static enum status whole_path(char out[QUERY_PATH_SIZE], const char *path, struct error *err)
 {
-    char *here = path[0] == '/' ? strdup("") : getcwd(NULL, 0);
-    const int n =
-        here ? snprintf(out, QUERY_PATH_SIZE, "%s%s%s", here, here[0] ? "/" : "", path) : -1;
-    free(here);
-    if (n < 0)
+    const bool is_whole = path[0] == '/';
+    char here[QUERY_PATH_SIZE] = "";
+    if (!is_whole && !getcwd(here, sizeof here))
         return error_set(err, STATUS_IO, "%s: cannot find the working folder", path);
-    if (n >= QUERY_PATH_SIZE)
+    if (snprintf(out, QUERY_PATH_SIZE, "%s%s%s", here, is_whole ? "" : "/", path) >=
+        QUERY_PATH_SIZE)
         return error_set(err, STATUS_INVALID, "%s: the path is longer than %d bytes", path,
                          QUERY_PATH_SIZE - 1);
     return STATUS_OK;
@@ -151,12 +150,14 @@ static void print_restored(FILE *out, const struct result *answer, const char *b
 enum status command_restore(struct cli *cli, struct error *err)
 {
     const char *db = cli->options.db;
-    char before[QUERY_PATH_SIZE] = "", shown[QUERY_PATH_SIZE];
+    char before[QUERY_PATH_SIZE] = "", shown[QUERY_PATH_SIZE], path[QUERY_PATH_SIZE];
     struct result *answer = NULL;
     if (!db)
         return error_set(err, STATUS_INVALID,
                          "restore: --db is missing (the store to be replaced)");
-    enum status status = store_restore(db, cli->options.arguments[0], &answer, before, err);
+    enum status status = whole_path(path, db, err);
+    if (status == STATUS_OK)
+        status = store_restore(path, cli->options.arguments[0], &answer, before, err);
     if (status != STATUS_OK)
         return status;
     if (cli->options.format == FORMAT_JSON) {
