@@ -73,7 +73,7 @@ const struct cli_command cli_commands[] = {
             "fail, and a file that is wrong.  rules lists the built-in rules; rules --check FILE "
             "checks a file of rules and hooks, and counts the groups for which each rule holds "
             "now, if a collector runs.  inferstatd-alerts(5) describes rules.",
-        .examples = {"alerts --check", "alerts silence ttft_slow --for 2h --text maintenance"},
+        .examples = {"alerts --check", "alerts silence slow_tokens --for 2h --text maintenance"},
         .options =
             TAKES(SOURCE, OPTION_MODEL, OPTION_HOST, OPTION_DEVICE, WINDOW, ROWS, OPTION_LIMIT,
                   OPTION_CHECK, OPTION_HISTORY, OPTION_ALL, OPTION_FOR, OPTION_REASON),

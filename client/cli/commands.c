@@ -54,7 +54,7 @@ static enum status check_arguments(const struct cli *cli, struct error *err)
     const struct cli_command *command = cli->command;
     unsigned count = cli->options.argument_count;
     if (count < command->arguments_min)
-        return error_set(err, STATUS_INVALID, "%s: %s is missing (see inferstat %s --help)",
+        return error_set(err, STATUS_INVALID, "%s: give %s (see inferstat %s --help)",
                          command->name, command->arguments, command->name);
     if (count > command->arguments_max)
         return error_set(err, STATUS_INVALID, "%s: unexpected argument '%s'", command->name,

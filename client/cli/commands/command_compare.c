@@ -265,9 +265,8 @@ static void write_method(FILE *out, const struct result *result)
         out,
         "Method: change of the median, of a total and of p95 and p99, each with its own verdict; "
         "intervals of at least %.4g %%, whose width follows from blocks of consecutive values, so "
-        "that all "
-        "verdicts together are wrong in fewer than 5 of 100 comparisons; within %s counts as the "
-        "same.\n",
+        "that all verdicts together are wrong in fewer than 5 of 100 comparisons; within %s counts "
+        "as the same.\n",
         100 * confidence, unit_format(margin, UNIT_RATIO, result_number(result, 0, "margin", 0)));
     if (result_integer(result, 0, "before_runs", 0) < 2 ||
         result_integer(result, 0, "after_runs", 0) < 2)

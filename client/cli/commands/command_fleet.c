@@ -111,7 +111,7 @@ static void print_notes(const struct cli *cli, const struct tally *tally)
                 "most): %s.",
                 HOSTS_LEAST, (long long)tally->most_hosts, CLI_COUNT(tally->few_hosts));
     if (tally->few_values > 0)
-        (void)fprintf(out, "Values not compared, of too few records: %s.\n",
+        (void)fprintf(out, "Values not compared, since they have too few records: %s.\n",
                       CLI_COUNT(tally->few_values));
 }
 

@@ -69,7 +69,7 @@ static enum status find_time(struct now *now, struct error *err)
     return status != STATUS_OK || now->window_ns > 0
                ? status
                : error_set(err, STATUS_INVALID,
-                           "now: the window has up to 24 hours before now, or its end");
+                           "now: the window begins at most 24 hours before now, or before its end");
 }
 
 // ---- Failures -----------------------------------------------------------------------------

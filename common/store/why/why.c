@@ -191,7 +191,7 @@ static enum status set_window(struct why_reader *reader, int64_t asked_ns, struc
     reader->window_ns =
         asked_ns > 0 ? reader_window_ns(asked_ns, out->as_of_ns, WHY_WINDOW_MAX_NS) : WHY_WINDOW_NS;
     if (reader->window_ns <= 0)
-        return error_set(err, STATUS_INVALID, "why: the window has up to 7 days before now");
+        return error_set(err, STATUS_INVALID, "why: the window begins at most 7 days before now");
     out->since_ns = out->as_of_ns - reader->window_ns;
     if (!reader->store->is_live)
         (void)text_from_time(reader->since, sizeof reader->since, "%Y-%m-%dT%H:%M:%SZ",
