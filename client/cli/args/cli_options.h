@@ -98,7 +98,7 @@
       "write a store with the records that the filters cover")                                     \
     X(QUERY, "query", 0, "TEXT", TEXT_AT(query),                                                   \
       "the result of the query TEXT, or of the named query")                                       \
-    X(LINE, "line", 0, NULL, OPTION_IS_GIVEN, "one short line, for a status bar")                  \
+    X(LINE, "line", 0, NULL, OPTION_IS_GIVEN, "summary: one short line, for a status bar")         \
     X(COLUMNS, "columns", 0, NULL, OPTION_IS_GIVEN,                                                \
       "list the columns of every kind of record, as on the wire")                                  \
     X(FORMAT, "format", 0, "FORMAT", CHOICE_AT(file_format, format_word),                          \
