@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/core/base/parse.h"
+#include "common/core/base/text.h"
 
 // Ports of ingest, query, live and admin follow each other.
 enum { PORT_MAX = 65535 - (ADDRESS_SERVICES - 1) };
@@ -103,11 +104,9 @@ enum host_kind {
 // own to libzmq, or to a terminal that shows it.
 static bool is_name(const char *host)
 {
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                  "0123456789.-_";
     const size_t size = strlen(host);
-    return size > 0 && strspn(host, allowed) == size && strspn(host, "0123456789.") != size &&
-           host[0] != '-' && host[0] != '.';
+    return size > 0 && strspn(host, TEXT_NAME_CHARACTERS) == size &&
+           strspn(host, "0123456789.") != size && host[0] != '-' && host[0] != '.';
 }
 
 // "ADDRESS" or "ADDRESS%SCOPE", the scope being a network interface's name.

@@ -13,9 +13,6 @@
 
 enum { NAME_SIZE = 64, NAMES_MAX = 1000 };
 
-static const char name_characters[] =
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-
 // ---- The file ----------------------------------------------------------------------
 
 static int find(const struct result *list, const char *name)
@@ -36,7 +33,7 @@ struct naming {
 static enum status add_line(void *context, const char *name, const char *text, struct error *err)
 {
     struct result *list = ((struct naming *)context)->list;
-    if (strlen(name) >= NAME_SIZE || name[strspn(name, name_characters)] != '\0')
+    if (strlen(name) >= NAME_SIZE || name[strspn(name, TEXT_NAME_CHARACTERS)] != '\0')
         return error_set(err, STATUS_INVALID,
                          "invalid name \"%.60s\": 1 to %d characters of a-z A-Z 0-9 . _ -", name,
                          NAME_SIZE - 1);
@@ -150,7 +147,7 @@ enum status saved_queries_read(struct cli *cli, const char *text, struct query *
                                struct error *err)
 {
     // Only a single word can be a name: for other text the file is not read.
-    const bool may_be_name = text[0] != '\0' && text[strspn(text, name_characters)] == '\0';
+    const bool may_be_name = text[0] != '\0' && text[strspn(text, TEXT_NAME_CHARACTERS)] == '\0';
     enum status status = may_be_name && !query_verb_find(text) ? read_word(cli, text, out, err)
                                                                : read_text(cli, text, out, err);
     return status == STATUS_OK ? status : error_prefix(err, status, "%s", cli->command->name);

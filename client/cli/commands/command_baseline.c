@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/cli/cli.h"
+#include "common/core/base/text.h"
 
 static const struct column columns[] = {
     {"baseline", "baseline", COLUMN_LEFT(0)},
@@ -17,9 +18,6 @@ static const struct column columns[] = {
 };
 
 static const struct columns view = {columns, sizeof columns / sizeof *columns, NULL};
-
-static const char name_characters[] =
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
 
 // The options that only `save` takes.
 static const enum cli_option of_save[] = {OPTION_MODEL, OPTION_HOST,      OPTION_DEVICE,
@@ -65,7 +63,8 @@ static enum status change(struct cli *cli, enum query_kind kind, struct error *e
                           .baseline.force = option_given(&cli->options, OPTION_FORCE)};
     const char *name = cli->options.arguments[1];
     const size_t size = strlen(name);
-    if (size == 0 || size >= sizeof query.baseline.name || strspn(name, name_characters) != size)
+    if (size == 0 || size >= sizeof query.baseline.name ||
+        strspn(name, TEXT_NAME_CHARACTERS) != size)
         return error_set(err, STATUS_INVALID,
                          "baseline: '%.*s': a name has 1 to %zu characters of a-z A-Z 0-9 . _ -",
                          (int)sizeof query.baseline.name, name, sizeof query.baseline.name - 1);

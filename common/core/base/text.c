@@ -160,15 +160,13 @@ static bool is_plain(const char *text)
 
 char *text_quote(char *out, size_t out_size, const char *word)
 {
-    static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                               "0123456789._-:/@+,=";
     const bool plain = is_plain(word);
-    size_t used = 0;
-    if (*word && *word != '=' && strspn(word, safe) == strlen(word)) { // zsh replaces =word
+    if (*word && *word != '=' && // zsh replaces =word
+        word[strspn(word, TEXT_NAME_CHARACTERS ":/@+,=")] == '\0') {
         (void)snprintf(out, out_size, "%s", word);
         return out;
     }
-    used = (size_t)snprintf(out, out_size, plain ? "'" : "$'");
+    size_t used = (size_t)snprintf(out, out_size, plain ? "'" : "$'");
     for (; *word && used + 6 <= out_size; word++) {
         const unsigned char byte = (unsigned char)*word;
         const bool is_octal = !plain && (byte < ' ' || byte >= 127);

@@ -47,6 +47,9 @@ char *text_escape_new(const char *text, size_t size);
 #define TEXT_QUOTED_SIZE(word_size) (4 * (word_size) + 4)
 char *text_quote(char *out, size_t out_size, const char *word);
 
+// The characters of names that users give, as of baselines, in a literal that may be extended.
+#define TEXT_NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+
 // Appends to a NUL-terminated text in `size` bytes, after `between` unless it is empty; appends
 // nothing if that does not fit.  Returns `text`.
 char *text_append(char *text, size_t size, const char *between, const char *format, ...)

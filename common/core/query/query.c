@@ -274,10 +274,8 @@ static enum status check_keys(const struct query *query, struct error *err)
 
 static enum status check_baseline(const char name[QUERY_KEY_SIZE], struct error *err)
 {
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                  "0123456789._-";
     enum status status = check_key(name, "the name of a baseline", err);
-    if (status == STATUS_OK && name[strspn(name, allowed)] != '\0')
+    if (status == STATUS_OK && name[strspn(name, TEXT_NAME_CHARACTERS)] != '\0')
         status = error_set(err, STATUS_INVALID,
                            "query: the name of a baseline has other characters than a-z A-Z 0-9 "
                            ". _ -");

@@ -151,8 +151,7 @@ enum status query_word_read(struct query_word *word, const char *line, size_t fr
 
 static bool is_plain(const char *text)
 {
-    return text[0] != '\0' && strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                           "0123456789_.:/+@%-") == strlen(text);
+    return text[0] != '\0' && text[strspn(text, TEXT_NAME_CHARACTERS ":/+@%")] == '\0';
 }
 
 // Writes one character in quotes.  Characters that a terminal does not show as text are escaped

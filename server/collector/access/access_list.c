@@ -14,9 +14,8 @@ enum { WORDS_MAX = 3 + 2 * ACCESS_REPLACES_MAX + 4, TIME_SIZE = 32 };
 
 bool access_name_is_valid(const char *name)
 {
-    static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
     const size_t size = strlen(name);
-    return size > 0 && size < QUERY_KEY_SIZE && strspn(name, good) == size;
+    return size > 0 && size < QUERY_KEY_SIZE && strspn(name, TEXT_NAME_CHARACTERS) == size;
 }
 
 char *access_roles_text(char *out, uint32_t roles)
