@@ -275,8 +275,8 @@ static void set_cost(struct result *answer, const struct event_cost *cost,
     set_figure(answer, "joules_per_token", "joules_per_token", &cost->joules_per_token);
     set_lost(answer, "joules", cost->joules, true, &cost->joules_per_token.effect);
     if (model->requests < STATS_FEW_MIN || model->usual_requests < STATS_FEW_MIN)
-        (void)text_append(note, sizeof note, "; ", "too few requests %s to compare",
-                          model->requests < STATS_FEW_MIN ? "in it" : "in the hours around it");
+        (void)text_append(note, sizeof note, "; ", "not compared: too few requests %s",
+                          model->requests < STATS_FEW_MIN ? "meanwhile" : "before and after it");
     if (cost->is_cut)
         (void)text_append(note, sizeof note, "; ", "compares only the end of the event");
     if (cost->has_several)

@@ -481,10 +481,10 @@ TEST_CASE(test_what_is_unknown_is_null)
     assert_true(result_is(result, 0, "note", "several models ran: the energy of one is unknown"));
     assert_true(is_null(result, 1, "tokens_per_second_ratio"));
     assert_true(is_null(result, 1, "tokens_lost"));
-    assert_true(
-        result_is(result, 1, "note",
-                  "too few requests in it to compare; several models ran: the energy of one is"
-                  " unknown"));
+    assert_true(result_is(
+        result, 1, "note",
+        "not compared: too few requests meanwhile; several models ran: the energy of one is"
+        " unknown"));
     result_free(result);
     (void)snprintf(query.filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "large");
     result = ask(&query);

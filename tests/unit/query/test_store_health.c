@@ -228,6 +228,7 @@ TEST_CASE(a_sampler_that_has_ended)
 {
     add_run(1, "a", RECORD_RUN_END_KILLED, START_NS + 9 * SECOND);
     exec("UPDATE run SET owner = 1");
+    add_run(2, "b", RECORD_RUN_END_OPEN, START_NS + 60 * SECOND);
     describe(1, "cuda:0", NULL, 87);
     sample(1, "cuda:0", 1, 0.25, 4);
     process(1, "cuda:0", 1, 7, "gone", 1);
@@ -280,6 +281,28 @@ TEST_CASE(a_sampler_that_has_ended)
     expect_text(result, 0, "sampler_ended_ns", NULL);
     assert_int_equal(result_get(result, 0, "cpu_util_ratio").type, VALUE_REAL);
     result_free(result);
+}
+
+// What closed in the last seconds of a file is as it was then: processes that end together do not
+// end at once.  What went silent is gone.
+TEST_CASE(a_sampler_that_closed_with_the_file)
+{
+    struct record record;
+    add_run(1, "a", RECORD_RUN_END_CLOSED, START_NS + 9 * SECOND);
+    add_run(2, "b", RECORD_RUN_END_CLOSED, START_NS + 12 * SECOND);
+    health_host_sample(&record, &(struct health){.random = 1}, START_NS, SECOND);
+    rows_add(db, 1, &record);
+    const struct query query = {.kind = QUERY_HOST_HEALTH};
+    for (int is_silent = 0; is_silent <= 1; is_silent++) {
+        if (is_silent)
+            exec("UPDATE run SET \"end\" = 3");
+        struct result *result = ask(&query);
+        assert_int_equal(result_get(result, 0, "cpu_util_ratio").type,
+                         is_silent ? VALUE_NULL : VALUE_REAL);
+        assert_int_equal(result_get(result, 0, "sampler_ended_ns").type,
+                         is_silent ? VALUE_INT : VALUE_NULL);
+        result_free(result);
+    }
 }
 
 // The processes of the newest record of them, the largest first, and none once there are none.
@@ -471,5 +494,5 @@ TEST_MAIN_EACH(set_up, store_tear_down, the_newest_sample_of_each_device,
                pcie_throughput_is_read_at_times, one_row_for_a_device_of_several_runs,
                samples_without_a_description, a_run_of_long_ago_counts_only_in_its_window,
                processes_on_a_device, processes_of_a_host, a_sampler_that_has_ended,
-               events_that_last, trouble_of_the_newest_sample, figures_of_a_window, a_long_window,
-               many_devices, filters)
+               a_sampler_that_closed_with_the_file, events_that_last, trouble_of_the_newest_sample,
+               figures_of_a_window, a_long_window, many_devices, filters)
