@@ -95,6 +95,11 @@ bool model_alert_is_told(const struct result *alerts, size_t row, bool critical)
            result_is(alerts, row, "severity", "critical") == critical;
 }
 
+bool model_is_group(const struct result *now, size_t row)
+{
+    return result_get(now, row, "group_size").type != VALUE_NULL;
+}
+
 // 1: the same name as an alert's; -1: another; 0: the alert, or a row of a group, has none.
 static int compare_names(struct value a, struct value b, bool is_group)
 {
@@ -109,7 +114,7 @@ static void mark_alert(struct result *now, const char *rule, struct value model,
     const int state = result_find(now, "state"), reason = result_find(now, "reason");
     const size_t size = (size_t)snprintf(why, sizeof why, "alert %.200s", rule);
     for (size_t row = 0; state >= 0 && reason >= 0 && row < result_row_count(now); row++) {
-        const bool is_group = result_get(now, row, "group_size").type != VALUE_NULL;
+        const bool is_group = model_is_group(now, row);
         const int by_model = compare_names(model, result_get(now, row, "model"), is_group);
         const int by_host = compare_names(host, result_get(now, row, "host"), is_group);
         if (by_model < 0 || by_host < 0 || by_model + by_host == 0 ||

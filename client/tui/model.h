@@ -162,6 +162,9 @@ double model_figure(const struct model *model, const char *key, double absent);
 // True if the window has ended.
 bool model_is_past(const struct model *model);
 
+// True if a row of NOW sums up a model's hosts, or a host's models.
+bool model_is_group(const struct result *now, size_t row);
+
 // True for an alert of the severity that fires, and is neither acknowledged nor silenced, or that
 // fired in a window of the past.
 bool model_alert_is_told(const struct result *alerts, size_t row, bool critical);

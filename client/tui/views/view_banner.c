@@ -115,11 +115,6 @@ static const struct {
                 {"errors", "✗", STYLE_BAD, "model", "hosts"},
                 {"slow", "▲", STYLE_WARNING, "model", "hosts"}};
 
-static bool is_group(const struct result *now, size_t row)
-{
-    return result_get(now, row, "group_size").type != VALUE_NULL;
-}
-
 // "5s", "2m", "3h", "4d".
 static const char *round_age(char *text, int64_t seconds)
 {
@@ -172,7 +167,7 @@ static const char *common_figure(char *text, size_t size, const struct model *mo
     char other[4 * NAME_SIZE];
     const bool has_ratio = strcmp(troubles[trouble].state, "errors") == 0;
     for (size_t row = 0; has_ratio && row < result_row_count(now); row++)
-        if (is_group(now, row) && is_same(now, rows[0], row, troubles[trouble].together) &&
+        if (model_is_group(now, row) && is_same(now, rows[0], row, troubles[trouble].together) &&
             isfinite(result_number(now, row, "error_ratio", NAN)))
             return figure(text, size, model, now, row, trouble);
     (void)figure(text, size, model, now, rows[0], trouble);
@@ -210,7 +205,7 @@ static size_t *find_rows(const struct result *now, const char *state, bool has_m
     size_t *rows = calloc(result_row_count(now) + 1, sizeof *rows);
     *count = 0;
     for (size_t row = 0; rows && row < result_row_count(now); row++)
-        if (result_is(now, row, "state", state) && !is_group(now, row) &&
+        if (result_is(now, row, "state", state) && !model_is_group(now, row) &&
             has_model == (result_get(now, row, "model").type != VALUE_NULL))
             rows[(*count)++] = row;
     return rows;

@@ -36,11 +36,6 @@ static bool is_ended(const struct result *result, size_t row)
     return result_is(result, row, "state", "ended");
 }
 
-static bool is_group(const struct result *result, size_t row)
-{
-    return result_get(result, row, "group_size").type != VALUE_NULL;
-}
-
 static bool is_by_host(const struct result *result, size_t row)
 {
     return result_is(result, row, "group_by", "host");
@@ -81,7 +76,7 @@ static void name_of(char *text, size_t size, const struct result *result, size_t
     (void)result_text(names[!by_host], sizeof names[0], result, row, "host");
     if (has_group)
         (void)snprintf(text, size, "%s", names[1]);
-    else if (is_group(result, row))
+    else if (model_is_group(result, row))
         (void)snprintf(text, size, "%s %lld/%lld", names[0],
                        (long long)result_integer(result, row, "group_live", 0),
                        (long long)result_integer(result, row, "group_size", 0));
@@ -114,7 +109,7 @@ static void draw_trend(const struct grid_column *column, struct canvas *canvas, 
 
 static const struct grid grid = {
     GRID_COLUMNS(columns),          .identity = identity,       .draw = draw_trend,
-    .is_folded = is_ended,          .folded = "ended",          .is_group = is_group,
+    .is_folded = is_ended,          .folded = "ended",          .is_group = model_is_group,
     .is_in_group = is_in_group,     .is_kept = needs_attention, .name_of = name_of,
     .deserves_look = deserves_look,
 };
