@@ -353,7 +353,7 @@ static enum status drop_imported(struct store *store, const struct query *query,
     enum status status = STATUS_OK;
     (void)query;
     for (size_t i = pass->count; i-- > 0 && !pass->rows[i].id && status == STATUS_OK;) {
-        int64_t is_imported; // an open run of an older version has no owner either
+        int64_t is_imported = 0; // an open run of an older version has no owner either
         status = database_integerf(store->db, &is_imported, err,
                                    "SELECT owner = 0 AND \"end\" <> 0 FROM main.run WHERE host ="
                                    " (SELECT id FROM main.name WHERE text = %Q)"
