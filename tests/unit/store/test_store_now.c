@@ -779,7 +779,7 @@ TEST_CASE(test_past)
     assert_int_equal(result_get(result, 0, "note").type, VALUE_NULL);
     result_free(result);
     query.filter.since_ns = before(25 * 3600);
-    expect_error(&query, STATUS_INVALID, "up to 24 hours");
+    expect_error(&query, STATUS_INVALID, "at most 24 hours");
     query.filter = (struct query_filter){.until_ns = INT64_MAX}; // has not ended
     result = ask(&query);
     assert_int_equal(result_integer(result, 0, "as_of_ns", 0), before(-1000));
@@ -857,9 +857,9 @@ TEST_CASE(test_refusals)
     struct query query = {.kind = QUERY_NOW};
     expect_error(&query, STATUS_NO_DATA, "no process reported in the last 24 hours");
     query.filter.since_ns = clock_wall_ns() + HOUR;
-    expect_error(&query, STATUS_INVALID, "up to 24 hours");
+    expect_error(&query, STATUS_INVALID, "at most 24 hours");
     query.filter.since_ns = clock_wall_ns() - 25 * HOUR;
-    expect_error(&query, STATUS_INVALID, "up to 24 hours");
+    expect_error(&query, STATUS_INVALID, "at most 24 hours");
     query.filter.since_ns = 0;
     (void)snprintf(query.filter.by[QUERY_BY_DEVICE], QUERY_TEXT_SIZE, "gpu");
     expect_error(&query, STATUS_INVALID, "filters are model and host, not device");
