@@ -248,7 +248,8 @@ static void wait_until(struct poller *poller, uint64_t until_ns)
         remote_live_next(poller->remote, left_ns, poller->wake_fd, &kind, &none, &missed, NULL);
     if (status == STATUS_OK)
         poller->stale |= queries_stale(kind);
-    if (status == STATUS_OK || status == STATUS_TIMEOUT || status == STATUS_CANCELLED)
+    if (status == STATUS_OK || status == STATUS_TIMEOUT || status == STATUS_CANCELLED ||
+        status == STATUS_UNREACHABLE) // connected again
         return;
     struct pollfd wake = {.fd = poller->wake_fd, .events = POLLIN}; // not again at once
     (void)poll(&wake, 1, (int)((left_ns < second_ns ? left_ns : second_ns) / 1000000));
