@@ -227,7 +227,7 @@ static void tell_written(char text[MODEL_NOTICE_SIZE], const struct model *model
              queries_fill(polled, &model->scope, model->wall_now_ns, &query) && held == query.limit)
         (void)snprintf(of, sizeof of, " of %zu or more", held);
     if (rows > 0)
-        (void)snprintf(text, MODEL_NOTICE_SIZE, "%zu%s rows written: %.150s%s", rows, of,
+        (void)snprintf(text, MODEL_NOTICE_SIZE, "%zu%s rows written: %.140s%s", rows, of,
                        model->prompt.text, of[0] ? " (all: inferstat export)" : "");
     else
         (void)snprintf(text, MODEL_NOTICE_SIZE, "written: %.200s", model->prompt.text);

@@ -10,7 +10,7 @@ stop collector
 sqlite3 -bail "$DB" <"$(dirname "$0")/../support/tui_store.sql"
 
 open_terminal 80 24 "$INFERSTAT" top --db store.db
-shows "synthetic-15m"
+shows "synthet"
 golden real-80x24
 resize 120 40
 golden real-120x40
@@ -52,7 +52,7 @@ golden real-80x24
 press '?'
 golden real-help-80x24
 press Escape
-shows "Averages of the window"
+shows "Models"
 
 # The pipeline runs, their rows sorted and narrowed; help leads there and back.
 press 5
@@ -68,10 +68,10 @@ press 5
 golden real-pipelines-80x24
 press '>' '>' '>' '>' '>' '>'
 shows "items/s▼"
-[ "$(screen | sed -n 5p | cut -c11-16)" = encode ] || fail "not sorted by items a second"
+[ "$(screen | sed -n 10p | cut -c11-16)" = encode ] || fail "not sorted by items a second"
 press I
 shows "items/s▲"
-[ "$(screen | sed -n 5p | cut -c11-16)" = model_ ] || fail "not sorted the other way round"
+[ "$(screen | sed -n 10p | cut -c11-16)" = model_ ] || fail "not sorted the other way round"
 press "\\"
 shows "Show only"
 press -l 'host=gpu-18'
@@ -81,16 +81,16 @@ press F4
 press C-u Enter
 shows "model_"
 press 1
-shows "Averages of the window"
+shows "Models"
 golden real-80x24
 
 # Sorted by speed, the fastest first; then the slowest.
-press '>' '>' '>' '>' '>' '>'
-shows "t/s▼"
-[ "$(screen | sed -n 5p | cut -c2-5)" = tiny ] || fail "not sorted by speed"
+press '>' '>' '>' '>'
+shows "tok/s▼"
+[ "$(screen | sed -n 10p | cut -c2-5)" = synt ] || fail "not sorted by speed"
 press I
-shows "t/s▲"
-[ "$(screen | sed -n 5p | cut -c2-5)" = synt ] || fail "not sorted the other way round"
+shows "tok/s▲"
+[ "$(screen | sed -n 10p | cut -c2-5)" = tiny ] || fail "not sorted the other way round"
 
 press '}'
 shows "every 5.0s"
@@ -105,19 +105,19 @@ ended 0
 
 # ASCII, by option and by locale; nothing else is on the screen then.
 open_terminal 80 24 "$INFERSTAT" top --db store.db --ascii
-shows "synthetic-15m"
+shows "synthet"
 golden real-ascii-80x24
 press F10
 ended 0
 open_terminal 80 24 env LC_ALL=C "$INFERSTAT" top --db store.db
-shows "synthetic-15m"
+shows "synthet"
 golden real-ascii-80x24
 press q
 ended 0
 
 # A locale of UTF-8 that is not installed here, as after ssh, is still one.
 open_terminal 80 24 env LC_ALL=xx_YY.UTF-8 "$INFERSTAT" top --db store.db
-shows "synthetic-15m"
+shows "synthet"
 golden real-80x24
 press q
 ended 0
@@ -127,14 +127,14 @@ coloured() {
   terminal capture-pane -p -e | grep -qE $'\e\\[[0-9;]*(3[0-8]|9[0-7])[0-9;]*m'
 }
 open_terminal 80 24 "$INFERSTAT" top --db store.db
-shows "synthetic-15m"
+shows "synthet"
 coloured || fail "no colours"
 press q
 ended 0
 for command in "env NO_COLOR=1 $INFERSTAT top" "$INFERSTAT top --no-color"; do
   # shellcheck disable=SC2086 # words
   open_terminal 80 24 $command --db store.db
-  shows "synthetic-15m"
+  shows "synthet"
   ! coloured || fail "colours in spite of: $command"
   press q
   ended 0
@@ -157,12 +157,12 @@ mouse_is_taken() {
   [ "$(terminal display-message -p '#{mouse_any_flag}')" = 1 ]
 }
 open_terminal 80 24 "$INFERSTAT" top --db store.db
-shows "synthetic-15m"
+shows "synthet"
 mouse_is_taken || fail "the mouse is not asked for"
-click 2 4
-shows "model▲"
-click 2 4
-shows "model▼"
+click 2 9
+shows "host▲"
+click 2 9
+shows "host▼"
 press 3
 shows "1-11 of 48"
 mouse 65 40 18
@@ -175,14 +175,14 @@ shows "Detail"
 press q
 ended 0
 open_terminal 80 24 "$INFERSTAT" top --db store.db --no-mouse
-shows "synthetic-15m"
+shows "synthet"
 ! mouse_is_taken || fail "the mouse is taken in spite of --no-mouse"
 press q
 ended 0
 
 # What the user types that the dashboard does not know changes nothing.
 open_terminal 80 24 "$INFERSTAT" top --db store.db
-shows "synthetic-15m"
+shows "synthet"
 press x 'ü' '千' F5 F9 Left Right 0
 golden real-80x24
 press C-l

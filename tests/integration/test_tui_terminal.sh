@@ -11,7 +11,7 @@ sqlite3 -bail "$DB" <"$(dirname "$0")/../support/tui_store.sql"
 
 # A storm of sizes, the smallest and the largest among them, ends with a whole screen.
 open_terminal 80 24 "$INFERSTAT" top --db store.db
-shows "synthetic-15m"
+shows "synthet"
 for _ in 1 2 3 4 5; do
   for size in "40 10" "400 120" "60 16" "59 15" "200 60" "1 1" "120 40"; do
     # shellcheck disable=SC2086 # two words
@@ -19,7 +19,7 @@ for _ in 1 2 3 4 5; do
   done
 done
 resize 400 120
-shows "synthetic-15m"
+shows "synthet"
 screen | sed -n 1p | grep -qF "8 Ledger" || fail "the title is not whole at 400x120"
 resize 80 24
 golden real-80x24
@@ -30,7 +30,7 @@ ended 0
 open_terminal 80 24 bash --norc -i
 press -l "$(printf 'PS1="ready> "; %q top --db store.db' "$INFERSTAT")"
 press Enter
-shows "synthetic-15m"
+shows "synthet"
 press C-z
 shows "Stopped"
 [ "$(terminal display-message -p '#{alternate_on} #{mouse_any_flag}')" = "0 0" ] ||
@@ -38,10 +38,10 @@ shows "Stopped"
 resize 120 40
 press -l "fg"
 press Enter
-shows "synthetic-15m"
+shows "synthet"
 golden real-120x40
 press q
-shows_not "synthetic-15m"
+shows_not "synthet"
 [ "$(terminal display-message -p '#{alternate_on} #{mouse_any_flag}')" = "0 0" ] ||
   fail "the terminal is not as it was"
 terminal kill-server
@@ -59,25 +59,25 @@ is_shown() { outer capture-pane -p | grep -qF "$1"; }
 open_terminal 80 24 "$INFERSTAT" top --db store.db
 terminal set-option -g status off
 terminal set-option -g window-size latest
-shows "synthetic-15m"
+shows "synthet"
 for size in "120 40" "60 16" "80 24"; do
   # shellcheck disable=SC2086 # two words
   attach $size
-  wait_until 10 is_shown "Averages of the window"
+  wait_until 10 is_shown "Models"
   golden "real-${size/ /x}"
   terminal detach-client -s 0
   wait_until 10 eval '! outer list-sessions'
   press 8
   shows "Runs and losses"
   press 1
-  shows "Averages of the window"
+  shows "Models"
 done
 press q
 ended 0
 
 # Home and End of other terminals, and sequences of keys that nobody knows: no key of them counts.
 open_terminal 80 24 "$INFERSTAT" top --db store.db
-shows "Averages of the window"
+shows "Models"
 press -l $'\e[25~\e[I\e[9;5u\eOz'
 press 8
 shows "Runs and losses"
@@ -93,7 +93,7 @@ ended 0
 for kind in vt100 linux xterm-16color xterm-256color xterm-direct screen tmux-256color; do
   infocmp "$kind" >/dev/null 2>&1 || continue
   open_terminal 80 24 env TERM="$kind" NCURSES_GPM_TERMS="" "$INFERSTAT" top --db store.db
-  shows "synthetic-15m"
+  shows "synthet"
   press 8
   shows "Runs and losses"
   press q
@@ -104,7 +104,7 @@ done
 settings=$WORK/config/inferstat/top.conf
 export XDG_CONFIG_HOME=$WORK/config
 open_terminal 80 24 "$INFERSTAT" top --db store.db
-shows "synthetic-15m"
+shows "synthet"
 press F2
 shows "< default >"
 press Left Down Down Down Right
@@ -158,7 +158,7 @@ ended 0
 # An export asks once before it replaces a file.
 printf 'mine\n' >"$WORK/a.txt"
 open_terminal 80 24 "$INFERSTAT" top --db store.db
-shows "synthetic-15m"
+shows "synthet"
 for _ in first again; do
   press e C-u
   press -l a.txt
@@ -169,19 +169,19 @@ for _ in first again; do
   fi
   shows "written: a.txt"
 done
-grep -q synthetic-15m "$WORK/a.txt" || fail "the screen was not exported"
+grep -q synthet "$WORK/a.txt" || fail "the screen was not exported"
 press q
 ended 0
 
 # Ends: signals that ask for it, and a terminal that goes away.
 for signal in INT HUP TERM QUIT; do
   open_terminal 80 24 bash -c "echo \$\$ >$WORK/pid; exec \"$INFERSTAT\" top --db store.db"
-  shows "synthetic-15m"
+  shows "synthet"
   kill "-$signal" "$(cat "$WORK/pid")"
   ended 0
 done
 open_terminal 80 24 bash -c "echo \$\$ >$WORK/pid; exec \"$INFERSTAT\" top --db store.db"
-shows "synthetic-15m"
+shows "synthet"
 pid=$(cat "$WORK/pid")
 terminal kill-server
 gone() { ! kill -0 "$pid" 2>/dev/null; }
