@@ -368,7 +368,7 @@ static enum status on_lost(struct asking *asking, uint64_t now_ns, struct error 
     asking->sent = 0;
     if (asking->deadline_ns > until_ns)
         asking->deadline_ns = until_ns;
-    // Asked twice, these do what they do once, and have the same answer.
+    // Asked twice, these do what they do once, and have the same answer (but for lost roles).
     const enum query_kind kind = asking->query->query.query.kind;
     const bool may_repeat =
         !query_is_administrative(kind) || kind == QUERY_KEYS || kind == QUERY_AUTHORIZE;

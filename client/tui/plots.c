@@ -106,6 +106,7 @@ static void gather(struct chart_columns *out, const struct plot_chart *chart, in
 {
     *out = new_columns(chart, cells);
     const int64_t since_ns = out->until_ns - chart->length_ns;
+    bool has_any = false;
     for (int i = 0; i < out->width; i++)
         out->above[i] = NAN;
     for (size_t i = 0; i < chart->count; i++) {
@@ -121,9 +122,11 @@ static void gather(struct chart_columns *out, const struct plot_chart *chart, in
         const int64_t of_ns = point->of_ns > 0 ? point->of_ns : chart->step_ns;
         const double weight = chart->is_rate ? (double)of_ns : 1;
         if (point->time_ns + chart->step_ns <= out->began_ns)
-            out->began_ns = 0;                        // others began before
-        if (chart->is_rate && of_ns < chart->step_ns) // it is the first one
+            out->began_ns = 0; // others began before
+        // The first step begins with the first process; the newest one may end before its time.
+        if (chart->is_rate && of_ns < chart->step_ns && !has_any)
             out->began_ns = point->time_ns + chart->step_ns - of_ns;
+        has_any = true;
         out->values[at] += point->value * weight;
         out->weights[at] += weight;
     }

@@ -31,7 +31,7 @@ struct plot_chart {
     enum unit unit;
     bool is_rate; // a step without a point has the value 0; a column has the mean
                   // of the time from `began_ns` on
-    const struct plot_point *points; // in any order
+    const struct plot_point *points; // of rising times
     size_t count;
     int64_t step_ns, length_ns; // of the window
     int64_t until_ns;           // its end

@@ -105,6 +105,8 @@ static enum status find_names(struct restoring *restoring, const char *path, str
     (void)snprintf(restoring->fresh, QUERY_PATH_SIZE, "%s.restored", restoring->path);
     if (restoring->has_before && stat(restoring->path, &restoring->about) != 0)
         return cannot(restoring->path, "read", err);
+    if (restoring->has_before && !S_ISREG(restoring->about.st_mode))
+        return error_set(err, STATUS_INVALID, "restore: %s is no file", restoring->path);
     if (access(restoring->before, F_OK) == 0)
         return error_set(err, STATUS_BUSY, "%s: already exists (try again)", restoring->before);
     return STATUS_OK;

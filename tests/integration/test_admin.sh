@@ -94,6 +94,9 @@ expect_exit 3 "$INFERSTAT" --db "$DB" forget --yes --run "$run"
 expect_exit 0 "$INFERSTAT" restore "$WORK/backup.db" --db "$DB"
 (cd "$WORK" && "$INFERSTAT" --db new.db restore backup.db >out) || fail "restore: a relative name of a new store"
 acts --db "$WORK/new.db"
+for folder in "" . "$WORK"; do
+  (cd "$WORK" && expect_exit 2 "$INFERSTAT" restore backup.db --db "$folder") || fail "restore over a folder"
+done
 acts --db "$DB"
 [ "$(head -n 1 "$WORK/acts")" = "$who, file | restore | $WORK/backup.db | ok | True" ] || fail "no restore: $(cat "$WORK/acts")"
 acts --db "$DB".before-*Z

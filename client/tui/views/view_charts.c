@@ -35,7 +35,7 @@ static size_t read_points(struct plot_point points[POINTS_MAX], const struct res
         points[count++] = (struct plot_point){
             result_integer(result, row, "started_ns", 0), result_number(result, row, low, NAN),
             high ? result_number(result, row, high, NAN) : (double)NAN,
-            (int64_t)result_number(result, row, "window_ns", 0)};
+            result_integer(result, row, "window_ns", 0)};
     return count;
 }
 

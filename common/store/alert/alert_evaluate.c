@@ -23,7 +23,7 @@ enum {
     REASON_EVENTS = 1000, // of a run, the newest
 };
 #define ALERT_UNREAD_NS INT64_C(60000000000)
-#define REASON_AGE_NS   INT64_C(86400000000000)
+#define DAY_NS          INT64_C(86400000000000)
 #define MOMENT_AGE_NS   INT64_C(60000000000) // an error causes what begins so long after it
 
 struct alert_evaluator {
@@ -345,7 +345,7 @@ static enum status step_all(struct stepping *stepping, struct store *store, stru
     return status;
 }
 
-// Takes out the new alerts of hosts whose newest run was imported: they are not of the present.
+// Takes out the new alerts of hosts that only imported runs tell of: they are not of the present.
 static enum status drop_imported(struct store *store, const struct query *query, void *out,
                                  struct error *err)
 {
@@ -354,11 +354,12 @@ static enum status drop_imported(struct store *store, const struct query *query,
     (void)query;
     for (size_t i = pass->count; i-- > 0 && !pass->rows[i].id && status == STATUS_OK;) {
         int64_t is_imported = 0; // an open run of an older version has no owner either
-        status = database_integerf(store->db, &is_imported, err,
-                                   "SELECT owner = 0 AND \"end\" <> 0 FROM main.run WHERE host ="
-                                   " (SELECT id FROM main.name WHERE text = %Q)"
-                                   " ORDER BY heard_ns DESC LIMIT 1",
-                                   pass->rows[i].group[QUERY_BY_HOST]);
+        status = database_integerf(
+            store->db, &is_imported, err,
+            "SELECT owner = 0 AND \"end\" <> 0 FROM main.run WHERE host ="
+            " (SELECT id FROM main.name WHERE text = %Q) AND heard_ns >= %lld"
+            " ORDER BY 1 LIMIT 1",
+            pass->rows[i].group[QUERY_BY_HOST], (long long)(pass->now_ns - DAY_NS));
         if (is_imported)
             pass->rows[i] = pass->rows[--pass->count];
     }
@@ -441,7 +442,7 @@ static enum status on_reason(void *context, sqlite3_stmt *row, struct error *err
 static enum status read_reason(struct store *store, const struct query *query,
                                struct alert_row *row, struct error *err)
 {
-    const int64_t since_ns = row->series.firing_ns - REASON_AGE_NS;
+    const int64_t since_ns = row->series.firing_ns - DAY_NS;
     unsigned kind = WHY_LASTING_END - 1; // ECC errors are before the XIDs that follow from them
     while (kind >= WHY_LASTING && !is_own_condition(query->metric, (enum why_cause_kind)kind))
         kind--;

@@ -43,6 +43,7 @@ void alert_evaluator_free(struct alert_evaluator *evaluator); // accepts NULL
 // pass to be saved by alert_table_save before the next evaluation.  If a rule cannot be read,
 // that is logged and in the pass; after a minute its alerts have no data.  Eight alerts that fire
 // and have no cause yet, those first that fired first, are given the first that WHY finds.  None is
-// new of a host whose newest run was imported.  Afterwards call alert_pass_deinit, always.
+// new of a host of which only imported runs were heard of in the last day.  Afterwards call
+// alert_pass_deinit, always.
 MUST_CHECK enum status alert_evaluate(struct alert_evaluator *evaluator, struct store *store,
                                       int64_t now_ns, struct alert_pass *out, struct error *err);

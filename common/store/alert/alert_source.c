@@ -148,7 +148,8 @@ static enum status read_narrow(const struct alert_reader *reader, struct error *
     return scan(
         reader, err,
         "SELECT host, device, min(1.0, sum(max(0, min(coalesce(ended, last), now)"
-        "  - max(started_ns, now - ($2 - $1)))) * 1.0 / max(1, $2 - max($1, min(came_ns))))"
+        "  - max(started_ns, now - ($2 - max($1, came_ns))))) * 1.0"
+        " / max(1, $2 - max($1, min(came_ns))))"
         " FROM (SELECT t.host, e.device, e.started_ns, max(e.started_ns + e.duration_ns) AS ended,"
         "  iif(t.\"end\" = 0, 9223372036854775807, coalesce(t.ended_ns, t.heard_ns)) AS last,"
         "  t.received_ns AS came_ns, $2 + coalesce(t.clock_offset_ns, 0) AS now FROM main.run t"

@@ -118,7 +118,7 @@ enum attribution_part attribution_main(const int64_t parts[ATTRIBUTION_PART_COUN
 //   loads, pipelines  those that began in EVENTS_BEFORE_NS before the request, or during it, and
 //                     ended after it began: the newest EVENTS_SPANS_MAX of each, of all hosts
 //   process samples   from EVENTS_STOP_NS before the request to EVENTS_STOP_NS after it: the newest
-//                     EVENTS_SAMPLES_MAX of its run
+//                     EVENTS_SAMPLES_MAX of its run; those of all hosts in that time are looked at
 //   device samples    from EVENTS_SAMPLE_NS before the request to EVENTS_SAMPLE_NS after it: the
 //                     newest EVENTS_SAMPLES_MAX of its host
 // A device sample is read at the end of its duration, and shows what the device was doing from its

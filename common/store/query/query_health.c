@@ -69,11 +69,12 @@ struct expression {
 #define SAMPLED(table)                                                                             \
     "(SELECT l.started_ns + coalesce(l.duration_ns, 0) FROM " table " l WHERE l.id = c.sample)"
 
-// Of a run that is over or silent before the window's end, $4; of one that closed (1), 10 s before
-// the present or the end of a file, whose processes end together.
+// Of a run that is over or silent before the window's end, $4; in a file ($5 is 3) of one that
+// closed (1), 10 s before the file's end, as its processes end together.
 #define ENDED "coalesce(r.ended_ns, r.heard_ns)"
 #define SAMPLER_ENDED                                                                              \
-    "iif(r.\"end\" AND " ENDED " < iif(r.\"end\" = 1, min($4, $2 - 1e10), $4), " ENDED ", NULL)"
+    "iif(r.\"end\" AND " ENDED " < iif(r.\"end\" = 1 AND $5 = 3, min($4, $2 - 1e10), $4), " ENDED  \
+    ", NULL)"
 // Imported runs have no owner.  In a file those that were killed count: $5 is 3 there, else 2.
 #define IS_CLOSED      "(r.\"end\" = 1 OR (r.owner = 0 AND r.\"end\" >= $5))"
 #define SAMPLER_CLOSED "iif(" IS_CLOSED ", 1 + 0 * " SAMPLER_ENDED ", NULL)"

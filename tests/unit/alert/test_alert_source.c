@@ -314,9 +314,10 @@ TEST_CASE(narrow_pcie)
     run(2, "ended", 0, HOUR);
     run(3, "killed", 2, HOUR - 5 * MINUTE);
     run(4, "before", 0, HOUR);
-    run(5, "off", 0, HOUR); // its clock is an hour ahead
-    run(6, "new", 0, HOUR); // since two minutes
-    execf("UPDATE run SET received_ns = %lld WHERE run = 6",
+    run(5, "off", 0, HOUR);  // its clock is an hour ahead
+    run(6, "new", 0, HOUR);  // since two minutes
+    run(7, "over", 0, HOUR); // likewise, and what it tells of was before
+    execf("UPDATE run SET received_ns = %lld WHERE run >= 6",
           (long long)(START_NS + HOUR - 2 * MINUTE));
     event(1, "pcie_downgrade", "gpu0", HOUR - 30 * MINUTE, -1, 8);
     event(2, "pcie_downgrade", "gpu0", HOUR - 12 * MINUTE, -1, 8);
@@ -326,9 +327,10 @@ TEST_CASE(narrow_pcie)
     event(4, "pcie_downgrade", "gpu0", HOUR - 30 * MINUTE, 5 * MINUTE, 8);
     event(5, "pcie_downgrade", "gpu0", 2 * HOUR - 6 * MINUTE, -1, 8);
     event(6, "pcie_downgrade", "gpu0", HOUR - 90 * SECOND, -1, 8);
+    event(7, "pcie_downgrade", "gpu0", HOUR - 9 * MINUTE, 6 * MINUTE, 8);
     execf("UPDATE run SET clock_offset_ns = %lld WHERE run = 5", (long long)HOUR);
     assert_string_equal(tells(HOUR), "lasts|gpu0=1 ended|gpu0=0.3 killed|gpu0=0.5 before|gpu0=0 "
-                                     "off|gpu0=0.6 new|gpu0=0.75 ");
+                                     "off|gpu0=0.6 new|gpu0=0.75 over|gpu0=0 ");
 }
 
 TEST_CASE(hot_devices)

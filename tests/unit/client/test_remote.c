@@ -505,12 +505,16 @@ TEST_CASE(test_live)
     collector.live_missed = 1;
     atomic_store(&collector.credit, 0);
     start();
-    assert_int_equal(remote_live_next(live, patience_ns, -1, &kind, &result, &missed, &err),
-                     STATUS_UNREACHABLE);
-    assert_int_equal(remote_live_next(live, patience_ns, -1, &kind, &result, &missed, &err),
-                     STATUS_OK);
+    bool has_records = false, is_told = false; // in either order
+    while (!has_records || !is_told) {
+        enum status status = remote_live_next(live, patience_ns, -1, &kind, &result, &missed, &err);
+        has_records = has_records || status == STATUS_OK;
+        is_told = is_told || status == STATUS_UNREACHABLE;
+        assert_true(status == STATUS_OK || status == STATUS_UNREACHABLE);
+        if (status == STATUS_OK)
+            result_free(result);
+    }
     assert_int_equal(missed, 4);
-    result_free(result);
     remote_close(live);
 
     // This collector knows no readers that want ids only: its records are news all

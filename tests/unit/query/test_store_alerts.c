@@ -546,7 +546,8 @@ TEST_CASE(test_reason)
                "alert slow: avg device_sample.throttled_ratio by host,device over 1m"
                " when mean > 10%\n"
                "alert narrow: avg pcie_narrow_ratio over 1m when mean > 10%\n");
-    execf("UPDATE run SET owner = 1, \"end\" = 0, heard_ns = %lld", (long long)now_ns);
+    execf("UPDATE run SET owner = 1, \"end\" = 0, heard_ns = %lld, received_ns = %lld",
+          (long long)now_ns, (long long)now_ns - 60 * SECOND);
     record_init(&record, RECORD_KIND_DEVICE_SAMPLE, now_ns);
     record_set_name(&record, DEVICE_SAMPLE_DEVICE, rows_name(db, "cuda:6"));
     record_set_int(&record, DEVICE_SAMPLE_THROTTLE, 0x20);
@@ -578,6 +579,10 @@ TEST_CASE(test_imported)
     for (int is_own = 0; is_own < 2; is_own++) {
         execf("UPDATE run SET owner = %d, \"end\" = 3, heard_ns = %lld WHERE run = 1", is_own,
               (long long)now_ns + 5 * SECOND);
+        // Imported, too, of a collector whose clock is fast.
+        rows_run(db, 90 + is_own, "host-a", START_NS, START_NS);
+        execf("UPDATE run SET owner = 0, \"end\" = 3, heard_ns = %lld WHERE run >= 90",
+              (long long)now_ns + 60 * SECOND);
         request(1, 5 * SECOND);
         device_event("xid", 79, NULL);
         device_event("pcie_downgrade", 8, "8 of 16 lanes");

@@ -268,6 +268,14 @@ TEST_CASE(a_chart_begins_with_the_process)
     finish(&canvas, "         t\n"
                     "       4                 ▄▄██\n"
                     "          10m before ──────✗─\n");
+    // The newest step may have ended before its time.
+    points[1].of_ns = step_ns - 1;
+    canvas = make(SCALE + COLUMNS, 3, false);
+    plot_chart(&canvas, canvas_area(&canvas), &chart);
+    finish(&canvas, "         t\n"
+                    "    4.00                 ▄▄██\n"
+                    "          10m before ──────✗─\n");
+    points[1].of_ns = 0;
     // The rate of a step's second half is that of the process, whenever it is said to have begun.
     points[0].of_ns = step_ns / 2;
     chart.began_ns = 9 * step_ns - step_ns / 4;
