@@ -25,8 +25,8 @@ struct admin_act {
     int64_t rows;                     // number of rows changed
 };
 
-// Sets an act's `actor`: "user NAME", or "user 1000" if the host has no name for it, with `place`
-// (", file" or "") behind it.
+// Sets `actor` to "user NAME" followed by `place`, which is ", file" or "".  A user whom the host's
+// own file of users does not name is "user 1000".
 void admin_act_set_user(char actor[ADMIN_ACTOR_SIZE], uint32_t uid, const char *place);
 
 // Sets `action`, which is static, and `detail`, which is cut if it is too long.
